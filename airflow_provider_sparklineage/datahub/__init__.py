@@ -4,20 +4,22 @@ What is converted are events of OpenLineage, of every task that Airflow's provid
 those of this package are converted in full, before anything is done to them for another backend.
 
 ==================  ================================================================================
-``transport``       what OpenLineage's client hands events to; converts them, and sends them
-``configuration``   what its configuration says, key by key; of the conversion: ``options``
-``conversion``      event → proposals, by the parts in the folders below
-``subject``         the event's entities, and their URNs; ``lenient`` reads what other producers may
-                    have written in another shape
-``proposals``       one aspect of one entity, as JSON; ``patches`` of it, by whom (``audit``), and
-                    its custom properties (``values``)
-``naming/``         what DataHub calls datasets, flows, jobs and runs
-``datasets``        that datasets are there, and what else they are called
-``schema/``         the schemas of datasets: fields, with their paths and types
-``lineage/``        what is made of what, of tables and of columns
-``runs/``           DAGs, tasks, tries, and what is missing from the lineage of each
-``partitions/``     what a run did to which part of a dataset, and whether that was expected
-``sending/``        proposals to DataHub's server, or to files
+``transport``       the entrance: OpenLineage's client hands it events, which it converts and sends
+``configuration``   the transport's configuration, key by key
+``conversion``      event → proposals, by the list of functions in it
+``subject``         the event's entities, with their URNs, and what else all parts ask of the event
+``lenient``         reading: values that other producers have written in another shape are absent
+``naming``          DataHub's names of datasets, flows, jobs and runs
+``schema``          fields of a dataset, with their paths and types
+``jobs``            DataFlow and DataJob: DAGs and their tasks
+``runs``            DataProcessInstance: tries, with their datasets and what their lineage lacks
+``datasets``        that datasets are there, their other names, and their schemas
+``lineage_facets``  datasets and columns that feed an output, as the event has them
+``lineage``         the same as an output, a job and its SQL have it in DataHub
+``partitions``      the part of a dataset that a run read or wrote: operations and profiles
+``assertions``      whether partitions were as expected, and the tests of a task's own
+``proposals``       one aspect of one entity, as JSON; patches of it, and its custom properties
+``sending``         proposals to DataHub's server, or to files
 ``pages``           the URLs of DataHub's pages
 ``checks``          whether DataHub's server takes proposals, for the doctor
 ==================  ================================================================================

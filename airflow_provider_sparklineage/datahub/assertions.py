@@ -15,16 +15,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.datahub import lenient, naming
-from airflow_provider_sparklineage.datahub import subject as airflow_pages
 from airflow_provider_sparklineage.datahub.partitions import (
     WHOLE,
     Access,
     accesses,
     can_be_stamped,
+    expectation,
     stamped,
 )
 from airflow_provider_sparklineage.datahub.proposals import Json, Proposal, plain
-from airflow_provider_sparklineage.datahub.runs import expectation
+from airflow_provider_sparklineage.datahub.subject import task_instance_page
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.terms import Side
 
@@ -82,7 +82,7 @@ def _assertion_info(subject: Subject, check: Check) -> Json:
 
 
 def _assertion_run_event(subject: Subject, check: Check, urn: str) -> Json:
-    log = airflow_pages.task_instance_page(subject)
+    log = task_instance_page(subject)
     result = {
         "type": "SUCCESS" if check.is_good else "FAILURE",
         "nativeResults": dict(check.results),
@@ -110,7 +110,6 @@ def _assertion_run_event(subject: Subject, check: Check, urn: str) -> Json:
 # ``unobserved``               no result: that nobody saw is no fault of the data
 # ``undeclared``               no assertion
 # ===========================  ===================================================================
-
 
 PARTITIONS_CATEGORY = "Partitions"
 """What DataHub's page lists the assertions below."""
@@ -176,7 +175,6 @@ def _check_status(access: Access) -> str:
 # Tests of a dataset that a task made: the facet ``dataQualityAssertions``. Airflow's operators that
 # check columns and tables send it, and so do dbt and Great Expectations. A test that is a warning
 # if it fails is a failure too: DataHub knows no other.
-
 
 QUALITY_CATEGORY = "Data quality"
 """What DataHub's page lists the assertions below."""

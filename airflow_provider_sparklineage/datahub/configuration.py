@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class FieldPaths(StrEnum):
-    """How the fields of a schema are named in DataHub; see :mod:`.field_paths`."""
+    """How the fields of a schema are named in DataHub; see ``datahub/schema.py``."""
 
     V1 = "v1"
     """``address.street``: two fields can have one path."""
@@ -65,7 +65,6 @@ DEFAULT_CONVERSION = Conversion()
 #     }
 #
 # The first glob that matches a dataset's namespace is taken, of a table's files that of its table.
-
 
 ENVS = (
     *("PROD", "DEV", "TEST", "QA", "UAT", "EI", "PRE", "STG", "NON_PROD"),

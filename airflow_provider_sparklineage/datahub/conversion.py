@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.datahub import jobs, runs
 from airflow_provider_sparklineage.datahub.assertions import partition_checks, quality
 from airflow_provider_sparklineage.datahub.configuration import DEFAULT_CONVERSION, Conversion
-from airflow_provider_sparklineage.datahub.datasets import datasets
-from airflow_provider_sparklineage.datahub.jobs import silent_jobs
+from airflow_provider_sparklineage.datahub.datasets import datasets, schemas
 from airflow_provider_sparklineage.datahub.lineage import lineage
 from airflow_provider_sparklineage.datahub.partitions import operations, profiles
-from airflow_provider_sparklineage.datahub.runs import run_datasets
-from airflow_provider_sparklineage.datahub.subject import Subject, schemas
+from airflow_provider_sparklineage.datahub.subject import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,12 +25,12 @@ if TYPE_CHECKING:
 _PARTS: tuple[Callable[[Subject], Iterator[Proposal]], ...] = (
     jobs.flow,
     jobs.job,
-    silent_jobs,
+    jobs.silent_jobs,
     runs.run,
     datasets,
     schemas,
     lineage,
-    run_datasets,
+    runs.run_datasets,
     operations,
     profiles,
     partition_checks,

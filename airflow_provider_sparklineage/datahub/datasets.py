@@ -29,6 +29,7 @@ from airflow_provider_sparklineage.model.credentials import scrub_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from airflow_provider_sparklineage.datahub.schema import Schema
     from airflow_provider_sparklineage.datahub.subject import Dataset, Subject
 
 
@@ -102,3 +103,40 @@ _MAX_DESCRIPTION = 10_000  # characters of a description, which may be a page of
 
 def _property(key: str, value: str) -> Json:
     return add("customProperties", key, value=value)
+
+
+# --- schemas --------------------------------------------------------------------------------------
+
+_MAX_SCHEMA_NAME = 500
+"""Characters of ``schemaName``, by its Avro schema."""
+
+
+def schemas(subject: Subject) -> Iterator[Proposal]:
+    """Give the schema of each dataset whose columns the event has."""
+    if not subject.has_ended:
+        return
+    written = {dataset.urn for dataset in subject.outputs if dataset.schema_fields}
+    for urn, schema in subject.schemas.items():
+        if fields := schema.fields:
+            is_writer = urn in written and subject.state == "COMPLETE"
+            aspect = _schema_metadata(urn, fields, schema)
+            yield Proposal(urn, "schemaMetadata", aspect, only_if_absent=not is_writer)
+
+
+def _schema_metadata(urn: str, fields: list[Json], schema: Schema) -> Json:
+    """Give the aspect: without a time, so that the same schema is no new version of it."""
+    return {
+        "schemaName": urn.split(",")[1][:_MAX_SCHEMA_NAME],
+        "platform": naming.platform_urn_of(urn),
+        "version": 0,
+        "hash": "",
+        "platformSchema": {"com.linkedin.schema.OtherSchema": {"rawSchema": _left_out(schema)}},
+        "fields": fields,
+    }
+
+
+def _left_out(schema: Schema) -> str:
+    """Say what is left out, where DataHub shows a schema as text; else it shows no text."""
+    if not schema.left_out:
+        return ""
+    return f"{schema.left_out:,} more fields: beyond the limit, or with no path of their own."

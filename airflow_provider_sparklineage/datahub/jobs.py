@@ -7,15 +7,15 @@ until somebody removes it there.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.datahub import naming
-from airflow_provider_sparklineage.datahub import subject as airflow_pages
+from airflow_provider_sparklineage.datahub.configuration import ENVS
 from airflow_provider_sparklineage.datahub.lenient import at, items, mapping, text, texts
 from airflow_provider_sparklineage.datahub.proposals import Proposal, add, keyed, plain, shown
+from airflow_provider_sparklineage.datahub.subject import dag_page, task_page, web_page
 from airflow_provider_sparklineage.model.credentials import is_secret
 
 if TYPE_CHECKING:
@@ -26,12 +26,140 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.document import Facets
 
 
+MAX_DESCRIPTION = 64 * 1024
+"""Characters of a documentation; Airflow's provider sends as many bytes."""
+
+_DAG_PROPERTIES = ("fileloc", "timetable_summary", "start_date", "description")
+_TASK_PROPERTIES = (
+    "operator_class_path",
+    "operator_provider_version",
+    "trigger_rule",
+    "retries",
+    "depends_on_past",
+    "wait_for_downstream",
+    "mapped",
+    "deferrable",
+    "queue",
+    "downstream_task_ids",
+    "inlets",
+    "outlets",
+)
+"""What is shown of a DAG and a task: attributes of Airflow, by the names that it has for them."""
+
+
+class _Info(NamedTuple):
+    """What an entity's info aspect has."""
+
+    urn: str
+    aspect_name: str
+    name: str
+    url: str
+    description: str
+    properties: Mapping[str, str]
+    more: Json
+
+
+def flow(subject: Subject) -> Iterator[Proposal]:
+    """Give the DataFlow: every event of a task has it, for schedulers that send none of DAGs."""
+    if not subject.names.flow:
+        return iter(())
+    dag = mapping(at(subject.airflow, "dag"))
+    info = _Info(
+        subject.flow,
+        "dataFlowInfo",
+        subject.names.flow,
+        dag_page(subject),
+        _documentation(subject) if subject.is_of_flow else "",
+        shown(dag, _DAG_PROPERTIES),
+        {},
+    )
+    of_dag = text(dag.get("owner")).split(",")
+    owner = owners(subject.job_facets) if subject.is_of_flow else owners({}, of_dag)
+    return chain(_entity(subject, info), _patched(subject.flow, "ownership", owner))
+
+
+def job(subject: Subject) -> Iterator[Proposal]:
+    """Give the DataJob, if the event is of one."""
+    if not subject.has_job:
+        return iter(())
+    info = _Info(
+        subject.job,
+        "dataJobInfo",
+        subject.names.job or subject.names.flow,
+        task_page(subject) or _source_page(subject),
+        _documentation(subject),
+        _task_properties(subject),
+        {"type": {"string": "COMMAND"}, "flowUrn": subject.flow},
+    )
+    owner = owners(subject.job_facets)
+    return chain(_entity(subject, info), _patched(subject.job, "ownership", owner))
+
+
+def _entity(subject: Subject, info: _Info) -> Iterator[Proposal]:
+    yield Proposal(info.urn, info.aspect_name, _info_operations(subject, info), is_patch=True)
+    yield Proposal(info.urn, "status", {"removed": False})
+    yield from platform_instance(subject, info.urn)
+    yield from _patched(info.urn, "globalTags", tags(subject.job_facets))
+
+
+def platform_instance(subject: Subject, urn: str) -> Iterator[Proposal]:
+    """Name the instance of the orchestrator, if there are several."""
+    if instance := subject.how.platform_instance:
+        platform = subject.names.orchestrator
+        found = {
+            "platform": naming.data_platform_urn(platform),
+            "instance": naming.platform_instance_urn(platform, instance),
+        }
+        yield Proposal(urn, "dataPlatformInstance", found)
+
+
+def _info_operations(subject: Subject, info: _Info) -> list[Json]:
+    fields = {
+        "name": info.name,
+        **info.more,
+        "env": _environment(subject.how.cluster),
+        "externalUrl": info.url,
+        "description": info.description,
+    }
+    properties = info.properties.items()
+    return [
+        *(add(key, value=value) for key, value in fields.items() if value),
+        *(add("customProperties", key, value=value) for key, value in properties),
+    ]
+
+
+def _patched(urn: str, aspect_name: str, patch: Json) -> Iterator[Proposal]:
+    if patch["patch"]:
+        yield Proposal(urn, aspect_name, patch, is_patch=True)
+
+
+def _environment(cluster: str) -> str:
+    """Give the cluster as an environment, if it is one of those that DataHub knows."""
+    return cluster.upper() if cluster.upper() in ENVS else ""
+
+
+def _documentation(subject: Subject) -> str:
+    return plain(at(subject.job_facets, "documentation", "description"), MAX_DESCRIPTION)
+
+
+def _task_properties(subject: Subject) -> dict[str, str]:
+    task = mapping(at(subject.airflow, "task"))
+    more: dict[str, Any] = {
+        "task_group": at(task, "task_group", "group_id"),
+        "namespace": at(subject.event, "job", "namespace"),
+    }
+    return shown({**task, **more}, (*_TASK_PROPERTIES, *more))
+
+
+def _source_page(subject: Subject) -> str:
+    return web_page(at(subject.job_facets, "sourceCodeLocation", "url"))
+
+
 # Owners and tags are patches that leave alone the entries that people have added in DataHub. An
 # entry is named by the keys that every entry has. The SDK's builders name it by ``typeUrn`` and
 # ``attribution`` too, and servers of before April 2026 fail at an entry that is stored without
 # those (``ArrayMergingTemplate.arrayFieldToMap``), as nearly all are. Values that such a server, or
 # somebody, has stored of the same entry stay: its keys are set one by one.
-
 
 MAX_ENTRIES = 100
 """Owners, or tags, of one entity."""
@@ -94,143 +222,9 @@ def _tag_urns(facets: Facets) -> Iterator[str]:
             yield "urn:li:tag:" + naming.fitted(name, "urn:li:tag:", "")
 
 
-MAX_DESCRIPTION = 64 * 1024
-"""Characters of a documentation; Airflow's provider sends as many bytes."""
-
-_ENVIRONMENT = re.compile(
-    r"DEV|TEST|QA|UAT|EI|PRE|STG|NON_PROD|PROD|CORP|RVW|PRD|TST|SIT|SBX|SANDBOX|CERT"
-)
-"""``FabricType``."""
-_DAG_PROPERTIES = ("fileloc", "timetable_summary", "start_date", "description")
-_TASK_PROPERTIES = (
-    "operator_class_path",
-    "operator_provider_version",
-    "trigger_rule",
-    "retries",
-    "depends_on_past",
-    "wait_for_downstream",
-    "mapped",
-    "deferrable",
-    "queue",
-    "downstream_task_ids",
-    "inlets",
-    "outlets",
-)
-"""What is shown of a DAG and a task: attributes of Airflow, by the names that it has for them."""
-
-
-class _Info(NamedTuple):
-    """What an entity's info aspect has."""
-
-    urn: str
-    aspect_name: str
-    name: str
-    url: str
-    description: str
-    properties: Mapping[str, str]
-    more: Json
-
-
-def flow(subject: Subject) -> Iterator[Proposal]:
-    """Give the DataFlow: every event of a task has it, for schedulers that send none of DAGs."""
-    if not subject.names.flow:
-        return iter(())
-    dag = mapping(at(subject.airflow, "dag"))
-    info = _Info(
-        subject.flow,
-        "dataFlowInfo",
-        subject.names.flow,
-        airflow_pages.dag_page(subject),
-        _documentation(subject) if subject.is_of_flow else "",
-        shown(dag, _DAG_PROPERTIES),
-        {},
-    )
-    of_dag = text(dag.get("owner")).split(",")
-    owner = owners(subject.job_facets) if subject.is_of_flow else owners({}, of_dag)
-    return chain(_entity(subject, info), _patched(subject.flow, "ownership", owner))
-
-
-def job(subject: Subject) -> Iterator[Proposal]:
-    """Give the DataJob, if the event is of one."""
-    if not subject.has_job:
-        return iter(())
-    info = _Info(
-        subject.job,
-        "dataJobInfo",
-        subject.names.job or subject.names.flow,
-        airflow_pages.task_page(subject) or _source_page(subject),
-        _documentation(subject),
-        _task_properties(subject),
-        {"type": {"string": "COMMAND"}, "flowUrn": subject.flow},
-    )
-    owner = owners(subject.job_facets)
-    return chain(_entity(subject, info), _patched(subject.job, "ownership", owner))
-
-
-def _entity(subject: Subject, info: _Info) -> Iterator[Proposal]:
-    yield Proposal(info.urn, info.aspect_name, _info_operations(subject, info), is_patch=True)
-    yield Proposal(info.urn, "status", {"removed": False})
-    yield from platform_instance(subject, info.urn)
-    yield from _patched(info.urn, "globalTags", tags(subject.job_facets))
-
-
-def platform_instance(subject: Subject, urn: str) -> Iterator[Proposal]:
-    """Name the instance of the orchestrator, if there are several."""
-    if instance := subject.how.platform_instance:
-        platform = subject.names.orchestrator
-        found = {
-            "platform": naming.data_platform_urn(platform),
-            "instance": naming.platform_instance_urn(platform, instance),
-        }
-        yield Proposal(urn, "dataPlatformInstance", found)
-
-
-def _info_operations(subject: Subject, info: _Info) -> list[Json]:
-    fields = {
-        "name": info.name,
-        **info.more,
-        "env": _environment(subject.how.cluster),
-        "externalUrl": info.url,
-        "description": info.description,
-    }
-    properties = info.properties.items()
-    return [
-        *(add(key, value=value) for key, value in fields.items() if value),
-        *(add("customProperties", key, value=value) for key, value in properties),
-    ]
-
-
-def _patched(urn: str, aspect_name: str, patch: Json) -> Iterator[Proposal]:
-    if patch["patch"]:
-        yield Proposal(urn, aspect_name, patch, is_patch=True)
-
-
-def _environment(cluster: str) -> str:
-    """Give the cluster as an environment, if it is one of those that DataHub knows."""
-    return cluster.upper() if _ENVIRONMENT.fullmatch(cluster.upper()) else ""
-
-
-def _documentation(subject: Subject) -> str:
-    return plain(at(subject.job_facets, "documentation", "description"), MAX_DESCRIPTION)
-
-
-def _task_properties(subject: Subject) -> dict[str, str]:
-    task = mapping(at(subject.airflow, "task"))
-    more: dict[str, Any] = {
-        "task_group": at(task, "task_group", "group_id"),
-        "namespace": at(subject.event, "job", "namespace"),
-    }
-    return shown({**task, **more}, (*_TASK_PROPERTIES, *more))
-
-
-def _source_page(subject: Subject) -> str:
-    return airflow_pages.web_page(at(subject.job_facets, "sourceCodeLocation", "url"))
-
-
 # Airflow does not run an ``EmptyOperator``, and so no event reports that task. The event of a DAG's
 # start lists such tasks (job facet ``airflow``, ``emits_ol_events``). Without them the tasks after
 # such a one would depend on a job that DataHub does not have.
-
 
 MAX_TASKS = 500
 """Tasks of a DAG that send no events; of more the others are left out."""

@@ -39,6 +39,19 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.datahub.subject import Subject
 
 
+def lineage(subject: Subject) -> Iterator[Proposal]:
+    """Give the lineage of an event that has ended: the job's Query, its outputs', its own."""
+    if not subject.has_ended:
+        return
+    yield from job_query(subject)
+    query, columns = query_urn(subject), JobColumns()
+    for output in fed_outputs(subject):
+        fields = FieldUrns(subject)
+        yield from upstream_lineage(subject, output, fields, query)
+        columns.add(output, fields)
+    yield from job_lineage(subject, columns)
+
+
 # ``upstreamLineage`` of an output. The aspect is of the dataset, and other jobs write the same one.
 # So nothing is put in its place: edges are added, by the keys that DataHub's server (GMS) has for
 # them.
@@ -51,7 +64,6 @@ if TYPE_CHECKING:
 #   with several downstreams: no condition of a whole output is stored here, where it would keep all
 #   jobs from adding theirs. The edge of the tables has it as a property, and the job as
 #   ``FIELD_SET → FIELD_SET`` (:class:`JobColumns`).
-
 
 _UPSTREAM_LINEAGE = "upstreamLineage"
 
@@ -123,11 +135,81 @@ def _column_edges(output: Fed, fields: FieldUrns, query: str) -> Iterator[Json]:
                     yield {"op": "add", "path": path + escaped(upstream), "value": _CERTAIN}
 
 
+# ``dataJobInputOutput`` is the job's own. A run that has completed puts all of it in the place of
+# the stored one. One that has failed may know less than DataHub, and only adds its edges.
+
+_JOB_LINEAGE = "dataJobInputOutput"
+
+_LEFT_OUT = {"columnLineage": "On the dataset: that of all outputs is too much for one job."}
+
+
+def job_lineage(subject: Subject, columns: JobColumns) -> Iterator[Proposal]:
+    """Give what a job that has ended read and wrote; nothing if that is not known.
+
+    :param columns: what its outputs are made of
+    """
+    if not subject.has_job:
+        return
+    edges, before = _dataset_edges(subject), _job_edges(subject)
+    if subject.state == "COMPLETE" and (subject.inputs or subject.outputs):
+        yield Proposal(subject.job, _JOB_LINEAGE, _job_aspect(edges, columns) | before)
+    elif before or any(edges.values()):
+        yield Proposal(subject.job, _JOB_LINEAGE, _job_patch(edges, before), is_patch=True)
+
+
+_Edges = dict[str, dict[str, "Json"]]
+"""By field of the aspect, by URN."""
+
+
+def _dataset_edges(subject: Subject) -> _Edges:
+    sides = {"inputDatasetEdges": subject.inputs, "outputDatasetEdges": subject.outputs}
+    return {of: {one.urn: _edge(subject, one.urn) for one in side} for of, side in sides.items()}
+
+
+def _job_edges(subject: Subject) -> Json:
+    edges = [_edge(subject, urn) for urn in subject.jobs_before]
+    return {"inputDatajobEdges": edges} if edges else {}
+
+
+def _edge(subject: Subject, urn: str) -> Json:
+    return {"destinationUrn": urn, "lastModified": audit_stamp(subject)}
+
+
+def _job_patch(edges: _Edges, before: Json) -> Json:
+    """Add datasets, and leave others, and the columns, as they are; the jobs before are all known.
+
+    DataHub fills the lists of URNs, which are named, with nothing where there is no aspect yet: it
+    does not store one without them.
+    """
+    keys: dict[str, list[str]] = {"inputDatasets": [], "outputDatasets": []}
+    keys |= {of: ["destinationUrn"] for of in edges}
+    added = [add(of, urn, value=edge) for of, given in edges.items() for urn, edge in given.items()]
+    replaced = [add(of, value=value) for of, value in before.items()]
+    return {"arrayPrimaryKeys": keys, "patch": [*added, *replaced]}
+
+
+def _job_aspect(edges: _Edges, columns: JobColumns) -> Json:
+    for urn in columns.left_out:
+        edges["outputDatasetEdges"][urn]["properties"] = _LEFT_OUT
+    lineages = columns.lineages()
+    return {
+        "inputDatasets": [],
+        "outputDatasets": [],
+        **{of: list(given.values()) for of, given in edges.items()},
+        "inputDatasetFields": _each_once(one["upstreams"] for one in lineages),
+        "outputDatasetFields": _each_once(one["downstreams"] for one in lineages),
+        "fineGrainedLineages": lineages,
+    }
+
+
+def _each_once(lists: Iterable[list[str]]) -> list[str]:
+    return list(dict.fromkeys(urn for urns in lists for urn in urns))
+
+
 # Lineage of columns in the aspect of a job is as much as one message holds: DataHub's patches are
 # divided where they are long; an aspect that is stored as a whole cannot be. Each condition of an
 # output is one ``FIELD_SET → FIELD_SET``: as long as its columns and those of the output together,
 # never their product.
-
 
 _MAX_SIZE = 1_000_000
 """Characters of all conditions, and of all columns. Kafka takes 5 MB as DataHub configures it, and
@@ -220,82 +302,9 @@ def _lineage_size(one: Json) -> int:
     return 200 + sum(map(len, one["upstreams"])) + sum(map(len, one["downstreams"]))
 
 
-# ``dataJobInputOutput`` is the job's own. A run that has completed puts all of it in the place of
-# the stored one. One that has failed may know less than DataHub, and only adds its edges.
-
-
-_JOB_LINEAGE = "dataJobInputOutput"
-
-_LEFT_OUT = {"columnLineage": "On the dataset: that of all outputs is too much for one job."}
-
-
-def job_lineage(subject: Subject, columns: JobColumns) -> Iterator[Proposal]:
-    """Give what a job that has ended read and wrote; nothing if that is not known.
-
-    :param columns: what its outputs are made of
-    """
-    if not subject.has_job:
-        return
-    edges, before = _dataset_edges(subject), _job_edges(subject)
-    if subject.state == "COMPLETE" and (subject.inputs or subject.outputs):
-        yield Proposal(subject.job, _JOB_LINEAGE, _job_aspect(edges, columns) | before)
-    elif before or any(edges.values()):
-        yield Proposal(subject.job, _JOB_LINEAGE, _job_patch(edges, before), is_patch=True)
-
-
-_Edges = dict[str, dict[str, "Json"]]
-"""By field of the aspect, by URN."""
-
-
-def _dataset_edges(subject: Subject) -> _Edges:
-    sides = {"inputDatasetEdges": subject.inputs, "outputDatasetEdges": subject.outputs}
-    return {of: {one.urn: _edge(subject, one.urn) for one in side} for of, side in sides.items()}
-
-
-def _job_edges(subject: Subject) -> Json:
-    edges = [_edge(subject, urn) for urn in subject.jobs_before]
-    return {"inputDatajobEdges": edges} if edges else {}
-
-
-def _edge(subject: Subject, urn: str) -> Json:
-    return {"destinationUrn": urn, "lastModified": audit_stamp(subject)}
-
-
-def _job_patch(edges: _Edges, before: Json) -> Json:
-    """Add datasets, and leave others, and the columns, as they are; the jobs before are all known.
-
-    DataHub fills the lists of URNs, which are named, with nothing where there is no aspect yet: it
-    does not store one without them.
-    """
-    keys: dict[str, list[str]] = {"inputDatasets": [], "outputDatasets": []}
-    keys |= {of: ["destinationUrn"] for of in edges}
-    added = [add(of, urn, value=edge) for of, given in edges.items() for urn, edge in given.items()]
-    replaced = [add(of, value=value) for of, value in before.items()]
-    return {"arrayPrimaryKeys": keys, "patch": [*added, *replaced]}
-
-
-def _job_aspect(edges: _Edges, columns: JobColumns) -> Json:
-    for urn in columns.left_out:
-        edges["outputDatasetEdges"][urn]["properties"] = _LEFT_OUT
-    lineages = columns.lineages()
-    return {
-        "inputDatasets": [],
-        "outputDatasets": [],
-        **{of: list(given.values()) for of, given in edges.items()},
-        "inputDatasetFields": _each_once(one["upstreams"] for one in lineages),
-        "outputDatasetFields": _each_once(one["downstreams"] for one in lineages),
-        "fineGrainedLineages": lineages,
-    }
-
-
-def _each_once(lists: Iterable[list[str]]) -> list[str]:
-    return list(dict.fromkeys(urn for urns in lists for urn in urns))
-
-
 # A job has one Query, which holds the SQL that it ran last. DataHub's own converter makes one of
 # each text: a text with a date in it would be another Query every day, and lineage that names it
 # would be added to the dataset every day, for ever, since the Query is a key of DataHub's patches.
-
 
 _MAX_STATEMENT = 100_000
 """Characters of a statement: DataHub's page shows it, and its index holds it."""
@@ -335,16 +344,3 @@ def _query_properties(subject: Subject) -> dict[str, object]:
 
 def _sql(subject: Subject) -> str:
     return plain(lenient.at(subject.job_facets, "sql", "query"), _MAX_STATEMENT).strip()
-
-
-def lineage(subject: Subject) -> Iterator[Proposal]:
-    """Give the lineage of an event that has ended: the job's Query, its outputs', its own."""
-    if not subject.has_ended:
-        return
-    yield from job_query(subject)
-    query, columns = query_urn(subject), JobColumns()
-    for output in fed_outputs(subject):
-        fields = FieldUrns(subject)
-        yield from upstream_lineage(subject, output, fields, query)
-        columns.add(output, fields)
-    yield from job_lineage(subject, columns)

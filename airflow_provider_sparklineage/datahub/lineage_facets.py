@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 # ``DIRECT:TRANSFORMATION:MASKING``. The text is a key of DataHub's patches: columns of a different
 # transformation, or masking, must not have the same one.
 
-
 IDENTITY = "DIRECT:IDENTITY"
 """The column is taken as it is."""
 
@@ -69,7 +68,7 @@ def old_transformation_kinds(transformation_type: Any) -> tuple[str, ...]:
 
 
 def transform_operation(every: tuple[str, ...]) -> str:
-    """Join kinds to what DataHub has as ``transformOperation``; :data:`UNKNOWN` for none."""
+    """Join kinds to DataHub's ``transformOperation``; :data:`UNKNOWN_OPERATION` without any."""
     return every[0] if len(every) == 1 else ",".join(sorted(every)) or UNKNOWN_OPERATION
 
 
@@ -107,7 +106,6 @@ def _notation_word(text: str) -> str:
 # place for conditions and repeats each with every column: a source that all columns have is taken
 # for one here as well, so that none is multiplied by the columns on its way to DataHub.
 
-
 Source = tuple[str, str, str]
 """Namespace and name of a dataset, and its column."""
 Sources = dict[Source, tuple[str, ...]]
@@ -144,7 +142,7 @@ class Columns(NamedTuple):
 
 
 def grouped(sources: Sources) -> dict[str, list[Source]]:
-    """Group sources by what is done with them, as :func:`.transformations.operation` has it."""
+    """Group sources by their :func:`transform_operation`."""
     groups: dict[str, list[Source]] = {}
     for source, every in sources.items():
         groups.setdefault(transform_operation(every), []).append(source)

@@ -14,7 +14,6 @@ from urllib.parse import quote, quote_plus
 
 from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.configuration import namespace_settings
-from airflow_provider_sparklineage.datahub.lenient import at, text
 from airflow_provider_sparklineage.event.document import name_of
 from airflow_provider_sparklineage.event.producer import DISTRIBUTION
 from airflow_provider_sparklineage.model.credentials import scrub_name
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 # ``%`` before such a code  ``%25``, so that ``a,b`` and a name ``a%2Cb`` are two. Any other stays
 # a text that is too long   its beginning, and a checksum of all of it
 # ========================  ======================================================================
-
 
 MAX_BYTES = 512
 """Of a URN that is encoded for a URL: ``UrnValidationUtil.URN_NUM_BYTES_LIMIT``."""
@@ -87,14 +85,14 @@ def platform_instance_urn(platform: str, instance: str) -> str:
     return f"{before}{fitted(instance, before, ')')})"
 
 
-def platform_urn_of(dataset_urn: str) -> str:
-    """Give the URN of the platform that a dataset is of."""
-    return dataset_urn.partition("(")[2].partition(",")[0]
+def platform_urn_of(dataset: str) -> str:
+    """Give the URN of the platform that the URN of a dataset names."""
+    return dataset.partition("(")[2].partition(",")[0]
 
 
-def schema_field_urn(dataset_urn: str, path: str) -> str:
-    """Give the URN of a field of a dataset."""
-    return f"urn:li:schemaField:({dataset_urn},{encoded(path)})"
+def schema_field_urn(dataset: str, path: str) -> str:
+    """Give the URN of a field of the dataset that has a URN."""
+    return f"urn:li:schemaField:({dataset},{encoded(path)})"
 
 
 _FLOW_BYTES = 200  # so that there is as much room for the ids of its jobs
@@ -160,7 +158,6 @@ def _url_bytes(text: str) -> int:
 # ``azurekusto://…``                      kusto          ``database.table``
 # any other                               its scheme     with the authority, for what that may be
 # ======================================  =============  =========================================
-
 
 UNKNOWN_PLATFORM = "unknown"
 """The platform of what has no namespace; DataHub's own converter has that too."""
@@ -406,7 +403,6 @@ _METASTORES = ("hive", "glue")
 # one without a dot                  ``job``                  ``job``    ``job``
 # =================================  =======================  =========  ========================
 
-
 AIRFLOW = "airflow"
 _OF_FLOWS = {"DAG", "APPLICATION"}
 # Where producers have their source; Airflow's and ours name no integration.
@@ -442,12 +438,15 @@ class JobName(NamedTuple):
 
 def job_name(event: Event) -> JobName:
     """Name the flow and the job of an event; with empty names, if it is of none."""
-    facets = at(event, "run", "facets")
-    name = text(at(event, "job", "name")).strip()
+    facets = lenient.at(event, "run", "facets")
+    name = lenient.text(lenient.at(event, "job", "name")).strip()
     orchestrator = orchestrator_of(event)
-    if text(at(event, "job", "facets", "jobType", "jobType")) in _OF_FLOWS:
+    if lenient.text(lenient.at(event, "job", "facets", "jobType", "jobType")) in _OF_FLOWS:
         return JobName(orchestrator, name)
-    parents = (at(facets, "parent", "job", "name"), at(facets, "airflow", "dag", "dag_id"))
+    parents = (
+        lenient.at(facets, "parent", "job", "name"),
+        lenient.at(facets, "airflow", "dag", "dag_id"),
+    )
     return split_job_name(orchestrator, name, *parents)
 
 
@@ -456,7 +455,7 @@ def split_job_name(orchestrator: str, name: str, *parents: object) -> JobName:
 
     :param parents: names; what is none is not looked at
     """
-    for parent in map(text, parents):
+    for parent in map(lenient.text, parents):
         if parent and name.startswith(f"{parent}.") and len(name) > len(parent) + 1:
             return JobName(orchestrator, parent, name[len(parent) + 1 :])
     flow, _, job = name.partition(".")
@@ -469,13 +468,13 @@ def orchestrator_of(event: Event) -> str:
     That is the order of DataHub's converter (``OpenLineagePlatformResolver.getOrchestrator``). This
     package makes events of tasks, and they may have the engine of their application.
     """
-    producer = _PRODUCERS.search(text(event.get("producer")))
+    producer = _PRODUCERS.search(lenient.text(event.get("producer")))
     if producer and producer["ours"]:
         return AIRFLOW
     known = (
-        at(event, "job", "facets", "jobType", "integration"),
-        at(event, "run", "facets", "processing_engine", "name"),
+        lenient.at(event, "job", "facets", "jobType", "integration"),
+        lenient.at(event, "run", "facets", "processing_engine", "name"),
         producer and (producer["airflow"] or producer["integration"]),
     )
-    found = next(filter(None, (text(one).strip() for one in known)), "unknown")
+    found = next(filter(None, (lenient.text(one).strip() for one in known)), "unknown")
     return found.lower()

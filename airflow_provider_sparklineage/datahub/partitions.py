@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 # The facet ``subset`` was made of a condition of the model, and is read as one.
 
-
 _Kind = TypeVar("_Kind", bound=StrEnum)
 _MAX_DEPTH = 50
 """Operators below each other: what is deeper was made to be deep."""
@@ -109,6 +108,8 @@ MAX_NAMES = 10_000
 """Partitions of one access that are looked at; this package's events list fewer."""
 FULL_TABLE = "FULL_TABLE_SNAPSHOT"
 """DataHub's name for all of a dataset: its pages ask for profiles and operations by it."""
+MAX_TEMPLATES = 10
+"""Templates that expected partitions come from, in one property."""
 _WITNESSED = ("listener", "observer", "both")
 
 
@@ -260,6 +261,21 @@ def accesses(subject: Subject, side: Side) -> Iterator[Access]:
         yield Access(dataset, side, entry, checked.get(dataset.name, {}), was)
 
 
+def expectation(access: Access) -> dict[str, str]:
+    """Say what was expected of an access and how that compares; nothing if nothing was."""
+    status = lenient.text(access.check.get("status"))
+    if status in ("", "undeclared"):
+        return {}
+    parts = ("expected", "missing", "unexpected")
+    found = {part: plain(lenient.at(access.check, part, "summary")) for part in parts}
+    sources = [
+        f"{lenient.text(source.get('field'))}: {lenient.text(source.get('template'))}"
+        for source in lenient.items(access.check.get("from"))
+    ]
+    listed = plain("; ".join(dict.fromkeys(sources[:MAX_TEMPLATES])))
+    return {"check": status, **found, "expected from": listed}
+
+
 def _is_witnessed(entry: Mapping[str, Any]) -> bool:
     return entry.get("witness") in _WITNESSED and not entry.get("failed")
 
@@ -290,7 +306,6 @@ def _by_dataset(entries: Iterable[dict[str, Any]]) -> dict[tuple[Any, Any], Mapp
 #
 # They are the types by which DataHub's connectors for Databricks, Snowflake and BigQuery name these
 # statements; an overwrite is an ``INSERT`` there too, and here says so in a custom property.
-
 
 MAX_OPERATIONS = 1000
 """Operations of one run, shared out to its outputs: each is one more thing to be sent in time."""
@@ -411,7 +426,6 @@ def _statement_type(subject: Subject) -> str:
 # DataHub's page shows the latest one and nothing of those before, so that one with a number of rows
 # alone would hide the columns' statistics of a profiler. Unpartitioned outputs have their rows in
 # the operation.
-
 
 MAX_COLUMNS = 1000
 """Columns of one profile that have statistics."""

@@ -114,7 +114,6 @@ def keyed(name: str, keys: Sequence[str], operations: list[Json]) -> Json:
 
 # Texts for people have no credentials. Custom properties are such texts by name.
 
-
 MAX_NAME = 200
 """Characters of a property's name."""
 

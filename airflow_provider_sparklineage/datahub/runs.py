@@ -18,10 +18,9 @@ from collections import defaultdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.datahub import jobs, lenient, naming
-from airflow_provider_sparklineage.datahub import subject as airflow_pages
+from airflow_provider_sparklineage.datahub import jobs, naming
 from airflow_provider_sparklineage.datahub.lenient import at, items, mapping, millis, number, text
-from airflow_provider_sparklineage.datahub.partitions import Access, accesses
+from airflow_provider_sparklineage.datahub.partitions import Access, accesses, expectation
 from airflow_provider_sparklineage.datahub.proposals import (
     Json,
     Proposal,
@@ -30,7 +29,12 @@ from airflow_provider_sparklineage.datahub.proposals import (
     shown,
     value_of,
 )
-from airflow_provider_sparklineage.datahub.subject import ACTOR, runs_before
+from airflow_provider_sparklineage.datahub.subject import (
+    ACTOR,
+    runs_before,
+    task_instance_page,
+    web_page,
+)
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.terms import Side
@@ -43,76 +47,120 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.document import Facets
 
 
-# Whatever is missing from the lineage of a run is a property of it: visible, and found by its code.
-#
-# =============================  =================================================================
-# property                       its value
-# =============================  =================================================================
-# ``lineage``                    ``complete``, or e.g. ``incomplete: 12 things are missing``
-# ``missing: no_events``         of each code of a degradation the sentences, a line each; at most
-#                                ``MAX_SENTENCES``, and how many more there are
-# =============================  =================================================================
-#
-# The codes are those of the run facet ``sparkLineage_capture`` (docs/operator.md); a run whose
-# event has no such facet has neither, for nobody looked.
+_RESULTS_BY_STATE = {"COMPLETE": "SUCCESS", "FAIL": "FAILURE", "ABORT": "FAILURE"}
+"""``RunResultType``; that Airflow skipped a task is in no event of that task: it completes."""
+_STATUS_BY_STATE = {"START": "STARTED", "RUNNING": "STARTED"} | dict.fromkeys(
+    _RESULTS_BY_STATE, "COMPLETE"
+)
+"""``DataProcessRunStatus``; an event of another type changes nothing of it."""
+_DESCRIBED_STATES = frozenset({"START", *_RESULTS_BY_STATE})
+_AD_HOC_TYPES = frozenset({"manual", "backfill", "operator_triggered"})
+"""Types of DAG runs that no schedule has begun."""
+_MAX_ATTEMPT = 2**31 - 1
 
 
-MAX_SENTENCES = 5
-"""Sentences of one code; the event has all that it lists."""
-MAX_CODES = 60
-"""There are fewer; who else writes this facet may make up more."""
-_MAX_SENTENCE = 400  # five of them are what is shown of a property
+def run(subject: Subject) -> Iterator[Proposal]:
+    """Give the event's run: what it is, where it belongs, and that it starts or how it ended."""
+    if not subject.has_run:
+        return
+    if subject.state in _DESCRIBED_STATES:
+        yield Proposal(subject.run, "dataProcessInstanceProperties", _instance_properties(subject))
+        yield Proposal(subject.run, "dataProcessInstanceRelationships", _relationships(subject))
+        yield from jobs.platform_instance(subject, subject.run)
+    if status := _STATUS_BY_STATE.get(subject.state):
+        yield Proposal(subject.run, "dataProcessInstanceRunEvent", _run_event(subject, status))
 
 
-def missing(facets: Facets) -> dict[str, str]:
-    """Give what is missing; empty if the run has no facet that knows.
-
-    :param facets: of the run
-    """
-    if CAPTURE_KEY not in facets:
-        return {}
-    sentences = _sentences_by_code(mapping(facets[CAPTURE_KEY]))
-    counts = _counts_by_code(mapping(facets[CAPTURE_KEY]), sentences)
-    if not counts:
-        return {"lineage": "complete"}
-    shown = dict(list(counts.items())[:MAX_CODES])
-    return {"lineage": _missing_summary(sum(counts.values()))} | {
-        name_of_property(f"missing: {code}"): _listed_sentences(sentences[code], count)
-        for code, count in shown.items()
+def _instance_properties(subject: Subject) -> Json:
+    url = task_instance_page(subject) or _spark_page(subject)
+    kind = _process_type(subject)
+    return {
+        "name": run_name(subject),
+        "created": {"time": started(subject) or subject.time, "actor": ACTOR},
+        "customProperties": run_properties(subject),
+        **({"externalUrl": url} if url else {}),
+        **({"type": kind} if kind else {}),
     }
 
 
-def _sentences_by_code(capture: Facets) -> dict[str, list[str]]:
-    found = defaultdict(list)
-    for entry in items(capture.get("degradations")):
-        if code := text(entry.get("code")):
-            found[code].append(truncated(scrub(text(entry.get("message"))), _MAX_SENTENCE))
-    return found
+def run_name(subject: Subject) -> str:
+    """Name a run for people: ``scheduled__2024-05-06T00:00:00+00:00, map index 3, try 2``."""
+    attempt = mapping(at(subject.airflow, "taskInstance"))
+    run_id = plain(at(subject.airflow, "dagRun", "run_id"))
+    if not run_id:
+        return subject.names.job or subject.names.flow
+    index, number_of_try = number(attempt.get("map_index")), number(attempt.get("try_number"))
+    parts = [run_id]
+    parts += [f"map index {index}"] if index is not None else []
+    parts += [f"try {number_of_try}"] if number_of_try is not None else []
+    return ", ".join(parts)
 
 
-def _counts_by_code(capture: Facets, sentences: dict[str, list[str]]) -> dict[str, int]:
-    """Count by code; the facet has counts where it does not list all."""
-    listed = {code: len(found) for code, found in sentences.items()}
-    counted = mapping(capture.get("degradationCounts"))
-    return listed | {text(code): found for code in counted if (found := number(counted[code]))}
+def started(subject: Subject) -> int | None:
+    """Give when the run started, in ms since the epoch; None if its event does not know.
+
+    Airflow's events of a task's end have no time of its start, those of a DAG's run have.
+    """
+    if subject.state == "START":
+        return subject.time
+    if subject.is_of_flow:
+        return millis(at(subject.airflow, "dagRun", "start_date"))
+    duration = number(_thousandfold(at(subject.airflow, "taskInstance", "duration")))
+    return subject.time - duration if subject.time and duration is not None else None
 
 
-def _missing_summary(count: int) -> str:
-    return f"incomplete: {count} {'thing is' if count == 1 else 'things are'} missing"
+def _thousandfold(seconds: Any) -> Any:
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    return seconds * 1000 // 1 if is_number else None
 
 
-def _listed_sentences(sentences: list[str], count: int) -> str:
-    lines = list(filter(None, sentences[:MAX_SENTENCES]))
-    more = count - len(lines)
-    if more > 0:
-        lines.append(f"… and {more} more" if lines else str(count))
-    return "\n".join(lines)
+def _relationships(subject: Subject) -> Json:
+    parent = subject.parent_run
+    before = runs_before(subject.event)
+    return {
+        "parentTemplate": subject.flow if subject.is_of_flow else subject.job,
+        **({"parentInstance": parent} if parent else {}),
+        "upstreamInstances": [naming.process_instance_urn(run_id) for run_id in before],
+    }
+
+
+def _run_event(subject: Subject, status: str) -> Json:
+    attempt = number(at(subject.airflow, "taskInstance", "try_number"))
+    begun = started(subject)
+    event: Json = {
+        "timestampMillis": subject.time,
+        "messageId": f"{subject.run}-{subject.state}",
+        "status": status,
+    }
+    if attempt is not None and attempt <= _MAX_ATTEMPT:
+        event["attempt"] = attempt
+    if result := _RESULTS_BY_STATE.get(subject.state):
+        event["result"] = {"type": result, "nativeResultType": subject.state}
+        if begun is not None and subject.time is not None and subject.time >= begun:
+            event["durationMillis"] = subject.time - begun
+    return event
+
+
+def _process_type(subject: Subject) -> str:
+    """Give the ``DataProcessType``; empty if nobody knows what has begun the run."""
+    if at(subject.job_facets, "jobType", "processingType") == "STREAMING":
+        return "STREAMING"
+    run_type = text(at(subject.airflow, "dagRun", "run_type"))
+    if not run_type:
+        return ""
+    return "BATCH_AD_HOC" if run_type in _AD_HOC_TYPES else "BATCH_SCHEDULED"
+
+
+def _spark_page(subject: Subject) -> str:
+    """Give the page of an application's history, which outlives the driver's own."""
+    details = mapping(subject.run_facets.get("spark_applicationDetails"))
+    pages = (web_page(details.get(key)) for key in ("historyUrl", "proxyUrl"))
+    return next(filter(None, pages), "")
 
 
 # Custom properties of a run have Airflow's own names, which DataHub's Airflow plugin has as well;
 # those that people read first have words of their own: ``error``, ``lineage``, ``missing: …``,
 # ``partitions …``.
-
 
 MAX_ERROR = 2000
 """Characters of an error's message; its stack trace is in the log, where ``externalUrl`` leads."""
@@ -218,136 +266,86 @@ def _error(subject: Subject) -> dict[str, str]:
 def _partition_check(subject: Subject) -> dict[str, str]:
     """Give which partitions were read and written, and whether they are those expected."""
     check = mapping(subject.run_facets.get(_CHECK_KEY))
-    accesses = [key for key in check if key.startswith(_ACCESS_SENTENCES)]
+    sentences = [key for key in check if key.startswith(_ACCESS_SENTENCES)]
     found: dict[str, Any] = {
         "partitions": check.get("status"),
         "partition_summary": check.get("summary"),
     }
     return shown(found, found) | {
         name_of_property(key): value
-        for key in accesses[:MAX_ACCESSES]
+        for key in sentences[:MAX_ACCESSES]
         if (value := value_of(check[key]))
     }
 
 
-_RESULTS_BY_STATE = {"COMPLETE": "SUCCESS", "FAIL": "FAILURE", "ABORT": "FAILURE"}
-"""``RunResultType``; that Airflow skipped a task is in no event of that task: it completes."""
-_STATUS_BY_STATE = {"START": "STARTED", "RUNNING": "STARTED"} | dict.fromkeys(
-    _RESULTS_BY_STATE, "COMPLETE"
-)
-"""``DataProcessRunStatus``; an event of another type changes nothing of it."""
-_DESCRIBED_STATES = frozenset({"START", *_RESULTS_BY_STATE})
-_AD_HOC_TYPES = frozenset({"manual", "backfill", "operator_triggered"})
-"""Types of DAG runs that no schedule has begun."""
-_MAX_ATTEMPT = 2**31 - 1
+# Whatever is missing from the lineage of a run is a property of it: visible, and found by its code.
+#
+# =============================  =================================================================
+# property                       its value
+# =============================  =================================================================
+# ``lineage``                    ``complete``, or e.g. ``incomplete: 12 things are missing``
+# ``missing: no_events``         of each code of a degradation the sentences, a line each; at most
+#                                ``MAX_SENTENCES``, and how many more there are
+# =============================  =================================================================
+#
+# The codes are those of the run facet ``sparkLineage_capture`` (docs/operator.md); a run whose
+# event has no such facet has neither, for nobody looked.
+
+MAX_SENTENCES = 5
+"""Sentences of one code; the event has all that it lists."""
+MAX_CODES = 60
+"""There are fewer; who else writes this facet may make up more."""
+_MAX_SENTENCE = 400  # five of them are what is shown of a property
 
 
-def run(subject: Subject) -> Iterator[Proposal]:
-    """Give the event's run: what it is, where it belongs, and that it starts or how it ended."""
-    if not subject.has_run:
-        return
-    if subject.state in _DESCRIBED_STATES:
-        yield Proposal(subject.run, "dataProcessInstanceProperties", _instance_properties(subject))
-        yield Proposal(subject.run, "dataProcessInstanceRelationships", _relationships(subject))
-        yield from jobs.platform_instance(subject, subject.run)
-    if status := _STATUS_BY_STATE.get(subject.state):
-        yield Proposal(subject.run, "dataProcessInstanceRunEvent", _run_event(subject, status))
+def missing(facets: Facets) -> dict[str, str]:
+    """Give what is missing; empty if the run has no facet that knows.
 
-
-def _instance_properties(subject: Subject) -> Json:
-    url = airflow_pages.task_instance_page(subject) or _spark_page(subject)
-    kind = _process_type(subject)
-    return {
-        "name": run_name(subject),
-        "created": {"time": started(subject) or subject.time, "actor": ACTOR},
-        "customProperties": run_properties(subject),
-        **({"externalUrl": url} if url else {}),
-        **({"type": kind} if kind else {}),
-    }
-
-
-def run_name(subject: Subject) -> str:
-    """Name a run for people: ``scheduled__2024-05-06T00:00:00+00:00, map index 3, try 2``."""
-    attempt = mapping(at(subject.airflow, "taskInstance"))
-    run_id = plain(at(subject.airflow, "dagRun", "run_id"))
-    if not run_id:
-        return subject.names.job or subject.names.flow
-    index, number_of_try = number(attempt.get("map_index")), number(attempt.get("try_number"))
-    parts = [run_id]
-    parts += [f"map index {index}"] if index is not None else []
-    parts += [f"try {number_of_try}"] if number_of_try is not None else []
-    return ", ".join(parts)
-
-
-def started(subject: Subject) -> int | None:
-    """Give when the run started, in ms since the epoch; None if its event does not know.
-
-    Airflow's events of a task's end have no time of its start, those of a DAG's run have.
+    :param facets: of the run
     """
-    if subject.state == "START":
-        return subject.time
-    if subject.is_of_flow:
-        return millis(at(subject.airflow, "dagRun", "start_date"))
-    duration = number(_thousandfold(at(subject.airflow, "taskInstance", "duration")))
-    return subject.time - duration if subject.time and duration is not None else None
-
-
-def _thousandfold(seconds: Any) -> Any:
-    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    return seconds * 1000 // 1 if is_number else None
-
-
-def _relationships(subject: Subject) -> Json:
-    parent = subject.parent_run
-    before = runs_before(subject.event)
-    return {
-        "parentTemplate": subject.flow if subject.is_of_flow else subject.job,
-        **({"parentInstance": parent} if parent else {}),
-        "upstreamInstances": [naming.process_instance_urn(run_id) for run_id in before],
+    if CAPTURE_KEY not in facets:
+        return {}
+    sentences = _sentences_by_code(mapping(facets[CAPTURE_KEY]))
+    counts = _counts_by_code(mapping(facets[CAPTURE_KEY]), sentences)
+    if not counts:
+        return {"lineage": "complete"}
+    listed = dict(list(counts.items())[:MAX_CODES])
+    return {"lineage": _missing_summary(sum(counts.values()))} | {
+        name_of_property(f"missing: {code}"): _listed_sentences(sentences[code], count)
+        for code, count in listed.items()
     }
 
 
-def _run_event(subject: Subject, status: str) -> Json:
-    attempt = number(at(subject.airflow, "taskInstance", "try_number"))
-    begun = started(subject)
-    event: Json = {
-        "timestampMillis": subject.time,
-        "messageId": f"{subject.run}-{subject.state}",
-        "status": status,
-    }
-    if attempt is not None and attempt <= _MAX_ATTEMPT:
-        event["attempt"] = attempt
-    if result := _RESULTS_BY_STATE.get(subject.state):
-        event["result"] = {"type": result, "nativeResultType": subject.state}
-        if begun is not None and subject.time is not None and subject.time >= begun:
-            event["durationMillis"] = subject.time - begun
-    return event
+def _sentences_by_code(capture: Facets) -> dict[str, list[str]]:
+    found = defaultdict(list)
+    for entry in items(capture.get("degradations")):
+        if code := text(entry.get("code")):
+            found[code].append(truncated(scrub(text(entry.get("message"))), _MAX_SENTENCE))
+    return found
 
 
-def _process_type(subject: Subject) -> str:
-    """Give the ``DataProcessType``; empty if nobody knows what has begun the run."""
-    if at(subject.job_facets, "jobType", "processingType") == "STREAMING":
-        return "STREAMING"
-    run_type = text(at(subject.airflow, "dagRun", "run_type"))
-    if not run_type:
-        return ""
-    return "BATCH_AD_HOC" if run_type in _AD_HOC_TYPES else "BATCH_SCHEDULED"
+def _counts_by_code(capture: Facets, sentences: dict[str, list[str]]) -> dict[str, int]:
+    """Count by code; the facet has counts where it does not list all."""
+    listed = {code: len(found) for code, found in sentences.items()}
+    counted = mapping(capture.get("degradationCounts"))
+    return listed | {text(code): found for code in counted if (found := number(counted[code]))}
 
 
-def _spark_page(subject: Subject) -> str:
-    """Give the page of an application's history, which outlives the driver's own."""
-    details = mapping(subject.run_facets.get("spark_applicationDetails"))
-    pages = (airflow_pages.web_page(details.get(key)) for key in ("historyUrl", "proxyUrl"))
-    return next(filter(None, pages), "")
+def _missing_summary(count: int) -> str:
+    return f"incomplete: {count} {'thing is' if count == 1 else 'things are'} missing"
+
+
+def _listed_sentences(sentences: list[str], count: int) -> str:
+    lines = list(filter(None, sentences[:MAX_SENTENCES]))
+    more = count - len(lines)
+    if more > 0:
+        lines.append(f"… and {more} more" if lines else str(count))
+    return "\n".join(lines)
 
 
 # ``dataProcessInstanceInput`` and ``…Output`` name each dataset twice: as ``inputs``, which all
 # versions of DataHub's pages list, and as an edge, whose properties have which part of it was
 # accessed. Both aspects are the run's own, so they are written as a whole.
-
-
-MAX_TEMPLATES = 10
-"""Templates that expected partitions come from, in one property."""
 
 
 def run_datasets(subject: Subject) -> Iterator[Proposal]:
@@ -382,7 +380,7 @@ def _joined_properties(known: Json, properties: dict[str, str]) -> dict[str, str
     both = before | properties
     for key in before.keys() & properties.keys():
         if before[key] != properties[key]:
-            both[key] = lenient.text(f"{before[key]}, {properties[key]}")
+            both[key] = text(f"{before[key]}, {properties[key]}")
     return both
 
 
@@ -392,7 +390,7 @@ def _access_properties(access: Access) -> dict[str, str]:
 
 
 def _accessed_part(access: Access) -> dict[str, str]:
-    witness = lenient.text(access.seen.get("witness"))
+    witness = text(access.seen.get("witness"))
     return {
         "partitions": access.summary,
         "condition": access.condition if access.condition != access.summary else "",
@@ -408,20 +406,5 @@ def _access_counts(access: Access) -> dict[str, str]:
         "files": access.statistics.get("fileCount"),
         "partitions only planned": access.seen.get("planned"),
     }
-    found = {key: lenient.number(count) for key, count in counts.items()}
+    found = {key: number(count) for key, count in counts.items()}
     return {key: str(count) for key, count in found.items() if count is not None}
-
-
-def expectation(access: Access) -> dict[str, str]:
-    """Say what was expected of an access and how that compares; nothing if nothing was."""
-    status = lenient.text(access.check.get("status"))
-    if status in ("", "undeclared"):
-        return {}
-    parts = ("expected", "missing", "unexpected")
-    found = {part: plain(lenient.at(access.check, part, "summary")) for part in parts}
-    sources = [
-        f"{lenient.text(source.get('field'))}: {lenient.text(source.get('template'))}"
-        for source in lenient.items(access.check.get("from"))
-    ]
-    listed = plain("; ".join(dict.fromkeys(sources[:MAX_TEMPLATES])))
-    return {"check": status, **found, "expected from": listed}

@@ -210,7 +210,6 @@ def _split_list(inner: str) -> Iterator[str]:
 # before a column in DataHub's pages and the filters of its search; the type as the producer has it
 # is always next to it.
 
-
 _NAMES_BY_CLASS = {
     "Number": (
         "tinyint smallint mediumint int integer bigint hugeint byte short long float double real"
@@ -278,7 +277,6 @@ def _nested_types(of: ColumnType) -> Json:
 #
 # A nested column has a path of version 2 in all of them. Version 1 is names with points between
 # them.
-
 
 _VERSION = "[version=2.0]"
 _STRUCT_PREFIX = f"{_VERSION}.[type=struct]"
@@ -461,7 +459,6 @@ def _joined_path(prefix: str, part: str) -> str:
 # A schema is bounded, and it counts the fields that are left out. GMS refuses a schema in which a
 # path is empty or comes twice (``FieldPathValidator``), so of two fields with one path the first is
 # kept.
-
 
 MAX_FIELDS = 20_000
 """Fields of a schema, nested ones among them: 4 MB of JSON."""

@@ -40,6 +40,166 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.document import Event
 
 
+BATCH, BATCH_BYTES = 200, 4 * 1024 * 1024
+"""The most that a request has, but for one proposal alone.
+
+200 are those of DataHub's own emitter; it sends up to 15 MB, which GMS has at most, and which one
+slow answer would lose all of.
+"""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 2.0
+_TRIES_OF_AN_ERROR = 2
+_MAX_NAMED = 3
+
+
+class Line(NamedTuple):
+    """A proposal as it is sent.
+
+    :param text: JSON, in ASCII: GMS takes a byte for a character
+    :param may_be_there: whether it is no loss if GMS refuses it, because it has such an aspect; one
+        that does not know the header by which it is asked to leave that does
+    """
+
+    urn: str
+    aspect_name: str
+    text: str
+    may_be_there: bool = False
+
+
+class _StoppedError(Exception):
+    """Raised when nothing more can be sent; the reason is for people."""
+
+
+def send(server: Server, proposals: Iterable[Proposal], until: float) -> int:
+    """Send proposals, in their order.
+
+    :param proposals: taken as they are sent, so that not all of them are in memory
+    :param until: ``time.monotonic()`` after which nothing is sent
+    :return: how many there were
+    :raise DeliveryError: if not all were stored; says what was, and what was not and why
+    """
+    gms = Gms(server)
+    sending = _Sending(gms, server, until)
+    stopped = ""
+    try:
+        for batch in batches(proposals):
+            sending.send(batch)
+    except _StoppedError as error:
+        stopped = str(error)
+    finally:
+        gms.close()
+    if stopped or sending.refused:
+        raise sending.error(stopped)
+    return sending.stored
+
+
+def batches(proposals: Iterable[Proposal]) -> Iterator[list[Line]]:
+    """Yield what is sent with one request each."""
+    metadata = {
+        "lastObserved": time.time_ns() // 1_000_000,
+        "properties": {"clientId": DISTRIBUTION, "clientVersion": version()},
+    }
+    batch: list[Line] = []
+    size = 0
+    for proposal in proposals:
+        text = _proposal_text(proposal, metadata)
+        line = Line(proposal.urn, proposal.aspect_name, text, proposal.only_if_absent)
+        if batch and (len(batch) == BATCH or size + len(line.text) > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(line)
+        size += len(line.text)
+    if batch:
+        yield batch
+
+
+def _proposal_text(proposal: Proposal, metadata: dict[str, object]) -> str:
+    document = {
+        "entityType": proposal.entity_type,
+        "entityUrn": proposal.urn,
+        "changeType": proposal.change_type,
+        "aspectName": proposal.aspect_name,
+        "aspect": {"contentType": proposal.content_type, "value": proposal.text()},
+        "systemMetadata": metadata,
+    }
+    return json.dumps(
+        document | {"headers": headers} if (headers := proposal.headers) else document
+    )
+
+
+class _Sending:
+    """What became of the proposals of an event."""
+
+    def __init__(self, gms: Gms, server: Server, until: float) -> None:
+        self._gms = gms
+        self._server = server
+        self._until = until
+        self.stored = 0
+        self.refused: list[str] = []
+
+    @property
+    def _left(self) -> float:
+        return self._until - time.monotonic()
+
+    def send(self, batch: Sequence[Line]) -> None:
+        """Send a batch, or those of it that are not refused."""
+        answer = self._asked(batch)
+        if answer.kind is Kind.STORED:
+            self.stored += len(batch)
+        elif answer.urns:
+            forbidden = [line for line in batch if line.urn in answer.urns]
+            allowed = [line for line in batch if line.urn not in answer.urns]
+            self._refuse(forbidden, answer)
+            if not forbidden:
+                raise _StoppedError(answer.why)
+            if allowed:
+                self.send(allowed)
+        elif len(batch) == 1:
+            self._refuse(batch, answer)
+        else:
+            half = len(batch) // 2
+            self.send(batch[:half])
+            self.send(batch[half:])
+
+    def _refuse(self, batch: Sequence[Line], answer: Answer) -> None:
+        self.refused += [
+            f"{line.aspect_name} of {line.urn} ({answer.why})"
+            for line in batch
+            if not line.may_be_there
+        ]
+
+    def _asked(self, batch: Sequence[Line]) -> Answer:
+        """Send a batch until the answer is one that will not change."""
+        waits = "true" if self._server.is_async else "false"
+        proposals = ",".join(line.text for line in batch)
+        body = f'{{"proposals":[{proposals}],"async":"{waits}"}}'.encode()
+        pause, tries, why = _FIRST_PAUSE_S, 0, "there was no time left"
+        while (left := self._left) > 0:
+            answer, tries = self._gms.ingest(body, left), tries + 1
+            if answer.kind is Kind.USELESS:
+                raise _StoppedError(answer.why)
+            if answer.kind in (Kind.STORED, Kind.REFUSED):
+                return answer
+            if answer.kind is Kind.FAILED and tries == _TRIES_OF_AN_ERROR:
+                return answer
+            why = answer.why
+            wait = max(pause, answer.after)
+            if wait >= self._left:
+                break
+            time.sleep(wait)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+        raise _StoppedError(why)
+
+    def error(self, stopped: str) -> DeliveryError:
+        """Say what was stored and what was not."""
+        reasons = [f"what is left was not sent, because {stopped}"] if stopped else []
+        if self.refused:
+            few = some(self.refused, _MAX_NAMED, lambda text: truncated(text, 500))
+            reasons.append(f"{len(self.refused)} were refused: {few}")
+        stored = f"{self.stored:,} aspects" if self.stored else "nothing"
+        problem = f"DataHub at {self._server.url} stored {stored} of this event"
+        return DeliveryError(f"{problem}; {'; '.join(reasons)}.", is_refusal=not stopped)
+
+
 # GMS is sent the same requests as by the emitter of DataHub's own SDK, as a test compares, and
 # without the SDK: its import costs every process that Airflow forks 36 MB and a third of a second,
 # and its retries have no end that fits into Airflow's ten seconds.
@@ -47,7 +207,6 @@ if TYPE_CHECKING:
 # GMS takes a batch as a whole or not at all. Asked to be asynchronous, it answers once Kafka has
 # acknowledged each proposal, so that none is lost, and does not wait for its database and its
 # index.
-
 
 _INGEST_PATH = "/aspects?action=ingestProposalBatch"
 _MAX_ANSWER = 64 * 1024
@@ -227,8 +386,6 @@ _KINDS_BY_STATUS = {
 
 def _json_object(response: Response, content: bytes) -> dict[str, Any] | None:
     """Give the JSON object of an answer; a page of a proxy's has none."""
-    import json
-
     if "json" not in response.headers.get("Content-Type", ""):
         return None
     try:
@@ -260,172 +417,11 @@ def _without_debug_output() -> Iterator[None]:
         HTTPConnection.debuglevel = level
 
 
-BATCH, BATCH_BYTES = 200, 4 * 1024 * 1024
-"""The most that a request has, but for one proposal alone.
-
-200 are those of DataHub's own emitter; it sends up to 15 MB, which GMS has at most, and which one
-slow answer would lose all of.
-"""
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 2.0
-_TRIES_OF_AN_ERROR = 2
-_MAX_NAMED = 3
-
-
-class Line(NamedTuple):
-    """A proposal as it is sent.
-
-    :param text: JSON, in ASCII: GMS takes a byte for a character
-    :param may_be_there: whether it is no loss if GMS refuses it, because it has such an aspect; one
-        that does not know the header by which it is asked to leave that does
-    """
-
-    urn: str
-    aspect_name: str
-    text: str
-    may_be_there: bool = False
-
-
-class _StoppedError(Exception):
-    """Raised when nothing more can be sent; the reason is for people."""
-
-
-def send(server: Server, proposals: Iterable[Proposal], until: float) -> int:
-    """Send proposals, in their order.
-
-    :param proposals: taken as they are sent, so that not all of them are in memory
-    :param until: ``time.monotonic()`` after which nothing is sent
-    :return: how many there were
-    :raise DeliveryError: if not all were stored; says what was, and what was not and why
-    """
-    gms = Gms(server)
-    sending = _Sending(gms, server, until)
-    stopped = ""
-    try:
-        for batch in batches(proposals):
-            sending.send(batch)
-    except _StoppedError as error:
-        stopped = str(error)
-    finally:
-        gms.close()
-    if stopped or sending.refused:
-        raise sending.error(stopped)
-    return sending.stored
-
-
-def batches(proposals: Iterable[Proposal]) -> Iterator[list[Line]]:
-    """Yield what is sent with one request each."""
-    metadata = {
-        "lastObserved": time.time_ns() // 1_000_000,
-        "properties": {"clientId": DISTRIBUTION, "clientVersion": version()},
-    }
-    batch: list[Line] = []
-    size = 0
-    for proposal in proposals:
-        text = _proposal_text(proposal, metadata)
-        line = Line(proposal.urn, proposal.aspect_name, text, proposal.only_if_absent)
-        if batch and (len(batch) == BATCH or size + len(line.text) > BATCH_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(line)
-        size += len(line.text)
-    if batch:
-        yield batch
-
-
-def _proposal_text(proposal: Proposal, metadata: dict[str, object]) -> str:
-    document = {
-        "entityType": proposal.entity_type,
-        "entityUrn": proposal.urn,
-        "changeType": proposal.change_type,
-        "aspectName": proposal.aspect_name,
-        "aspect": {"contentType": proposal.content_type, "value": proposal.text()},
-        "systemMetadata": metadata,
-    }
-    return json.dumps(
-        document | {"headers": headers} if (headers := proposal.headers) else document
-    )
-
-
-class _Sending:
-    """What became of the proposals of an event."""
-
-    def __init__(self, gms: Gms, server: Server, until: float) -> None:
-        self._gms = gms
-        self._server = server
-        self._until = until
-        self.stored = 0
-        self.refused: list[str] = []
-
-    @property
-    def _left(self) -> float:
-        return self._until - time.monotonic()
-
-    def send(self, batch: Sequence[Line]) -> None:
-        """Send a batch, or those of it that are not refused."""
-        answer = self._asked(batch)
-        if answer.kind is Kind.STORED:
-            self.stored += len(batch)
-        elif answer.urns:
-            forbidden = [line for line in batch if line.urn in answer.urns]
-            allowed = [line for line in batch if line.urn not in answer.urns]
-            self._refuse(forbidden, answer)
-            if not forbidden:
-                raise _StoppedError(answer.why)
-            if allowed:
-                self.send(allowed)
-        elif len(batch) == 1:
-            self._refuse(batch, answer)
-        else:
-            half = len(batch) // 2
-            self.send(batch[:half])
-            self.send(batch[half:])
-
-    def _refuse(self, batch: Sequence[Line], answer: Answer) -> None:
-        self.refused += [
-            f"{line.aspect_name} of {line.urn} ({answer.why})"
-            for line in batch
-            if not line.may_be_there
-        ]
-
-    def _asked(self, batch: Sequence[Line]) -> Answer:
-        """Send a batch until the answer is one that will not change."""
-        waits = "true" if self._server.is_async else "false"
-        proposals = ",".join(line.text for line in batch)
-        body = f'{{"proposals":[{proposals}],"async":"{waits}"}}'.encode()
-        pause, tries, why = _FIRST_PAUSE_S, 0, "there was no time left"
-        while (left := self._left) > 0:
-            answer, tries = self._gms.ingest(body, left), tries + 1
-            if answer.kind is Kind.USELESS:
-                raise _StoppedError(answer.why)
-            if answer.kind in (Kind.STORED, Kind.REFUSED):
-                return answer
-            if answer.kind is Kind.FAILED and tries == _TRIES_OF_AN_ERROR:
-                return answer
-            why = answer.why
-            wait = max(pause, answer.after)
-            if wait >= self._left:
-                break
-            time.sleep(wait)
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
-        raise _StoppedError(why)
-
-    def error(self, stopped: str) -> DeliveryError:
-        """Say what was stored and what was not."""
-        reasons = [f"what is left was not sent, because {stopped}"] if stopped else []
-        if self.refused:
-            few = some(self.refused, _MAX_NAMED, lambda text: truncated(text, 500))
-            reasons.append(f"{len(self.refused)} were refused: {few}")
-        stored = f"{self.stored:,} aspects" if self.stored else "nothing"
-        problem = f"DataHub at {self._server.url} stored {stored} of this event"
-        return DeliveryError(f"{problem}; {'; '.join(reasons)}.", is_refusal=not stopped)
-
-
 # Files that ``datahub ingest`` reads: in a folder, one for each event. DataHub's file source reads
 # a JSON array, or each ``*.json`` of a folder; lines of JSON it does not. An array cannot be added
 # to by several processes, one of which may be killed; a file that is renamed once it is whole can.
 # Names begin with the time of the event, so they are sorted by it. The same event has the same
 # name: sent twice it is there once.
-
 
 _NOT_IN_FILE_NAMES = re.compile(r"[^A-Za-z0-9]+")
 

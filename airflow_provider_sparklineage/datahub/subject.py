@@ -12,8 +12,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
-from airflow_provider_sparklineage.datahub import lenient, naming, schema
-from airflow_provider_sparklineage.datahub.lenient import at, items, mapping, text, texts
+from airflow_provider_sparklineage.datahub import naming
+from airflow_provider_sparklineage.datahub.lenient import at, items, mapping, millis, text, texts
 from airflow_provider_sparklineage.datahub.naming import (
     Identity,
     JobName,
@@ -21,12 +21,10 @@ from airflow_provider_sparklineage.datahub.naming import (
     identity,
     is_named,
     job_name,
-    platform_urn_of,
     split_job_name,
     tables,
 )
-from airflow_provider_sparklineage.datahub.proposals import Proposal
-from airflow_provider_sparklineage.datahub.schema import Schema
+from airflow_provider_sparklineage.datahub.schema import Schema, naming_of_platform
 from airflow_provider_sparklineage.event.document import name_of
 from airflow_provider_sparklineage.event.partition_facets import (
     BARE_PARTITIONS_KEY,
@@ -37,8 +35,6 @@ from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.datasets import canonical
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from airflow_provider_sparklineage.datahub.configuration import Conversion
     from airflow_provider_sparklineage.datahub.proposals import Json
     from airflow_provider_sparklineage.datahub.schema import Naming
@@ -46,39 +42,195 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
-_MAX_SCHEMA_NAME = 500
-"""Characters of ``schemaName``, by its Avro schema."""
+class Dataset(NamedTuple):
+    """A dataset of one side of the event.
 
-
-def schemas(subject: Subject) -> Iterator[Proposal]:
-    """Give the schema of each dataset whose columns the event has."""
-    if not subject.has_ended:
-        return
-    written = {dataset.urn for dataset in subject.outputs if _schema_fields(dataset)}
-    for urn, schema in subject.schemas.items():
-        if fields := schema.fields:
-            is_writer = urn in written and subject.state == "COMPLETE"
-            aspect = _schema_metadata(urn, fields, schema)
-            yield Proposal(urn, "schemaMetadata", aspect, only_if_absent=not is_writer)
-
-
-def schemas_by_urn(subject: Subject) -> dict[str, Schema]:
-    """Give the schema of each dataset that the event has one of.
-
-    One that was both read and written is as it was written: that is what DataHub has then.
+    :param document: as the event has it; its facets may be absent
     """
-    checked = _checked_datasets(subject.run_facets)
-    found: dict[str, Schema] = {}
-    for dataset in (*subject.outputs, *subject.inputs):
-        fields = _schema_fields(dataset)
-        if fields and dataset.urn not in found:
-            keys = _partitioning_columns(dataset, checked)
-            found[dataset.urn] = Schema(fields, subject.naming(dataset.urn), keys)
-    return found
+
+    urn: str
+    name: DatasetName
+    document: dict[str, Any]
+
+    @property
+    def facets(self) -> Facets:
+        """Give the facets of the dataset itself, whoever reads or writes it."""
+        return mapping(self.document.get("facets"))
+
+    @property
+    def schema_fields(self) -> list[Json]:
+        """Give the fields of the dataset's schema facet; none if it has no such facet."""
+        return items(at(self.facets, "schema", "fields"))
+
+    def of_side(self, side: str) -> Facets:
+        """Give the facets of this access, ``inputFacets`` or ``outputFacets``."""
+        return mapping(self.document.get(side))
 
 
-def _schema_fields(dataset: Dataset) -> list[Json]:
-    return items(at(dataset.facets, "schema", "fields"))
+class Subject:
+    """The entities of an event.
+
+    :param event: with a header; of any producer, so that any facet may be absent or malformed
+    """
+
+    def __init__(self, event: Event, how: Conversion) -> None:
+        self.event = event
+        self.how = how
+        self._urns: dict[DatasetName, str] = {}
+
+    # --- the run ----------------------------------------------------------------------------------
+
+    @property
+    def run_facets(self) -> Facets:
+        """Give the facets of the run."""
+        return mapping(at(self.event, "run", "facets"))
+
+    @property
+    def job_facets(self) -> Facets:
+        """Give the facets of the job."""
+        return mapping(at(self.event, "job", "facets"))
+
+    @property
+    def state(self) -> str:
+        """Give the event's type: START, RUNNING, COMPLETE, FAIL, ABORT, OTHER."""
+        return str(self.event.get("eventType") or "OTHER")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the run has ended, and the event has what it did."""
+        return self.state in ("COMPLETE", "FAIL", "ABORT")
+
+    @cached_property
+    def time(self) -> int | None:
+        """Give the time of the event in milliseconds since the epoch; None if it has none."""
+        return millis(self.event.get("eventTime"))
+
+    @cached_property
+    def airflow(self) -> Facets:
+        """Give what Airflow writes of a try, or of a DAG's run: dag, dagRun, task, taskInstance."""
+        facets = self.run_facets
+        return mapping(facets.get("airflow") or facets.get("airflowDagRun"))
+
+    @cached_property
+    def names(self) -> JobName:
+        """Name the flow and the job: the DAG and the task."""
+        return job_name(self.event)
+
+    @cached_property
+    def is_of_flow(self) -> bool:
+        """Whether it is an event of a DAG's run, or of an application."""
+        has_datasets = bool(self.event.get("inputs") or self.event.get("outputs"))
+        return not self.names.job and not has_datasets
+
+    @property
+    def has_job(self) -> bool:
+        """Whether there is a DataJob; one of a flow has none, nor has one that is of no job."""
+        return bool(self.names.flow) and not self.is_of_flow
+
+    @property
+    def has_run(self) -> bool:
+        """Whether there is a DataProcessInstance: OpenLineage has events of jobs and datasets."""
+        return bool(self.names.flow and self._run_id) and self.time is not None
+
+    @cached_property
+    def flow(self) -> str:
+        """Give the URN of the DataFlow: the DAG."""
+        return self.names.flow_urn(self.how)
+
+    @cached_property
+    def job(self) -> str:
+        """Give the URN of the DataJob: the task."""
+        return self.names.job_urn(self.how)
+
+    @cached_property
+    def jobs_before(self) -> tuple[str, ...]:
+        """Give the URNs of the jobs that have to end before this one starts."""
+        return tuple(one.job_urn(self.how) for one in jobs_before(self.event, self.names))
+
+    @cached_property
+    def run(self) -> str:
+        """Give the URN of the DataProcessInstance: the try."""
+        return naming.process_instance_urn(self._run_id)
+
+    @property
+    def _run_id(self) -> str:
+        return text(at(self.event, "run", "runId")).strip()
+
+    @cached_property
+    def parent_run(self) -> str:
+        """Give the URN of the run that this one is a part of; empty if there is none."""
+        run_id = text(at(self.run_facets, "parent", "run", "runId")).strip()
+        return naming.process_instance_urn(run_id) if run_id else ""
+
+    # --- datasets ---------------------------------------------------------------------------------
+
+    @cached_property
+    def inputs(self) -> tuple[Dataset, ...]:
+        """Give what was read."""
+        return tuple(map(self._dataset, self._documents("inputs")))
+
+    @cached_property
+    def outputs(self) -> tuple[Dataset, ...]:
+        """Give what was written."""
+        return tuple(map(self._dataset, self._documents("outputs")))
+
+    def _documents(self, side: str) -> list[dict[str, Any]]:
+        return list(filter(is_named, items(self.event.get(side))))
+
+    def _dataset(self, document: dict[str, Any]) -> Dataset:
+        name = name_of(document)
+        return Dataset(self.dataset(name), name, document)
+
+    @cached_property
+    def _tables(self) -> dict[DatasetName, Table]:
+        documents = [*self._documents("inputs"), *self._documents("outputs")]
+        return tables(documents, follow=self.how.symlinks)
+
+    def identity(self, name: DatasetName) -> Identity:
+        """Give a dataset's identity in DataHub: that of its table, if it is the files of one."""
+        table = self._tables.get(canonical(name)) or Table(name)
+        return identity(table.name, self.how, table.platform)
+
+    def files(self, name: DatasetName) -> str:
+        """Give the URN that a dataset has by its own name, as where no symlink is known of it."""
+        return identity(name, self.how).urn
+
+    def dataset(self, name: DatasetName) -> str:
+        """Give the URN of a dataset, which need not be on a side: column lineage names others."""
+        if name not in self._urns:  # of each of a thousand columns the same ones
+            self._urns[name] = self.identity(name).urn
+        return self._urns[name]
+
+    def field(self, name: DatasetName, column: str) -> str:
+        """Give the URN of a column of a dataset."""
+        return naming.schema_field_urn(self.dataset(name), self.path(name, column))
+
+    def path(self, name: DatasetName, column: str) -> str:
+        """Give the field path of a column, as the dataset's ``SchemaMetadata`` has it."""
+        urn = self.dataset(name)
+        schema = self.schemas.get(urn)
+        return schema.path(column) if schema else self.naming(urn).name(column)
+
+    @cached_property
+    def schemas(self) -> dict[str, Schema]:
+        """Give the schemas that the event has, by the URN of their dataset.
+
+        A dataset that was both read and written has its schema as it was written: DataHub has that
+        one after the run.
+        """
+        checked = _checked_datasets(self.run_facets)
+        found: dict[str, Schema] = {}
+        for dataset in (*self.outputs, *self.inputs):
+            fields = dataset.schema_fields
+            if fields and dataset.urn not in found:
+                columns = _partitioning_columns(dataset, checked)
+                found[dataset.urn] = Schema(fields, self.naming(dataset.urn), columns)
+        return found
+
+    def naming(self, urn: str) -> Naming:
+        """Give how the fields of a dataset are called."""
+        platform = naming.platform_urn_of(urn).rpartition(":")[2]
+        return naming_of_platform(platform, self.how.field_paths)
 
 
 def _partitioning_columns(dataset: Dataset, checked: dict[DatasetName, Json]) -> frozenset[str]:
@@ -102,27 +254,16 @@ def _checked_datasets(run_facets: Facets) -> dict[DatasetName, Json]:
     return {name_of(dataset): entry for dataset, entry in named if is_named(dataset)}
 
 
-def _schema_metadata(urn: str, fields: list[Json], schema: Schema) -> Json:
-    """Give the aspect: without a time, so that the same schema is no new version of it."""
-    return {
-        "schemaName": urn.split(",")[1][:_MAX_SCHEMA_NAME],
-        "platform": platform_urn_of(urn),
-        "version": 0,
-        "hash": "",
-        "platformSchema": {"com.linkedin.schema.OtherSchema": {"rawSchema": _left_out(schema)}},
-        "fields": fields,
-    }
+ACTOR = "urn:li:corpuser:datahub"
+"""DataHub's user for what no person does; its own connectors name it as well."""
 
 
-def _left_out(schema: Schema) -> str:
-    """Say what is left out, where DataHub shows a schema as text; else it shows no text."""
-    if not schema.left_out:
-        return ""
-    return f"{schema.left_out:,} more fields: beyond the limit, or with no path of their own."
+def audit_stamp(subject: Subject) -> Json:
+    """Give DataHub's ``AuditStamp``; its time is the event's, 0 where that is unreadable."""
+    return {"time": subject.time or 0, "actor": ACTOR}
 
 
-# Tasks before a job, and runs that triggered a run.
-
+# --- dependencies ---------------------------------------------------------------------------------
 
 MAX_DEPENDENCIES = 500
 """Jobs and runs that are named; a task that joins more of them is rare."""
@@ -173,193 +314,8 @@ def _job_dependencies(facets: Any) -> list[dict[str, Any]]:
     return items(at(facets, "jobDependencies", "upstream"))
 
 
-class Dataset(NamedTuple):
-    """A dataset of one side of the event.
-
-    :param document: as the event has it; its facets may be absent
-    """
-
-    urn: str
-    name: DatasetName
-    document: dict[str, Any]
-
-    @property
-    def facets(self) -> Facets:
-        """Give the facets of the dataset itself, whoever reads or writes it."""
-        return lenient.mapping(self.document.get("facets"))
-
-    def of_side(self, side: str) -> Facets:
-        """Give the facets of this access, ``inputFacets`` or ``outputFacets``."""
-        return lenient.mapping(self.document.get(side))
-
-
-class Subject:
-    """The entities of an event.
-
-    :param event: with a header; of any producer, so that any facet may be absent or malformed
-    """
-
-    def __init__(self, event: Event, how: Conversion) -> None:
-        self.event = event
-        self.how = how
-        self._urns: dict[DatasetName, str] = {}
-
-    # --- the run ----------------------------------------------------------------------------------
-
-    @property
-    def run_facets(self) -> Facets:
-        """Give the facets of the run."""
-        return lenient.mapping(lenient.at(self.event, "run", "facets"))
-
-    @property
-    def job_facets(self) -> Facets:
-        """Give the facets of the job."""
-        return lenient.mapping(lenient.at(self.event, "job", "facets"))
-
-    @property
-    def state(self) -> str:
-        """Give the event's type: START, RUNNING, COMPLETE, FAIL, ABORT, OTHER."""
-        return str(self.event.get("eventType") or "OTHER")
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the run has ended, and the event has what it did."""
-        return self.state in ("COMPLETE", "FAIL", "ABORT")
-
-    @cached_property
-    def time(self) -> int | None:
-        """Give the time of the event in milliseconds since the epoch; None if it has none."""
-        return lenient.millis(self.event.get("eventTime"))
-
-    @cached_property
-    def airflow(self) -> Facets:
-        """Give what Airflow writes of a try, or of a DAG's run: dag, dagRun, task, taskInstance."""
-        facets = self.run_facets
-        return lenient.mapping(facets.get("airflow") or facets.get("airflowDagRun"))
-
-    @cached_property
-    def names(self) -> JobName:
-        """Name the flow and the job: the DAG and the task."""
-        return job_name(self.event)
-
-    @cached_property
-    def is_of_flow(self) -> bool:
-        """Whether it is an event of a DAG's run, or of an application."""
-        has_datasets = bool(self.event.get("inputs") or self.event.get("outputs"))
-        return not self.names.job and not has_datasets
-
-    @property
-    def has_job(self) -> bool:
-        """Whether there is a DataJob; one of a flow has none, nor has one that is of no job."""
-        return bool(self.names.flow) and not self.is_of_flow
-
-    @property
-    def has_run(self) -> bool:
-        """Whether there is a DataProcessInstance: OpenLineage has events of jobs and datasets."""
-        return bool(self.names.flow and self._run_id) and self.time is not None
-
-    @cached_property
-    def flow(self) -> str:
-        """Give the URN of the DataFlow: the DAG."""
-        return self.names.flow_urn(self.how)
-
-    @cached_property
-    def job(self) -> str:
-        """Give the URN of the DataJob: the task."""
-        return self.names.job_urn(self.how)
-
-    @cached_property
-    def jobs_before(self) -> tuple[str, ...]:
-        """Give the URNs of the jobs that have to end before this one starts."""
-        return tuple(one.job_urn(self.how) for one in jobs_before(self.event, self.names))
-
-    @cached_property
-    def run(self) -> str:
-        """Give the URN of the DataProcessInstance: the try."""
-        return naming.process_instance_urn(self._run_id)
-
-    @property
-    def _run_id(self) -> str:
-        return lenient.text(lenient.at(self.event, "run", "runId")).strip()
-
-    @cached_property
-    def parent_run(self) -> str:
-        """Give the URN of the run that this one is a part of; empty if there is none."""
-        run_id = lenient.text(lenient.at(self.run_facets, "parent", "run", "runId")).strip()
-        return naming.process_instance_urn(run_id) if run_id else ""
-
-    # --- datasets ---------------------------------------------------------------------------------
-
-    @cached_property
-    def inputs(self) -> tuple[Dataset, ...]:
-        """Give what was read."""
-        return tuple(map(self._dataset, self._documents("inputs")))
-
-    @cached_property
-    def outputs(self) -> tuple[Dataset, ...]:
-        """Give what was written."""
-        return tuple(map(self._dataset, self._documents("outputs")))
-
-    def _documents(self, side: str) -> list[dict[str, Any]]:
-        return list(filter(is_named, lenient.items(self.event.get(side))))
-
-    def _dataset(self, document: dict[str, Any]) -> Dataset:
-        name = name_of(document)
-        return Dataset(self.dataset(name), name, document)
-
-    @cached_property
-    def _tables(self) -> dict[DatasetName, Table]:
-        documents = [*self._documents("inputs"), *self._documents("outputs")]
-        return tables(documents, follow=self.how.symlinks)
-
-    def identity(self, name: DatasetName) -> Identity:
-        """Give a dataset's identity in DataHub: that of its table, if it is the files of one."""
-        table = self._tables.get(canonical(name)) or Table(name)
-        return identity(table.name, self.how, table.platform)
-
-    def files(self, name: DatasetName) -> str:
-        """Give the URN that a dataset has by its own name, as where no symlink is known of it."""
-        return identity(name, self.how).urn
-
-    def dataset(self, name: DatasetName) -> str:
-        """Give the URN of a dataset, which need not be on a side: column lineage names others."""
-        if name not in self._urns:  # of each of a thousand columns the same ones
-            self._urns[name] = self.identity(name).urn
-        return self._urns[name]
-
-    def field(self, name: DatasetName, column: str) -> str:
-        """Give the URN of a column of a dataset."""
-        return naming.schema_field_urn(self.dataset(name), self.path(name, column))
-
-    def path(self, name: DatasetName, column: str) -> str:
-        """Give the field path of a column, as the dataset's ``SchemaMetadata`` has it."""
-        urn = self.dataset(name)
-        schema = self.schemas.get(urn)
-        return schema.path(column) if schema else self.naming(urn).name(column)
-
-    @cached_property
-    def schemas(self) -> dict[str, Schema]:
-        """Give the schemas that the event has, by the URN of their dataset."""
-        return schemas_by_urn(self)
-
-    def naming(self, urn: str) -> Naming:
-        """Give how the fields of a dataset are called."""
-        platform = naming.platform_urn_of(urn).rpartition(":")[2]
-        return schema.naming_of_platform(platform, self.how.field_paths)
-
-
-ACTOR = "urn:li:corpuser:datahub"
-"""DataHub's user for what no person does; its own connectors name it as well."""
-
-
-def audit_stamp(subject: Subject) -> Json:
-    """Give DataHub's ``AuditStamp``; its time is the event's, 0 where that is unreadable."""
-    return {"time": subject.time or 0, "actor": ACTOR}
-
-
 # Addresses of Airflow's pages: a task instance's event has that of its log, and so of the others.
 # Airflow's provider sends no other, and none with the events of a DAG's run.
-
 
 _MAX_URL = 2000
 _WEB_SCHEMES = ("http://", "https://")

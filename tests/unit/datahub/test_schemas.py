@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.datahub.configuration import Conversion, FieldPaths
+from airflow_provider_sparklineage.datahub.datasets import schemas
 from airflow_provider_sparklineage.datahub.schema import (
     MAX_DEPTH,
     MAX_FIELDS,
     Schema,
     naming_of_platform,
 )
-from airflow_provider_sparklineage.datahub.subject import Subject, schemas
+from airflow_provider_sparklineage.datahub.subject import Subject
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from tests.unit.datahub.sdk import checked, require_sdk
 
