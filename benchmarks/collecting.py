@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.budget import UNLIMITED
 from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, MANIFEST, Manifest, encoded
-from airflow_provider_sparklineage.spark.capture.delivered import fetched
+from airflow_provider_sparklineage.spark.capture.remote_bundles import fetched
 from airflow_provider_sparklineage.storage.objects import Objects
 from benchmarks.amplification import ACTIONS, amplified, run_id
 from benchmarks.results import Result

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.spark.submit import observer_zip
+from airflow_provider_sparklineage.spark.submit import submitted_files
 from benchmarks.applications import large_tables, query_kinds, small_writes
 from benchmarks.results import Result
 from tests.record_events import Spark
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 APPLICATIONS = Path(__file__).with_name("applications")
 PAIRS = 5
-sys.path.append(str(observer_zip.DRIVER))  # the observer's modules are the driver's
+sys.path.append(str(submitted_files.DRIVER))  # the observer's modules are the driver's
 DEADLINE_S = importlib.import_module("sparklineage_observer.records").Limits().seconds
 
 _COLD = "the first kind of query of a job runs what its JVM has not compiled yet"

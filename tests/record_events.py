@@ -34,10 +34,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.spark.submit import (
+    commands,
     distribution,
-    java,
     listener_selection,
-    observer_zip,
+    submitted_files,
 )
 from airflow_provider_sparklineage.spark.submit.injection import DELTA_TAG, OBSERVER
 from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS
@@ -329,7 +329,7 @@ def run_case(spark: Spark, case: Case, listener: Path, prepared: Path, work: Pat
     conf = spark_conf(lake, scratch) | listener_conf(case, events)
     options = ["--jars", str(listener)]
     observations = scratch / "observations.ndjson"
-    options += ["--py-files", str(observer_zip.write(scratch))]
+    options += ["--py-files", str(submitted_files.write_observer(scratch))]
     conf |= {f"{OBSERVER}observations": str(observations)}
     conf |= {DELTA_TAG: f"task/{case.name}", f"{OBSERVER}tag": f"task/{case.name}"}
     conf |= {f"{OBSERVER}limits": "plans=all"}  # also of writes that the listener gets right
@@ -392,7 +392,7 @@ def names_of_this_machine() -> list[str]:
 def versions(spark: Spark, text: str) -> dict[str, str]:
     """Give the versions it was recorded with; those of Spark and the listener are in the events."""
     engine = json.loads(text.splitlines()[0])["run"]["facets"]["processing_engine"]
-    printed = output_of([str(java.find(os.environ) or "java"), "-version"])
+    printed = output_of([str(commands.find_java(os.environ) or "java"), "-version"])
     running = re.search(r'version "([^"]+)"', printed)
     connectors = CONNECTORS.get(spark.line, {})
     return {

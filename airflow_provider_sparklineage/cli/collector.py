@@ -41,8 +41,8 @@ from airflow_provider_sparklineage.operators import afterwards
 from airflow_provider_sparklineage.operators.collecting import is_kept
 from airflow_provider_sparklineage.operators.masking import masked, masked_message
 from airflow_provider_sparklineage.operators.publishing import xcom_of
+from airflow_provider_sparklineage.spark.capture import bundle, remote_bundles
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture import delivered, remote_bundles, retention
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
 
 if TYPE_CHECKING:
@@ -55,8 +55,11 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.budget import Budget
     from airflow_provider_sparklineage.settings.resolution import Settings
-    from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
-    from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
+    from airflow_provider_sparklineage.spark.capture.bundle import (
+        CaptureLocation,
+        Manifest,
+        TaskIdentity,
+    )
 
 
 # --- finding bundles ------------------------------------------------------------------------------
@@ -151,7 +154,7 @@ def _delivered_bundles(location: CaptureLocation, asked: Asked, budget: Budget) 
 
 def _local_bundles(location: CaptureLocation, asked: Asked) -> Iterator[Found]:
     """Yield those that drivers write to in place, or whose collecting failed."""
-    for folder in retention.own_bundles(location.folder):
+    for folder in bundle.own_bundles(location.folder):
         if asked.may_be(folder.name):
             manifest = capture.load(folder).manifest
             if not manifest.remote:
@@ -212,7 +215,7 @@ def merge_bundle(found: Found, work: Path, budget: Budget) -> Merged:
     state = state_of(before.task) if before.of_command else ""
     known: Outcome = "" if state == "RUNNING" else state
     if found.is_remote:
-        bundle, came = delivered.fetched(found.place, work, budget)
+        bundle, came = remote_bundles.fetched(found.place, work, budget)
         rest += came.degradations
         if came.has_ended:
             outcome = outcome or known or ("FAIL" if came.failed else "COMPLETE")

@@ -66,7 +66,7 @@ def downloaded(inputs: Sequence[str]) -> Iterator[list[str]]:
 
 def _download(url: str, into: Path) -> None:
     from airflow_provider_sparklineage.model.budget import UNLIMITED
-    from airflow_provider_sparklineage.spark.capture.delivered import fetched
+    from airflow_provider_sparklineage.spark.capture.remote_bundles import fetched
 
     with logging_to_stderr():  # Airflow is imported for its connections
         known = _as_configured(url)
@@ -86,7 +86,7 @@ def _as_configured(url: str) -> str:
         return url
     from airflow_provider_sparklineage.hooks import sources
     from airflow_provider_sparklineage.settings.resolution import resolve
-    from airflow_provider_sparklineage.spark.capture.location import in_spark
+    from airflow_provider_sparklineage.spark.capture.bundle import in_spark
 
     settings = resolve(sources.configuration("capture_location", "capture_location_in_spark"))
     location = settings.capture_location.url

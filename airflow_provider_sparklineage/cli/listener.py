@@ -41,11 +41,11 @@ def _fetch_listener(args: argparse.Namespace) -> int:
 
 def _add_observer(cache: Path) -> None:
     """Put the observer next to the jar: who makes an image for drivers needs both."""
-    from airflow_provider_sparklineage.spark.submit import observer_zip
+    from airflow_provider_sparklineage.spark.submit import submitted_files
 
-    observer = cache / observer_zip.NAME
+    observer = cache / submitted_files.OBSERVER_ZIP
     try:
-        observer.write_bytes(observer_zip.content())
+        observer.write_bytes(submitted_files.observer_zip())
         observer.chmod(0o644)
     except OSError as error:
         note(f"{observer}, which images for drivers need, cannot be written: {error.strerror}.")

@@ -38,7 +38,7 @@ def _row(found: Given) -> dict[str, Any]:
     from airflow_provider_sparklineage.model.credentials import HIDDEN
     from airflow_provider_sparklineage.model.exceptions import SettingsError
     from airflow_provider_sparklineage.operators.masking import masked, masked_message
-    from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation
 
     problem = ""
     value = found.value

@@ -21,7 +21,7 @@ from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, BothForms
 from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.settings.option_kinds import KeepCaptures
-from airflow_provider_sparklineage.spark.capture import retention
+from airflow_provider_sparklineage.spark.capture import bundle as retention
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError, RemoteDriverError
-from airflow_provider_sparklineage.spark.capture.bundle import OBSERVATIONS
-from airflow_provider_sparklineage.spark.capture.location import in_spark
-from airflow_provider_sparklineage.spark.submit import deploy_mode, observer_zip, plain_paths
+from airflow_provider_sparklineage.spark.capture.bundle import OBSERVATIONS, in_spark
+from airflow_provider_sparklineage.spark.submit import deploy_mode, submitted_files
 from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverHost
 from airflow_provider_sparklineage.spark.submit.injection import Observation, can_observe
 
@@ -16,8 +15,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
-    from airflow_provider_sparklineage.spark.submit.plain_paths import Links
     from airflow_provider_sparklineage.spark.submit.submission import Submission
+    from airflow_provider_sparklineage.spark.submit.submitted_files import Links
 
 
 class DriverFiles(NamedTuple):
@@ -50,7 +49,7 @@ class DriverFiles(NamedTuple):
         :param jar: entry of ``--jars``
         :raise RemoteDriverError: names the fix
         """
-        if self.takes_uploads or plain_paths.scheme(jar) not in ("", "file"):
+        if self.takes_uploads or submitted_files.scheme(jar) not in ("", "file"):
             return
         key = deploy_mode.UPLOAD_PATH
         in_pod = self.host is DriverHost.KUBERNETES
@@ -79,13 +78,15 @@ class DriverFiles(NamedTuple):
             )
         if self.takes_uploads:
             try:
-                observer = links.entry(str(observer_zip.write(cast("Path", bundle.path))))
+                observer = links.entry(
+                    str(submitted_files.write_observer(cast("Path", bundle.path)))
+                )
             except CaptureError as error:
                 if self.delivered_to:
                     raise  # nothing else delivers
                 return None, str(error)
         else:
-            observer = f"{self.image}/{observer_zip.NAME}"
+            observer = f"{self.image}/{submitted_files.OBSERVER_ZIP}"
         path, tag = f"{self.folder}/{OBSERVATIONS}", bundle.manifest.application_run_id
         return Observation(observer, path, tag, self.delivered_to), None
 
@@ -165,7 +166,7 @@ def _require_endpoint(host: DriverHost, settings: Settings, *, is_awaited: bool)
 def _image(settings: Settings) -> str:
     """Give the URL of the folder, where the driver runs, from which it has the listener."""
     jar = settings.listener_jar
-    is_there = isinstance(jar, str) and plain_paths.scheme(jar) == "local"
+    is_there = isinstance(jar, str) and submitted_files.scheme(jar) == "local"
     return str(jar).rpartition("/")[0] if is_there else ""
 
 
@@ -185,7 +186,7 @@ def _require_delivery(host: DriverHost, settings: Settings, *, has_observer: boo
         problem = f"The driver runs in {host}, to which spark-submit brings no file of this worker"
         problem += "." if host is DriverHost.ELSEWHERE else f" without {key}."
         fix = (
-            f"Put the listener's jar and {observer_zip.NAME}, which `sparklineage fetch-listener` "
+            f"Put the listener's jar and {submitted_files.OBSERVER_ZIP}, which `sparklineage fetch-listener` "
             "leaves in the same folder, into one folder of the image, and set [sparklineage] "
             "listener_jar to local:///opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar, if it "
             "is that one."

@@ -18,13 +18,12 @@ from airflow_provider_sparklineage.model.exceptions import (
 from airflow_provider_sparklineage.operators import driver_files
 from airflow_provider_sparklineage.spark.capture.bundle import EVENTS
 from airflow_provider_sparklineage.spark.submit import (
-    class_path,
     deploy_mode,
     distribution,
     fetching,
+    injection,
     listener_selection,
-    plain_paths,
-    transport,
+    submitted_files,
 )
 from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverHost
 from airflow_provider_sparklineage.spark.submit.injection import (
@@ -41,8 +40,8 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
     from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
-    from airflow_provider_sparklineage.spark.submit.plain_paths import Links
     from airflow_provider_sparklineage.spark.submit.submission import Submission
+    from airflow_provider_sparklineage.spark.submit.submitted_files import Links
 
 log = logger(__name__)
 
@@ -115,12 +114,12 @@ def without_secrets(submission: Submission, target: SubmitTarget) -> Submission:
     env = distribution.environment(submission.env_vars)
     spark = distribution.find(target.spark_binary, env)
     found = _with_file(submission, target, spark.home if spark else None, env)
-    return transport.without_secrets(found)
+    return injection.without_secrets(found)
 
 
 def with_transport(submission: Submission, target: SubmitTarget) -> Submission:
     """Add Airflow's transport, where the task is to give it to Spark and the job has none."""
-    if any(key.startswith(transport.TRANSPORT) for key in submission.keys()):  # noqa: SIM118  (method)
+    if any(key.startswith(injection.TRANSPORT) for key in submission.keys()):  # noqa: SIM118  (method)
         return submission
     return submission.with_conf(target.transport)
 
@@ -167,14 +166,16 @@ def injected(
     cache = fetching.cache_folder(env)
     # The jars in a pod's image, for one, are not those of the worker's Spark.
     there = spark if deploy_mode.has_jars_of_worker(host, submission) else replace(spark, home=None)
-    found = class_path.listeners(submission, there)
-    own = class_path.only_listener(found, submission, there, cache)
+    found = listener_selection.job_listeners(submission, there)
+    own = listener_selection.only_listener(found, submission, there, cache)
     jars: list[str] = []
     if own is None:
         jars.append(_listener_jar(before, target, settings, links, is_remote=host.is_remote))
         files.require_carried(jars[0])
     given = settings.listener_extensions
-    extensions, errors = class_path.extensions(given, own, cache, is_remote=host.is_remote)
+    extensions, errors = listener_selection.checked_extensions(
+        given, own, cache, is_remote=host.is_remote
+    )
     extensions, more = _entries(extensions, files, links)
     errors += more
     jars += extensions
@@ -236,7 +237,7 @@ def _listener_jar(
             before.spark, target.spark_binary, before.env, progress=log.info, in_task=True
         )
     jar = listener_selection.jar_for(before.spark, configured, before.env, is_remote=is_remote)
-    if plain_paths.scheme(jar):
+    if submitted_files.scheme(jar):
         return jar
     try:
         return links.entry(jar)

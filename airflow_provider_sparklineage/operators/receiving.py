@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import RemoteDriverError
 from airflow_provider_sparklineage.operators.masking import mask
-from airflow_provider_sparklineage.spark.capture.endpoint import HOSTNAME, Endpoint
-from airflow_provider_sparklineage.spark.capture.receiver import Receiver
+from airflow_provider_sparklineage.spark.capture.receiver import HOSTNAME, Endpoint, Receiver
 
 if TYPE_CHECKING:
     from pathlib import Path

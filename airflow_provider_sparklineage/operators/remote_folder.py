@@ -14,7 +14,7 @@ from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.operators.deadline import Deadline
 from airflow_provider_sparklineage.spark.capture import remote_bundles
-from airflow_provider_sparklineage.spark.capture.delivered import received
+from airflow_provider_sparklineage.spark.capture.remote_bundles import received
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.budget import Budget

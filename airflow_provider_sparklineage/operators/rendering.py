@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.operators.masking import mask
-from airflow_provider_sparklineage.spark.submit import transport
+from airflow_provider_sparklineage.spark.submit import injection
 from airflow_provider_sparklineage.spark.submit.submission import Submission
 from airflow_provider_sparklineage.templates import TracedText, Tracer
 
@@ -44,7 +44,7 @@ def traces(
 def hide_secrets(operator: Any) -> None:
     """Register secrets of a transport among the rendered properties before Airflow shows them."""
     texts = {str(key): str(value) for key, value in operator.spark_properties.items()}
-    mask(*transport.secrets(Submission(conf=texts)))
+    mask(*injection.transport_secrets(Submission(conf=texts)))
 
 
 def _read(template: object, extensions: tuple[str, ...], environment: Environment) -> object:

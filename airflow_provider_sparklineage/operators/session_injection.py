@@ -13,20 +13,16 @@ from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.capture.bundle import EVENTS
-from airflow_provider_sparklineage.spark.submit import (
-    class_path,
-    fetching,
-    listener_selection,
-    plain_paths,
-)
+from airflow_provider_sparklineage.spark.submit import fetching, listener_selection, submitted_files
 from airflow_provider_sparklineage.spark.submit.injection import (
     DELTA_TAG,
+    TRANSPORT,
+    ExistingTransport,
     Injection,
     inject,
     injected_names,
     takes_tag,
 )
-from airflow_provider_sparklineage.spark.submit.transport import TRANSPORT, ExistingTransport
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,8 +30,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.operators.try_capture import TryCapture
     from airflow_provider_sparklineage.settings.resolution import Settings
-    from airflow_provider_sparklineage.spark.submit.class_path import JobListener
     from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
+    from airflow_provider_sparklineage.spark.submit.listener_selection import JobListener
     from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 log = logger(__name__)
@@ -64,9 +60,11 @@ def jars(
     """
     env = {**os.environ, **({"SPARK_HOME": str(spark.home)} if spark.home else {})}
     cache = fetching.cache_folder(env)
-    own = class_path.only_listener(found, submission, spark, cache)
+    own = listener_selection.only_listener(found, submission, spark, cache)
     chosen = [] if own is not None else [_file(_listener(spark, settings, env))]
-    extensions, errors = class_path.extensions(settings.listener_extensions, own, cache)
+    extensions, errors = listener_selection.checked_extensions(
+        settings.listener_extensions, own, cache
+    )
     for name in extensions:
         try:
             chosen.append(_file(name))
@@ -88,7 +86,7 @@ def _file(name: str) -> str:
 
     :raise ListenerError: if it is none of this machine
     """
-    path = plain_paths.local_path(name)
+    path = submitted_files.local_path(name)
     if path is None:
         problem = f"{name} is no file of this worker, and no spark-submit is there to fetch it."
         raise ListenerError(problem, "Put the jar on the worker and give its path.")

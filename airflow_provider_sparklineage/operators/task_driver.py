@@ -19,11 +19,10 @@ from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.operators import importing, session_injection
 from airflow_provider_sparklineage.operators.masking import mask
+from airflow_provider_sparklineage.spark import in_process
 from airflow_provider_sparklineage.spark.capture.bundle import OBSERVATIONS
-from airflow_provider_sparklineage.spark.in_process import contexts, observer
-from airflow_provider_sparklineage.spark.in_process.jvm import Jvm
-from airflow_provider_sparklineage.spark.in_process.late import LateListener
-from airflow_provider_sparklineage.spark.submit import transport
+from airflow_provider_sparklineage.spark.in_process import Jvm, LateListener
+from airflow_provider_sparklineage.spark.submit import injection
 from airflow_provider_sparklineage.spark.submit.injection import (
     DELTA_TAG,
     OBSERVER,
@@ -71,8 +70,8 @@ class TaskDriver:
             with self._capture.refusing(), self._try.cost.before_job():
                 # Without PySpark there is nothing to look at, which Airflow's operator reports.
                 with suppress(ImportError):
-                    stack.enter_context(contexts.watched(self))
-                    self._attach(*contexts.active())
+                    stack.enter_context(in_process.watched_contexts(self))
+                    self._attach(*in_process.active_context())
                 self._is_refused = False
             try:
                 yield
@@ -125,15 +124,15 @@ class TaskDriver:
         if tag is not None and session.conf.get(DELTA_TAG, None) is None:
             session.conf.set(DELTA_TAG, tag)
             self._tagged = session
-        observer.module("attaching").attach(session)
+        in_process.observer_module("attaching").attach(session)
 
     def _listen(self, jvm: Jvm, conf: Any, *, is_late: bool) -> Submission:
         """Put the listener into a JVM, and what it needs into a configuration (Java's)."""
         with suppress(Exception):  # a Spark with another log than Log4j 2, for one
-            observer.module("quiet").quiet(jvm.client)
+            in_process.observer_module("quiet").quiet(jvm.client)
         before = jvm.properties(conf)
         given, spark = Submission(conf=before), jvm.spark()
-        mask(*transport.secrets(given))
+        mask(*injection.transport_secrets(given))
         chosen = session_injection.jars(given, spark, jvm.listeners(), self._capture.settings)
         identity = self._capture.identity(given, self._context)
         after = session_injection.with_listener(given, self._capture, identity, is_late=is_late)
@@ -153,7 +152,7 @@ class TaskDriver:
         tag = bundle.manifest.application_run_id
         if after.conf.get(DELTA_TAG) == tag:
             settings[f"{OBSERVER}tag"] = tag
-        observer.module("in_process").begin(settings)
+        in_process.observer_module("in_process").begin(settings)
         self._is_observing = True
 
     # --- when the function has returned -----------------------------------------------------------
@@ -173,7 +172,7 @@ class TaskDriver:
                     "returned, so what Spark did last may be missing.",
                 )
             if self._is_observing:
-                observer.module("in_process").end()
+                in_process.observer_module("in_process").end()
 
     def _await_last_records(self) -> bool:
         """Wait for them, in the time that there is; give whether all are there."""
@@ -193,7 +192,7 @@ class TaskDriver:
 
     def _finish_observing(self) -> None:
         if self._is_observing:
-            observer.module("in_process").finish(_DRAIN_MS)
+            in_process.observer_module("in_process").finish(_DRAIN_MS)
 
     def _untag(self) -> None:
         if self._tagged is not None:
@@ -222,7 +221,7 @@ def _without_transport(conf: Any) -> Any:
 
     shown = SparkConf(loadDefaults=False)  # a subclass may have another constructor
     for key, value in conf.getAll():
-        if not key.startswith(transport.TRANSPORT):
+        if not key.startswith(injection.TRANSPORT):
             shown.set(key, value)
     return shown
 

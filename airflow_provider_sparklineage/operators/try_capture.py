@@ -38,13 +38,12 @@ from airflow_provider_sparklineage.operators.injection import (
 )
 from airflow_provider_sparklineage.operators.masking import mask, masked_message
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
+from airflow_provider_sparklineage.spark.capture import bundle
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture import retention
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
-from airflow_provider_sparklineage.spark.submit import transport
+from airflow_provider_sparklineage.spark.submit import injection
 from airflow_provider_sparklineage.spark.submit.injection import injected_names
-from airflow_provider_sparklineage.spark.submit.plain_paths import Links
-from airflow_provider_sparklineage.spark.submit.properties_file import PropertiesFile
+from airflow_provider_sparklineage.spark.submit.submitted_files import Links, PropertiesFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -129,7 +128,7 @@ class TryCapture:
         if self.bundle.path is not None:  # else a degradation has the reason
             with self.refusing():
                 before = resolved(submission, target, self.settings)
-                mask(*transport.secrets(before.submission))
+                mask(*injection.transport_secrets(before.submission))
                 return self._injected(before, target, context)
         return self.protected(submission, target)
 
@@ -147,14 +146,14 @@ class TryCapture:
         """Keep the secrets of the user's transport from the arguments: all users can read those."""
         try:
             safe = without_secrets(submission, target)
-            mask(*transport.secrets(safe))
+            mask(*injection.transport_secrets(safe))
             return self._with_file(safe, target)
         except Exception as error:
             log.debug("Secrets cannot be moved to a file.", exc_info=True)
             reason = str(error)
         given = with_transport(submission, target)
-        mask(*transport.secrets(given))
-        after = transport.left_out(given)
+        mask(*injection.transport_secrets(given))
+        after = injection.without_secret_transport(given)
         if after is not given:
             self.degrade(
                 DegradationCode.TRANSPORT_LEFT_OUT,
@@ -298,7 +297,7 @@ class TryCapture:
             fix = "Leave spark.openlineage.transport.* to the files of that place."
             raise CaptureError(problem, fix)
         location, own = self.settings.capture_location.folder, self.bundle.path
-        folders = retention.folders_of_properties(location)
+        folders = bundle.folders_of_properties(location)
         if own is None:  # the location may be why
             folders = folders[1:]
         elif target.is_command:  # which may come to spark-submit later than others are swept
@@ -371,7 +370,7 @@ class TryCapture:
             return remote_folder.of_earlier_try(self, deadline)
         with suppress(Exception):
             location = self.settings.capture_location.folder
-            if earlier := retention.earlier_try(location, own.manifest):
+            if earlier := bundle.earlier_try(location, own.manifest):
                 self.bundle = replace(earlier, manifest=own.manifest)
                 own.remove()
                 return earlier.manifest

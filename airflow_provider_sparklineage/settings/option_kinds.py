@@ -21,9 +21,9 @@ from airflow_provider_sparklineage.model import rules
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.representation import Intermediates
 from airflow_provider_sparklineage.model.terms import Frozen
-from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
-from airflow_provider_sparklineage.spark.submit import distribution, plain_paths
-from airflow_provider_sparklineage.spark.submit.transport import ExistingTransport
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation
+from airflow_provider_sparklineage.spark.submit import distribution, submitted_files
+from airflow_provider_sparklineage.spark.submit.injection import ExistingTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,11 +132,11 @@ def _path(value: object) -> Path | None:
 
 def _jar(value: object) -> Path | str | None:
     text = _text(value)
-    scheme = plain_paths.scheme(text) if _REMOTE.match(text) else ""
+    scheme = submitted_files.scheme(text) if _REMOTE.match(text) else ""
     if scheme in ("", "file"):
         return _path(unquote(urlsplit(text).path) if scheme else text)
     # It becomes an argument, which every user of the machine can read.
-    if not plain_paths.is_plain_url(text) or scrub_name(text) != text:
+    if not submitted_files.is_plain_url(text) or scrub_name(text) != text:
         raise ValueError
     return text
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
         ColumnLineageForm,
         KeepCaptures,
     )
-    from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
-    from airflow_provider_sparklineage.spark.submit.transport import ExistingTransport
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation
+    from airflow_provider_sparklineage.spark.submit.injection import ExistingTransport
 
 
 class Origin(StrEnum):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import requests
 from py4j.java_gateway import JavaGateway
 
-from airflow_provider_sparklineage.spark.submit import java
+from airflow_provider_sparklineage.spark.submit import commands
 from tests import maven
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def serving(spark_home: Path, log: Path) -> Iterator[ApiServer]:
     jars = [f"{sparks}/*", *maven.jars(f"io.fabric8:kubernetes-server-mock:{version}")]
     with log.open("w") as output:
         gateway = JavaGateway.launch_gateway(
-            java_path=str(java.find(os.environ)),
+            java_path=str(commands.find_java(os.environ)),
             jarpath=str(py4j),
             classpath=os.pathsep.join(map(str, jars)),
             javaopts=["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from fsspec.implementations.webhdfs import WebHDFS
 
-from airflow_provider_sparklineage.spark.submit import java
+from airflow_provider_sparklineage.spark.submit import commands
 from tests import maven
 from tests.cluster import daemons
 
@@ -243,7 +243,7 @@ def _started(folder: Path, jars: list[Path], *, yarn: bool) -> subprocess.Popen[
 
 
 def _java() -> Path:
-    found = java.find(os.environ)
+    found = commands.find_java(os.environ)
     if found is None:
         message = "There is no Java: install one, or set JAVA_HOME."
         raise ClusterError(message)

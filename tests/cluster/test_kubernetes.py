@@ -25,7 +25,7 @@ from airflow.sdk.exceptions import AirflowException
 from airflow_provider_sparklineage.event.from_bundle import task_lineage
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture.event_files import open_bundle
-from airflow_provider_sparklineage.spark.submit import fetching, observer_zip
+from airflow_provider_sparklineage.spark.submit import fetching, submitted_files
 from tests import spark_submit_double
 from tests.cluster import api_server
 from tests.cluster.kubelet import Kubelet
@@ -180,7 +180,7 @@ def image(tmp_path, spark):
     folder = tmp_path / "image"
     shutil.copytree(APPLICATIONS, folder / "applications")
     shutil.copy(fetching.cached(spark.distribution.scala), folder / "openlineage-spark.jar")
-    (folder / observer_zip.NAME).write_bytes(observer_zip.content())
+    (folder / submitted_files.OBSERVER_ZIP).write_bytes(submitted_files.observer_zip())
     return folder
 
 

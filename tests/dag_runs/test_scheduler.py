@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from airflow.sdk.execution_time.context import OutletEventAccessor
 
+from airflow_provider_sparklineage.spark.capture import bundle
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture import retention
 from tests.dag_runs.scheduler import Airflow
 from tests.observed_writes import written
 from tests.spark_submit_double import FakeSparkSubmit
@@ -189,10 +189,10 @@ def test_what_a_killed_worker_left_is_swept_when_its_time_has_come(airflow, dead
     assert set(left) == set(airflow.properties_files())
     hour, day = timedelta(hours=1), timedelta(days=1)
     now = datetime.now(UTC)
-    retention.sweep(airflow.captures, older_than=day, now=now + hour + timedelta(minutes=1))
+    bundle.sweep(airflow.captures, older_than=day, now=now + hour + timedelta(minutes=1))
     assert airflow.properties_files() == []
     assert all(airflow.bundles(dag_id) for dag_id in dead)
-    retention.sweep(airflow.captures, older_than=day, now=now + day + hour)
+    bundle.sweep(airflow.captures, older_than=day, now=now + day + hour)
     assert not any(airflow.bundles(dag_id) for dag_id in dead)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.settings.option_kinds import default_capture_location
-from airflow_provider_sparklineage.spark.capture import bundle, locks
+from airflow_provider_sparklineage.spark.capture import bundle, ownership
 from tests.conftest import golden
 from tests.faults.rows import BUNDLE, Run
 from tests.spark_submit_double import FakeSparkSubmit, execute, task_context
@@ -302,7 +302,7 @@ class Bench:
     def _is_kept(self, path: Path) -> bool:
         """Whether a path is for later tasks: the capture location, and what is known of jars."""
         cache = self.home / ".cache" / "sparklineage"
-        kept = (self._default_captures, cache.parent, cache, cache / locks.LOCK)
+        kept = (self._default_captures, cache.parent, cache, cache / ownership.LOCK_FILE)
         return path in kept or path.match(".known-*")
 
     def _described(self, name: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.spark.submit import observer_zip
+from airflow_provider_sparklineage.spark.submit import submitted_files
 from tests import spark_lists
 from tests.unit.listener_jars import listener_jar, other_jar
 
@@ -64,7 +64,7 @@ def test_whatever_the_capture_location_is_called_the_lineage_is_collected(
     lineage, codes, found = run()
     assert lineage.outputs
     assert not {"no_events", "capture_unavailable"} & codes.keys()
-    assert observer_zip.content() in found.values()
+    assert submitted_files.observer_zip() in found.values()
     assert str(tmp_path / name) not in " ".join(spark_submit.given.argv)
     assert list(temporary.iterdir()) == []
 
@@ -80,7 +80,7 @@ def test_whatever_a_jar_is_called_spark_gets_it(
     assert lineage.outputs
     assert "extension_unavailable" not in codes
     jars = [listener.read_bytes(), extension.read_bytes()]
-    assert list(found.values()) == [*jars, observer_zip.content()]
+    assert list(found.values()) == [*jars, submitted_files.observer_zip()]
     assert list(temporary.iterdir()) == []  # links are in the bundle
     argv = spark_submit.given.argv
     assert argv[argv.index("--jars") + 1].startswith(f"{USERS},/")

@@ -10,14 +10,8 @@ import tempfile
 import pytest
 
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.spark.capture import locks
-from airflow_provider_sparklineage.spark.submit import (
-    fetching,
-    java,
-    listener,
-    resolver,
-    version_output,
-)
+from airflow_provider_sparklineage.spark.capture import ownership
+from airflow_provider_sparklineage.spark.submit import commands, fetching, listener
 from tests.unit.listener_jars import listener_jar, other_jar, with_a_damaged_class
 
 pytestmark = [
@@ -53,7 +47,7 @@ class Worker:
             (into / "listener.jar").write_bytes(content)
             return into / "listener.jar"
 
-        self.monkeypatch.setattr(resolver, "from_spark", lambda *_, **__: fetcher)
+        self.monkeypatch.setattr(commands, "from_spark", lambda *_, **__: fetcher)
 
     def hides_its_version(self, script):
         """Let nothing but ``spark-submit --version`` have the version, which runs a script."""
@@ -105,20 +99,20 @@ def with_a_resolver_that_hangs(worker):
     binary.write_text("#!/bin/sh\nsleep 60 &\nwait\n")
     binary.chmod(0o755)
     worker.monkeypatch.setattr(fetching, "TASK_LIMIT_S", 0.5)
-    worker.monkeypatch.setattr(java, "feature_version", lambda _: 17)
+    worker.monkeypatch.setattr(commands, "java_feature_version", lambda _: 17)
     worker.fetches(worker.folder / "cache")
 
 
 def with_another_process_that_fetches_for_ever(worker):
     worker.fetches(worker.folder / "cache")
     worker.monkeypatch.setattr(fetching, "TASK_LIMIT_S", 0.5)
-    worker.monkeypatch.setattr(java, "feature_version", lambda _: 17)
+    worker.monkeypatch.setattr(commands, "java_feature_version", lambda _: 17)
     fetching.cache_folder().mkdir(parents=True)
-    worker.lock = locks.acquire(fetching.cache_folder())
+    worker.lock = ownership.acquire_lock(fetching.cache_folder())
 
 
 def with_a_spark_submit_that_never_says_its_version(worker):
-    worker.monkeypatch.setattr(version_output, "TASK_TIMEOUT_S", 0.5)
+    worker.monkeypatch.setattr(commands, "TASK_VERSION_TIMEOUT_S", 0.5)
     worker.hides_its_version("sleep 60 &\nwait")
 
 
@@ -218,7 +212,7 @@ def test_a_task_that_may_fetch_replaces_a_damaged_jar(worker, execute, monkeypat
     content = listener_jar(worker.folder / "whole.jar").read_bytes()
     pin = listener.Pin(hashlib.sha256(content).hexdigest(), len(content))
     monkeypatch.setitem(listener.PINS, "2.13", pin)
-    monkeypatch.setattr(java, "feature_version", lambda _: 17)
+    monkeypatch.setattr(commands, "java_feature_version", lambda _: 17)
     worker.fetches(worker.folder / "cache")
     worker.brings(content)
     jar = fetching.cached("2.13")

@@ -22,13 +22,19 @@ from airflow_provider_sparklineage.operators.pyspark import (
     SparkLineagePySparkOperator,
 )
 from airflow_provider_sparklineage.operators.task_driver import TaskDriver
-from airflow_provider_sparklineage.spark.submit.class_path import JobListener, ListenerSource
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
-from airflow_provider_sparklineage.spark.submit.injection import DELTA_TAG, QUIET_JVM
+from airflow_provider_sparklineage.spark.submit.injection import (
+    DELTA_TAG,
+    QUIET_JVM,
+    ExistingTransport,
+)
 from airflow_provider_sparklineage.spark.submit.listener import Identity
-from airflow_provider_sparklineage.spark.submit.plain_paths import Links
+from airflow_provider_sparklineage.spark.submit.listener_selection import (
+    JobListener,
+    ListenerSource,
+)
 from airflow_provider_sparklineage.spark.submit.submission import Submission
-from airflow_provider_sparklineage.spark.submit.transport import ExistingTransport
+from airflow_provider_sparklineage.spark.submit.submitted_files import Links
 from tests import spark_submit_double
 from tests.operators.test_rendering import DAY, dated, expanded, rendered
 

@@ -23,9 +23,12 @@ from airflow_provider_sparklineage.operators import afterwards, remote_folder
 from airflow_provider_sparklineage.operators.deadline import Deadline
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture import remote_bundles
-from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
-from airflow_provider_sparklineage.spark.capture.delivered import fetched
-from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
+from airflow_provider_sparklineage.spark.capture.bundle import (
+    CaptureLocation,
+    Manifest,
+    TaskIdentity,
+)
+from airflow_provider_sparklineage.spark.capture.remote_bundles import fetched
 from tests.clusters import TaskState
 from tests.conftest import golden
 from tests.remote_driver import RemoteDriver

@@ -11,7 +11,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_provider_sparklineage.spark.capture import locks, retention
+from airflow_provider_sparklineage.spark.capture import bundle as retention
+from airflow_provider_sparklineage.spark.capture import ownership
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 
 pytestmark = pytest.mark.airflow  # as are the other tests that start processes
@@ -172,7 +173,7 @@ def test_a_worker_that_is_killed_while_it_sweeps_or_waits_holds_nothing(start, l
         worker.kill()
         worker.wait()
     for folder in location.glob("*/"):
-        lock = locks.acquire(folder)
+        lock = ownership.acquire_lock(folder)
         assert lock is not None
         lock.release()
     later = Manifest("run-99", task=TaskIdentity("shop", "host", "manual", 99))

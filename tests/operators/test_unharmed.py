@@ -12,7 +12,7 @@ from airflow_provider_sparklineage.event import pipeline
 from airflow_provider_sparklineage.expectations import DatasetSubset
 from airflow_provider_sparklineage.operators import rendering, reporting, try_capture
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.spark.capture import retention
+from airflow_provider_sparklineage.spark.capture import bundle
 
 pytestmark = pytest.mark.airflow
 
@@ -122,7 +122,7 @@ def test_a_defect_in_making_facets_costs_the_lineage(spark_submit, execute, monk
 
 def test_a_task_that_is_ended_does_not_sweep(spark_submit, run, monkeypatch, mocker):
     """Airflow gives it seconds, in which it has to report what it knows."""
-    sweep = mocker.patch.object(retention, "sweep_at_times")
+    sweep = mocker.patch.object(bundle, "sweep_at_times")
     run()
     monkeypatch.setattr(SparkSubmitHook, "submit", lambda *_: tasks[-1].on_kill())
     tasks = []

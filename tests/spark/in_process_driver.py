@@ -14,9 +14,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession  # noqa: TID253  (of a process that is PySpark's)
 
-from airflow_provider_sparklineage.spark.in_process import contexts, observer
-from airflow_provider_sparklineage.spark.in_process.jvm import Jvm
-from airflow_provider_sparklineage.spark.in_process.late import LateListener
+from airflow_provider_sparklineage.spark import in_process
+from airflow_provider_sparklineage.spark import in_process as observer
+from airflow_provider_sparklineage.spark.in_process import Jvm, LateListener
 from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS
 
 WORK, LISTENER = Path(sys.argv[1]), sys.argv[2]
@@ -71,11 +71,11 @@ def add(jvm, conf, name, results):
     jvm.add([] if found else [LISTENER])
     for key, value in of_listener(name).items():
         conf.set(key, value)
-    observer.module("in_process").begin(of_observer(name))
+    observer.observer_module("in_process").begin(of_observer(name))
 
 
 def end():
-    in_process = observer.module("in_process")
+    in_process = observer.observer_module("in_process")
     in_process.finish(10_000)
     in_process.end()
 
@@ -104,7 +104,7 @@ def write_tables(spark):
 
 
 def application(name, job, results):
-    with contexts.watched(Watcher(name, results)):
+    with in_process.watched_contexts(Watcher(name, results)):
         spark = session()
         job(spark)
         spark.stop()
@@ -112,12 +112,12 @@ def application(name, job, results):
 
 
 def late(name, results):
-    context, spark = contexts.active()
+    context, spark = in_process.active_context()
     java, jvm = context._jsc.sc(), Jvm(context._gateway._gateway_client)
     conf = java.conf().clone()
     add(jvm, conf, name, results)
     listener = LateListener(jvm, java, conf)
-    observer.module("attaching").attach(spark)
+    observer.observer_module("attaching").attach(spark)
     write(spark, name)
     end()
     listener.end()

@@ -30,7 +30,7 @@ from airflow_provider_sparklineage.operators import session_injection, task_driv
 from airflow_provider_sparklineage.operators.adoption import classes
 from airflow_provider_sparklineage.operators.pyspark import SparkLineagePySparkOperator
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
-from airflow_provider_sparklineage.spark.in_process import contexts, jvm, observer
+from airflow_provider_sparklineage.spark import in_process
 from tests import record_events, spark_submit_double
 
 WORK = Path(sys.argv[1])
@@ -40,18 +40,18 @@ TRANSPORT = "spark.openlineage.transport."
 UNSEEN = {"spark.ui.enabled": "false", "spark.log.level": "ERROR", "spark.master": "local[2]"}
 DYNAMIC = {"spark.sql.sources.partitionOverwriteMode": "dynamic"}
 DEFECTS = {
-    "asking the JVM": (jvm.Jvm, "spark"),
-    "finding listeners": (jvm.Jvm, "listeners"),
-    "adding jars": (jvm.Jvm, "add"),
-    "reading properties": (jvm.Jvm, "properties"),
+    "asking the JVM": (in_process.Jvm, "spark"),
+    "finding listeners": (in_process.Jvm, "listeners"),
+    "adding jars": (in_process.Jvm, "add"),
+    "reading properties": (in_process.Jvm, "properties"),
     "making properties": (session_injection, "with_listener"),
     "setting properties": (task_driver, "_apply"),
     "noting": (session_injection, "note"),
     "observing": (task_driver.TaskDriver, "_observe"),
     "a listener that comes late": (task_driver, "LateListener"),
     "a session that is there": (task_driver.TaskDriver, "_observe_session"),
-    "importing the observer": (observer, "import_module"),
-    "looking for a SparkContext": (contexts, "active"),
+    "importing the observer": (in_process, "import_module"),
+    "looking for a SparkContext": (in_process, "active"),
     "the last records": (task_driver.TaskDriver, "_finish_observing"),
     "the last events": (task_driver.TaskDriver, "_end_listening"),
 }
@@ -275,7 +275,7 @@ def main():
     os.environ["AIRFLOW__SPARKLINEAGE__LISTENER_JAR"] = str(WORK / "none.jar")
     called = []
     # As in a JVM of its own: this one has the listener by now.
-    with mock.patch.object(jvm.Jvm, "listeners", return_value=()):
+    with mock.patch.object(in_process.Jvm, "listeners", return_value=()):
         run("without_jar", pyspark())
         run("strict", pyspark(function=lambda spark: called.append(spark), strict=True))
     process.results["strict"]["is_called"] = bool(called)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sparklineage.spark.submit import observer_zip
+from airflow_provider_sparklineage.spark.submit import submitted_files
 from airflow_provider_sparklineage.spark.submit.injection import Injection, Observation, inject
 from airflow_provider_sparklineage.spark.submit.submission import Submission
 from tests import record_events
@@ -60,7 +60,7 @@ def submit(
     scratch.mkdir()
     folder = CONTAINER if deliver else work
     observation = Observation(
-        str(observer_zip.write(work)), f"{folder}/observations.ndjson", TAG, deliver
+        str(submitted_files.write_observer(work)), f"{folder}/observations.ndjson", TAG, deliver
     )
     submission = inject(
         Submission(

@@ -17,12 +17,10 @@ from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from airflow_provider_sparklineage.spark.submit import (
-    class_path,
+    commands,
     distribution,
-    java,
     listener_selection,
-    observer_zip,
-    version_output,
+    submitted_files,
 )
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 from airflow_provider_sparklineage.spark.submit.injection import Injection, inject
@@ -93,13 +91,15 @@ def ran(spark, orders_lake, tmp_path_factory):
     with serving(_Receiver, **received) as backend:
         users[f"{T}url"] = backend.url
         submission = Submission(conf=users | record_events.spark_conf(lake, scratch))
-        extensions, problems = class_path.extensions([str(jar)], None, work / "cache")
+        extensions, problems = listener_selection.checked_extensions(
+            [str(jar)], None, work / "cache"
+        )
         assert problems == ()
         injection = Injection(
             (str(spark.listener), *extensions), bundle.events_path, manifest.application_run_id
         )
         after = inject(submission, injection)
-        found = class_path.listeners(after, spark.distribution)
+        found = listener_selection.job_listeners(after, spark.distribution)
         properties = work / "job.properties"
         distribution.write_properties(properties, after.new_file)
         options = ["--properties-file", str(properties), "--jars", after.jars]
@@ -151,18 +151,20 @@ def test_spark_submit_reports_the_versions_that_its_files_have(spark, tmp_path):
     binary.write_text(f'#!/bin/sh\nexec "{spark.distribution.home}/bin/spark-submit" "$@"\n')
     binary.chmod(0o755)
     env = {key: value for key, value in os.environ.items() if key != "SPARK_HOME"}
-    asked = version_output.ask(str(binary), env, tmp_path / "cache")
+    asked = commands.ask_version(str(binary), env, tmp_path / "cache")
     answered = (asked.version, asked.scala)
     assert answered == (spark.distribution.version, spark.distribution.scala)
 
 
 def test_the_java_of_this_machine_will_do_and_an_old_one_will_not(spark, tmp_path):
-    assert java.refusal(os.environ, spark.distribution) is None
+    assert commands.java_refusal(os.environ, spark.distribution) is None
     old = tmp_path / "bin" / "java"
     old.parent.mkdir()
     old.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_402\"' >&2\n")
     old.chmod(0o755)
-    refusal = java.refusal({"JAVA_HOME": str(tmp_path)}, SparkDistribution(None, "4.0.1", "2.13"))
+    refusal = commands.java_refusal(
+        {"JAVA_HOME": str(tmp_path)}, SparkDistribution(None, "4.0.1", "2.13")
+    )
     assert "is Java 8, but Spark 4.0.1 needs 17 or later. Set JAVA_HOME" in str(refusal)
 
 
@@ -195,4 +197,4 @@ def test_workers_that_fill_the_cache_at_once_all_get_the_jar(spark, tmp_path):
     assert [out.strip() for out, _ in printed] == [str(jar)] * 4
     assert sum("Checking the digest" in progress for _, progress in printed) == 1
     kept = sorted(p.name for p in jar.parent.iterdir() if not p.name.startswith(".known-"))
-    assert kept == [".lock", jar.name, observer_zip.NAME]
+    assert kept == [".lock", jar.name, submitted_files.OBSERVER_ZIP]

@@ -17,7 +17,7 @@ import airflow_provider_sparklineage
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
-from airflow_provider_sparklineage.spark.submit import observer_zip
+from airflow_provider_sparklineage.spark.submit import submitted_files
 from airflow_provider_sparklineage.spark.submit.injection import (
     Injection,
     Observation,
@@ -166,7 +166,7 @@ def chain(spark, orders_lake, tmp_path_factory):
             bundle.events_path,
             manifest.application_run_id,
             observation=Observation(
-                str(observer_zip.write(bundle.path)),
+                str(submitted_files.write_observer(bundle.path)),
                 bundle.observations_path,
                 manifest.application_run_id,
             ),
@@ -295,7 +295,7 @@ def run_job(spark, work: Path, ending: str, *, observed: bool):
     submission = Submission(conf=conf, py_files=str(library), application="invisible.py")
     observations = folder / "observations.ndjson"
     if observed:
-        observation = Observation(str(observer_zip.write(folder)), observations, "tag")
+        observation = Observation(str(submitted_files.write_observer(folder)), observations, "tag")
         injection = Injection((), folder / "e", str(uuid.uuid4()), observation=observation)
         after = inject(submission, injection)
         ours = {k: v for k, v in after.conf.items() if "sparklineage" in k and "openlin" not in k}

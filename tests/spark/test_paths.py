@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.event.from_bundle import task_lineage
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
-from airflow_provider_sparklineage.spark.submit import observer_zip
+from airflow_provider_sparklineage.spark.submit import submitted_files
 from airflow_provider_sparklineage.spark.submit.injection import Injection, Observation, inject
-from airflow_provider_sparklineage.spark.submit.plain_paths import Links
 from airflow_provider_sparklineage.spark.submit.submission import Submission
+from airflow_provider_sparklineage.spark.submit.submitted_files import Links
 from tests import record_events, spark_lists
 from tests.unit.listener_jars import other_jar
 from tests.unit.spark.test_plain_paths import MISREAD, READ, laid
@@ -44,7 +44,7 @@ def ran(spark, tmp_path_factory, request):
     bundle = capture.create(work / AWKWARD / "captures", manifest)
     links = Links(bundle.path)
     visible = replace(bundle, path=links.plain(bundle.path))
-    zip_entry = links.entry(str(observer_zip.write(visible.path)))
+    zip_entry = links.entry(str(submitted_files.write_observer(visible.path)))
     submission = inject(
         Submission(conf=record_events.spark_conf(lake, scratch), application="a.py"),
         Injection(

@@ -35,12 +35,12 @@ from airflow_provider_sparklineage.operators.injection import SubmitTarget, inje
 from airflow_provider_sparklineage.settings.checks import Check, Status
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture import location, retention
+from airflow_provider_sparklineage.spark.capture import bundle as location
+from airflow_provider_sparklineage.spark.capture import bundle as retention
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
-from airflow_provider_sparklineage.spark.capture.delivered import received
-from airflow_provider_sparklineage.spark.submit.plain_paths import Links
-from airflow_provider_sparklineage.spark.submit.properties_file import PropertiesFile
+from airflow_provider_sparklineage.spark.capture.remote_bundles import received
 from airflow_provider_sparklineage.spark.submit.submission import Submission
+from airflow_provider_sparklineage.spark.submit.submitted_files import Links, PropertiesFile
 from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, reason, within
 from airflow_provider_sparklineage.storage.objects import Objects
 

@@ -22,13 +22,11 @@ from airflow_provider_sparklineage.settings.checks import Check, Status
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from airflow_provider_sparklineage.spark.submit import (
-    class_path,
+    commands,
     fetching,
-    jars,
-    java,
     listener,
     listener_selection,
-    plain_paths,
+    submitted_files,
 )
 from airflow_provider_sparklineage.spark.submit.injection import refuse_connect
 from airflow_provider_sparklineage.spark.submit.submission import Submission
@@ -103,7 +101,7 @@ def _spark(spark: SparkDistribution) -> Check:
     if mixed := _mixed(spark):
         return mixed
     newest = ".".join(map(str, listener.NEWEST_SPARK))
-    if listener.numbers(spark.version)[:2] > listener.NEWEST_SPARK:
+    if listener.version_numbers(spark.version)[:2] > listener.NEWEST_SPARK:
         return Check(
             SPARK,
             Status.WARNING,
@@ -127,7 +125,7 @@ def _mixed(spark: SparkDistribution) -> Check | None:
     }
     if len(versions) < 2:
         return None
-    one = min(versions, key=listener.numbers)
+    one = min(versions, key=listener.version_numbers)
     return Check(
         SPARK,
         Status.WARNING,
@@ -139,7 +137,7 @@ def _mixed(spark: SparkDistribution) -> Check | None:
 
 
 def _java_alone(env: Mapping[str, str]) -> Check:
-    found = java.find(env)
+    found = commands.find_java(env)
     if found is None:
         return Check(
             JAVA,
@@ -147,7 +145,7 @@ def _java_alone(env: Mapping[str, str]) -> Check:
             "There is no Java to run Spark with.",
             "Install Java 17 or 21 and set JAVA_HOME to it, or put it on PATH.",
         )
-    version = java.feature_version(found)
+    version = commands.java_feature_version(found)
     if version is None:
         return Check(
             JAVA,
@@ -159,7 +157,7 @@ def _java_alone(env: Mapping[str, str]) -> Check:
 
 
 def _java(env: Mapping[str, str], spark: SparkDistribution) -> Check:
-    if error := java.refusal(env, spark):
+    if error := commands.java_refusal(env, spark):
         return failed(JAVA, error)
     return _java_alone(env)
 
@@ -177,8 +175,8 @@ def _listener(
     cache = fetching.cache_folder(env)
     try:
         refuse_connect(submission, "", env)
-        found = class_path.listeners(submission, spark)
-        own = class_path.only_listener(found, submission, spark, cache)
+        found = listener_selection.job_listeners(submission, spark)
+        own = listener_selection.only_listener(found, submission, spark, cache)
         if own is not None:
             text = f"Spark has the listener {own.name} ({own.source}); none is added."
             checked = Check(LISTENER, Status.OK, text)
@@ -186,18 +184,20 @@ def _listener(
             return [_FETCHED_LATER], None
         else:
             name = listener_selection.jar_for(spark, settings.listener_jar, env, is_remote=True)
-            path = plain_paths.local_path(name)
+            path = submitted_files.local_path(name)
             if path is None:
                 text = f"It is {name}, not a file of this worker; so it is not looked at."
                 checked = Check(LISTENER, Status.OK, text)
-                if plain_paths.scheme(name) == "local":  # a driver of this worker cannot have it
+                if (
+                    submitted_files.scheme(name) == "local"
+                ):  # a driver of this worker cannot have it
                     return [checked], None
             else:
                 checked = _checked_jar(path, spark, in_cache=settings.listener_jar is None)
             jar = (name,)
     except (ListenerError, OSError) as error:
         return [failed(LISTENER, error)], None
-    usable, errors = class_path.extensions(settings.listener_extensions, own, cache)
+    usable, errors = listener_selection.checked_extensions(settings.listener_extensions, own, cache)
     checks = [checked, *(failed(EXTENSIONS, error) for error in errors)]
     if checked.status is Status.FAILED:
         return checks, None
@@ -218,7 +218,7 @@ def _is_fetched_later(settings: Settings, spark: SparkDistribution, env: Mapping
 
 
 def _checked_jar(jar: Path, spark: SparkDistribution, *, in_cache: bool) -> Check:
-    version = jars.read(jar).identity.version
+    version = listener.read_jar(jar).identity.version
     if version != listener.VERSION:
         return Check(
             LISTENER,

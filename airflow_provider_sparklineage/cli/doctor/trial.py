@@ -25,15 +25,15 @@ from airflow_provider_sparklineage.settings.checks import Check, Status
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
-from airflow_provider_sparklineage.spark.submit import distribution, observer_zip
+from airflow_provider_sparklineage.spark.submit import distribution, submitted_files
 from airflow_provider_sparklineage.spark.submit.injection import (
     SUBMIT_OPTS,
     Injection,
     Observation,
     inject,
 )
-from airflow_provider_sparklineage.spark.submit.plain_paths import Links
 from airflow_provider_sparklineage.spark.submit.submission import Submission
+from airflow_provider_sparklineage.spark.submit.submitted_files import Links
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -147,7 +147,7 @@ def _submit(
             existing_transport=settings.existing_transport,
             submit_opts=env.get(SUBMIT_OPTS, ""),
             observation=Observation(
-                links.entry(str(observer_zip.write(bundle.path))),
+                links.entry(str(submitted_files.write_observer(bundle.path))),
                 str(bundle.observations_path),
                 tag,
             ),

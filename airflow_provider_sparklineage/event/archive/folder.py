@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.terms import Frozen
-from airflow_provider_sparklineage.spark.capture.privacy import is_own
-from airflow_provider_sparklineage.spark.capture.retention import is_due
+from airflow_provider_sparklineage.spark.capture.bundle import is_due
+from airflow_provider_sparklineage.spark.capture.ownership import is_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.event.steps.credentials import without_creden
 from airflow_provider_sparklineage.event.steps.secrets import masked
 from airflow_provider_sparklineage.model.credentials import HIDDEN as HIDDEN_VALUE
 from airflow_provider_sparklineage.model.credentials import is_secret
-from airflow_provider_sparklineage.spark.submit.transport import REDACTED_BY_DEFAULT
+from airflow_provider_sparklineage.spark.submit.injection import REDACTED_BY_DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

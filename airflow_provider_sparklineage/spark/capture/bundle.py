@@ -9,6 +9,10 @@
 ``execute()``, ``sparklineage merge`` and a bug report read the same bundle and get the same answer.
 The manifest holds no secret. The other two are what Spark reported, errors and filters among it;
 secrets are taken out of that on its way to whoever reads it. So all are this user's alone.
+
+Bundles lie below a :class:`CaptureLocation`. A bundle is made (:func:`create`), opened
+(:func:`load`), and deleted when its try has ended long ago, or its worker was killed
+(:func:`sweep`).
 """
 
 from __future__ import annotations
@@ -18,13 +22,15 @@ import re
 import shlex
 import shutil
 import socket
+import stat
 import tempfile
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Expectation
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
@@ -41,8 +47,8 @@ from airflow_provider_sparklineage.model.representation import (
 from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.rules import PartitionRules
 from airflow_provider_sparklineage.model.terms import Frozen, JobName
-from airflow_provider_sparklineage.spark.capture import locks
-from airflow_provider_sparklineage.spark.capture.privacy import exposed
+from airflow_provider_sparklineage.spark.capture import ownership
+from airflow_provider_sparklineage.spark.capture.ownership import exposed, is_own
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 if TYPE_CHECKING:
@@ -50,11 +56,12 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.spark.capture.events import SparkEvent
     from airflow_provider_sparklineage.spark.capture.lines import LongLine
-    from airflow_provider_sparklineage.spark.capture.locks import Lock
     from airflow_provider_sparklineage.spark.capture.observations import (
         ObservationRecord,
         ObservationReport,
     )
+    from airflow_provider_sparklineage.spark.capture.ownership import Lock
+
 
 # How long one that sweeps may hold a new bundle, while it sees that it is new.
 _SWEEPER_S = 2.0
@@ -289,7 +296,7 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
         raise CaptureError(problem, fix) from error
     lock = None
     with suppress(OSError):  # no other try works here, and where there are no locks nothing sweeps
-        lock = locks.acquire(path, _SWEEPER_S)
+        lock = ownership.acquire_lock(path, _SWEEPER_S)
     bundle = CaptureBundle(path, manifest, lock=lock)
     try:
         bundle.save()
@@ -391,3 +398,214 @@ def manifest_in(content: bytes, place: str) -> Manifest:
         msg = f"{place} is no manifest of a capture bundle: {str(error).rstrip('.')}."
         raise CaptureError(msg) from error
     return manifest
+
+
+# Which bundles are deleted, and when. A bundle goes only if nobody holds its lock, so never that
+# of a try that runs, on this machine or on another one that has the same mount.
+
+
+PROPERTIES_PREFIX = ".sparklineage-properties-"
+"""Start of the names of properties files for one submission; they can hold credentials."""
+
+LINKS_PREFIX = ".sparklineage-links-"
+"""Start of the names of folders with links to a bundle whose path Spark would misread."""
+
+# spark-submit reads its properties file when it starts, which takes seconds.
+_PROPERTIES_AGE = timedelta(hours=1)
+# A bundle is locked as soon as it is made, but not in the same instant.
+_YOUNG = timedelta(hours=1)
+# Of the tasks on a worker not each has to look through all bundles. Users have one file each.
+_SWEPT = ".swept"
+_INTERVAL = timedelta(hours=1)
+
+
+def folders_of_properties(location: Path) -> tuple[Path, ...]:
+    """Give the folders in which a properties file may lie, in the order in which they are tried.
+
+    :param location: of the bundles
+    """
+    folders = [location, Path("/dev/shm")]  # noqa: S108  (files in it are 0600)
+    with suppress(FileNotFoundError):  # there is none that can be written to
+        folders.insert(1, Path(tempfile.gettempdir()))
+    return tuple(dict.fromkeys(folders))
+
+
+def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
+    """Delete what tries below ``location`` have left for longer than that; return how many bundles.
+
+    A bundle goes only if nobody holds it (:mod:`.locks`), so never that of a try that runs, on
+    this machine or on another one that has the same mount. One that its worker never ended counts
+    from its last write. Properties files that a killed worker left go after an hour, links to a
+    bundle after it. Whatever else is there is not ours, nor is what another user owns: the location
+    may be a folder of many.
+    """
+    removed = 0
+    for folder in own_bundles(location):
+        with suppress(OSError):
+            removed += _removed(folder, older_than, now)
+    for place in folders_of_properties(location):
+        for file in place.glob(f"{PROPERTIES_PREFIX}*"):
+            with suppress(OSError):
+                status = file.lstat()
+                if is_own(status, stat.S_IFREG) and now - _modified(status) > _PROPERTIES_AGE:
+                    file.unlink()
+        for folder in place.glob(f"{LINKS_PREFIX}*"):
+            with suppress(OSError):
+                if is_own(folder.lstat(), stat.S_IFDIR) and _leads_nowhere(folder):
+                    remove(folder)
+    return removed
+
+
+def sweep_at_times(location: Path, *, older_than: timedelta, now: datetime) -> int:
+    """Sweep, unless another try of this user has done so within the hour."""
+    if is_due(location / f"{_SWEPT}-{os.getuid()}", min(_INTERVAL, older_than), now):
+        return sweep(location, older_than=older_than, now=now)
+    return 0
+
+
+def is_due(last: Path, interval: timedelta, now: datetime) -> bool:
+    """Whether the last sweep is an interval ago; notes this one in a file if it can.
+
+    A clock that was ahead does not keep anybody from sweeping. What others have put in the place
+    of the file is neither followed nor waited for, nor believed.
+    """
+    flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    with suppress(OSError):
+        with suppress(FileExistsError):
+            os.close(os.open(last, flags | os.O_CREAT | os.O_EXCL, 0o600))
+            return True
+        handle = os.open(last, flags)
+        try:
+            status = os.fstat(handle)
+            if is_own(status, stat.S_IFREG) and status.st_nlink == 1:
+                if timedelta() <= now - _modified(status) < interval:
+                    return False
+                os.utime(handle)
+        finally:
+            os.close(handle)
+    return True
+
+
+def earlier_try(location: Path, manifest: Manifest) -> CaptureBundle | None:
+    """Find the bundle of the last try of a task before this one, and hold it.
+
+    :return: None if there is none, or if that try is still at work
+    """
+    found: list[CaptureBundle] = []
+    for folder in own_bundles(location):
+        with suppress(CaptureError):
+            bundle = load(folder)
+            if is_before(bundle.manifest.task, manifest.task):
+                found.append(bundle)
+    for bundle in sorted(found, key=_try_number, reverse=True):
+        with suppress(FileNotFoundError):  # somebody removes it
+            lock = ownership.acquire_lock(bundle.path, make=False) if bundle.path else None
+            return replace(bundle, lock=lock) if lock else None
+    return None
+
+
+def own_bundles(location: Path) -> Iterator[Path]:
+    """Yield the folders below a location that are bundles, and this user's."""
+    for folder in location.glob("*-*"):
+        with suppress(OSError):
+            if is_name(folder.name) and is_own(folder.lstat(), stat.S_IFDIR):
+                yield folder
+
+
+def _try_number(bundle: CaptureBundle) -> int:
+    return bundle.manifest.task.try_number if bundle.manifest.task else 0
+
+
+def is_before(one: TaskIdentity | None, other: TaskIdentity | None) -> bool:
+    """Whether two tries are of one task instance, and the first is the earlier one."""
+    if one is None or other is None or one.try_number >= other.try_number:
+        return False
+    return msgspec.structs.replace(one, try_number=other.try_number) == other
+
+
+def _removed(folder: Path, older_than: timedelta, now: datetime) -> bool:
+    try:
+        lock = ownership.acquire_lock(folder, make=False)
+    except FileNotFoundError:
+        if now - _modified(folder.lstat()) > _YOUNG:
+            folder.rmdir()  # empty, as a network file system leaves what is removed while locked
+        return False
+    if lock is None:
+        return False
+    try:
+        ended = _ended(folder)
+        since = ended or max(
+            _modified(p.lstat()) for p in (folder / ownership.LOCK_FILE, *folder.iterdir())
+        )
+        if now - since <= (older_than if ended else max(older_than, _YOUNG)):
+            return False
+        remove(folder)
+        return True
+    finally:
+        lock.release()
+
+
+def _ended(folder: Path) -> datetime | None:
+    with suppress(CaptureError):  # killed before it had written its manifest
+        return load(folder).manifest.ended
+    return None
+
+
+def _leads_nowhere(folder: Path) -> bool:
+    return any(link.is_symlink() and not link.exists() for link in folder.iterdir())
+
+
+def _modified(status: os.stat_result) -> datetime:
+    return datetime.fromtimestamp(status.st_mtime, UTC)
+
+
+# Where bundles lie, and to which URL a driver in a cluster delivers.
+
+
+# Airflow's names of file systems, where Hadoop has other ones.
+_IN_HADOOP = {"s3": "s3a", "s3n": "s3a", "gcs": "gs", "abfs": "abfss", "webhdfs": "hdfs"}
+# Airflow has the account in the connection, Hadoop in the URL.
+_WITH_ACCOUNT = ("abfs", "abfss", "adl")
+_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?:[^@/]*@)?(?P<rest>.*)")
+
+
+class CaptureLocation(Frozen, frozen=True):
+    """Where capture bundles are.
+
+    :param folder: of the worker's own, for those that it works with
+    :param url: for what drivers in a cluster deliver, as Airflow's ``ObjectStoragePath`` takes it;
+        empty if they deliver nothing
+    """
+
+    folder: Path
+    url: str = ""
+
+    def __str__(self) -> str:
+        return self.url or str(self.folder)
+
+
+def in_spark(url: str, given: str, folder: str = "") -> str:
+    """Give the URL by which Spark's Hadoop file systems know a location.
+
+    :param url: as Airflow takes it, with or without a connection's id
+    :param given: ``capture_location_in_spark``; empty if it is to be derived
+    :param folder: name of one in it, of which the URL is wanted
+    :raise SettingsError: if it cannot be derived
+    """
+    return f"{given or _derived(url)}/{folder}".rstrip("/")
+
+
+def _derived(url: str) -> str:
+    match = _URL.fullmatch(url)
+    if match is None:
+        problem = f"[sparklineage] capture_location {url} is no URL."
+        raise SettingsError(problem, "Write it as s3://connection@bucket/folder.")
+    scheme, rest = match["scheme"], match["rest"]
+    if scheme in _WITH_ACCOUNT and "@" not in rest.partition("/")[0]:
+        problem = f"How Spark calls {url} cannot be derived: Hadoop needs the storage account."
+        fix = (
+            "Set [sparklineage] capture_location_in_spark, for example to "
+            "abfss://container@account.dfs.core.windows.net/lineage."
+        )
+        raise SettingsError(problem, fix)
+    return f"{_IN_HADOOP.get(scheme, scheme)}://{rest}"

@@ -1,4 +1,4 @@
-"""What a driver in a cluster delivers of a try, and how it becomes the try's capture bundle.
+"""The remote folder of a try: its layout, what drivers delivered to it, and what is missing.
 
 ::
 
@@ -17,6 +17,8 @@ all. Other names (``.part``, ``.crc``) are nobody's. What the driver writes is
 
 Whoever may write to the location can put anything there: names are looked at before they are used,
 and what is read has a limit. The worker's clock and the driver's are never compared.
+
+:class:`Folder` looks at the folder; :func:`undelivered` reports what is missing, as degradations.
 """
 
 from __future__ import annotations
@@ -28,22 +30,29 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from msgspec import field
 
+from airflow_provider_sparklineage.model.credentials import scrub
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.model.terms import Frozen
+from airflow_provider_sparklineage.spark.capture.bundle import collect_command, in_spark
 from airflow_provider_sparklineage.spark.capture.lines import UnreadableError, decoded
 from airflow_provider_sparklineage.storage.bounded import reason
 from airflow_provider_sparklineage.storage.objects import Objects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from airflow_provider_sparklineage.model.budget import Budget
+    from airflow_provider_sparklineage.spark.capture.bundle import Manifest
+    from airflow_provider_sparklineage.storage.bounded import StoreError
+
 
 START, END, SENDING = "start.json", "end.json", "sending.json"
 ATTEMPT = re.compile(r"[0-9]{5}-[0-9]{13}-[0-9a-f]{8}")
 # Each number has one name.
 SEGMENT = re.compile(r"(?P<kind>events|observations)-(?P<number>[0-9]{5}|[1-9][0-9]{5,8})\.ndjson")
 
-_MAX_BYTES = 64 * 1024  # of a document by the driver
+_MAX_DOCUMENT_BYTES = 64 * 1024  # of a document by the driver
 _MAX_ATTEMPTS = 20
 _FOR_BEGINNING = 0.3
 _TRIES = 3  # to look, where the store fails
@@ -89,14 +98,14 @@ class Attempt(Frozen, frozen=True):
     def segments(self) -> list[str]:
         """List the names of its segments in the order in which they were delivered."""
         found = (name for name in self.sizes if SEGMENT.fullmatch(name))
-        return sorted(found, key=lambda name: _place(name)[::-1])
+        return sorted(found, key=lambda name: _kind_and_number(name)[::-1])
 
     def missing(self) -> Iterator[tuple[str, int, int]]:
         """Yield kind, first and last number of segments that must have been there and are not."""
         end = self.end.segments if self.end else {}
         for kind in ("events", "observations"):
             before = 0
-            for number in [n for k, n in map(_place, self.segments()) if k == kind]:
+            for number in [n for k, n in map(_kind_and_number, self.segments()) if k == kind]:
                 if number > before + 1:
                     yield kind, before + 1, number - 1
                 before = number
@@ -184,7 +193,7 @@ class Folder:
         found = self._read.get(place)
         try:
             if found is None:
-                content = self.objects.read(place, _MAX_BYTES)
+                content = self.objects.read(place, _MAX_DOCUMENT_BYTES)
                 found = self._read[place] = decoded(content, msgspec.json.Decoder(kind))
         except UnreadableError as error:
             problems.append(f"{name} cannot be read: {error}")
@@ -193,7 +202,124 @@ class Folder:
         return found  # type: ignore[return-value]
 
 
-def _place(name: str) -> tuple[str, int]:
+def _kind_and_number(name: str) -> tuple[str, int]:
     match = SEGMENT.fullmatch(name)
     assert match is not None  # noqa: S101
     return match["kind"], int(match["number"])
+
+
+_NAMED = 3
+_PACKAGES = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), "apache-airflow-providers-amazon[s3fs]"),
+    **dict.fromkeys(("gs", "gcs"), "apache-airflow-providers-google"),
+    **dict.fromkeys(("abfs", "abfss", "adl"), "apache-airflow-providers-microsoft-azure"),
+}
+
+
+def unknown_delivery(manifest: Manifest, error: StoreError) -> Degradation:
+    """Report that nobody could look at what was delivered."""
+    url = manifest.remote
+    return _incomplete(
+        f"What the driver delivered to {url} could not be collected ({error}). {location_fix(url)}"
+        f"{_later(manifest)}"
+    )
+
+
+def _later(manifest: Manifest) -> str:
+    task = manifest.task
+    return f" To collect it later: {collect_command(task)}" if task else ""
+
+
+def location_fix(url: str) -> str:
+    """Say what to do where a capture location cannot be worked with."""
+    package = _PACKAGES.get(url.partition(":")[0])
+    needed = f" needs {package} on the worker, and" if package else ""
+    return (
+        f"[sparklineage] capture_location{needed} a connection with which the worker may read and "
+        "write there; `airflow sparklineage doctor` tries it."
+    )
+
+
+def undelivered(
+    manifest: Manifest, attempts: Sequence[Attempt], own: Sequence[Attempt], lost: Sequence[str]
+) -> Iterator[Degradation]:
+    """Report what is missing.
+
+    :param attempts: all that there are in the try's folder, the earliest first
+    :param own: those of the try's application
+    :param lost: sentences on what was delivered and could not be downloaded
+    """
+    url = manifest.remote
+    others = [a for a in attempts if a.start is not None and a not in own]
+    if others:
+        yield Degradation(
+            DegradationCode.FOREIGN_EVENTS,
+            scrub(
+                f"{len(others)} folder(s) in {url} are of another application than "
+                f"{manifest.application_run_id} and were left out: {_attempt_names(others)}."
+            ),
+        )
+    if not own:
+        yield _nothing_delivered(manifest)
+    for attempt in attempts:
+        if attempt not in others:
+            yield from _of_attempt(attempt, f"{url}/{attempt.name}")
+    if lost:
+        yield _incomplete(
+            f"Not all that was delivered to {url} could be collected. {' '.join(lost)}"
+            f"{_later(manifest)}"
+        )
+
+
+def _nothing_delivered(manifest: Manifest) -> Degradation:
+    location, _, name = manifest.remote.rpartition("/")
+    try:
+        given = manifest.settings.get("capture_location_in_spark", "")
+        theirs = in_spark(location, given, name)
+    except SettingsError:
+        theirs = manifest.remote
+    message = (
+        f"No driver delivered anything to {manifest.remote}. Either it made no SparkSession, or it "
+        f"could not write there: it calls that folder {theirs}, which may be on another "
+        "file system, or closed to it. Its log has a line that begins with `sparklineage:`, and "
+        "`airflow sparklineage doctor --spark-submit` tries whether driver and worker reach the "
+        "same folder."
+    )
+    return Degradation(DegradationCode.DRIVER_ELSEWHERE, scrub(message))
+
+
+def _of_attempt(attempt: Attempt, url: str) -> Iterator[Degradation]:
+    if attempt.problems:
+        yield _incomplete(f"What a driver delivered to {url}: {'; '.join(attempt.problems)}.")
+    if attempt.start is None:
+        if attempt.segments():
+            yield _incomplete(f"{url} was left out: by its {START} nobody knows whose it is.")
+        return
+    if attempt.end is None:
+        yield _incomplete(
+            f"The driver reported no end ({END}) of what it delivered to {url}: it was killed, or "
+            "could not write there any more, so what it captured after its last delivery is "
+            "missing. It delivers after each query that writes, and every 30 s."
+        )
+    elif attempt.end.errors:
+        reasons = "; ".join(attempt.end.errors[:_NAMED])
+        yield _incomplete(f"The driver had trouble while it delivered to {url}: {reasons}.")
+    if gaps := [_gap(*gap) for gap in attempt.missing()]:
+        if len(gaps) > _NAMED:
+            gaps[_NAMED:] = [f"{len(gaps) - _NAMED} more gaps"]
+        yield _incomplete(
+            f"Files that the driver had delivered are not in {url}: {', '.join(gaps)}."
+        )
+
+
+def _gap(kind: str, first: int, last: int) -> str:
+    return f"{kind} {first}" if first == last else f"{kind} {first} to {last}"
+
+
+def _attempt_names(attempts: Sequence[Attempt]) -> str:
+    names = [attempt.name for attempt in attempts]
+    return ", ".join([*names[:_NAMED], *(["…"] if len(names) > _NAMED else [])])
+
+
+def _incomplete(sentence: str) -> Degradation:
+    return Degradation(DegradationCode.DELIVERY_INCOMPLETE, scrub(sentence))

@@ -1,20 +1,39 @@
-"""The remote folders of tries: announced, found, and deleted when they are old."""
+"""The bundles of tries at a capture location that is a URL.
+
+A worker announces a try there by its manifest, finds the folders of tries, downloads what a try's
+drivers delivered into a bundle on this machine, and deletes folders when they are old.
+:mod:`airflow_provider_sparklineage.spark.capture.remote` has the layout of a folder.
+"""
 
 from __future__ import annotations
 
 import os
 import random
 import re
+import shutil
+import tempfile
 from contextlib import suppress
 from datetime import timedelta
+from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.model.degradations import DegradationCode
+from airflow_provider_sparklineage.model.budget import Budget
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
+from airflow_provider_sparklineage.model.rule_files import open_regular
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture.bundle import MANIFEST
+from airflow_provider_sparklineage.spark.capture.bundle import (
+    EVENTS,
+    MANIFEST,
+    OBSERVATIONS,
+    CaptureBundle,
+    is_before,
+    is_due,
+)
 from airflow_provider_sparklineage.spark.capture.remote import (
     ATTEMPT,
     END,
@@ -22,23 +41,24 @@ from airflow_provider_sparklineage.spark.capture.remote import (
     SENDING,
     START,
     Folder,
+    location_fix,
+    undelivered,
+    unknown_delivery,
 )
-from airflow_provider_sparklineage.spark.capture.retention import is_before, is_due
-from airflow_provider_sparklineage.spark.capture.undelivered import fix
 from airflow_provider_sparklineage.storage.bounded import StoreError, asked
-from airflow_provider_sparklineage.storage.objects import Objects
+from airflow_provider_sparklineage.storage.objects import Objects, downloaded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
-    from airflow_provider_sparklineage.model.budget import Budget
-    from airflow_provider_sparklineage.spark.capture.bundle import Manifest
-    from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation, Manifest
+    from airflow_provider_sparklineage.spark.capture.remote import Attempt
+
 
 T = TypeVar("T")
 
-_MAX_BYTES = 16 * 1024 * 1024
+_MAX_MANIFEST_BYTES = 16 * 1024 * 1024
 _THREAD = "sparklineage-remote"
 # What nobody ended may be a job that runs, and its driver delivers only what there is.
 _UNENDED = timedelta(days=1)
@@ -73,7 +93,7 @@ def manifest_of(url: str, budget: Budget) -> Manifest:
 
     :raise CaptureError: if there is none, or the store does not give it in time
     """
-    content = _asked(url, budget, lambda: Objects(url).read(MANIFEST, _MAX_BYTES), "read")
+    content = _asked(url, budget, lambda: Objects(url).read(MANIFEST, _MAX_MANIFEST_BYTES), "read")
     return capture.manifest_in(content, f"{url}/{MANIFEST}")
 
 
@@ -220,4 +240,149 @@ def _asked(url: str, budget: Budget, action: Callable[[], T], what: str) -> T:
         return asked(budget, action, _THREAD)
     except StoreError as error:
         problem = f"The capture location {url} could not be {what} ({error})."
-        raise CaptureError(problem, fix(url)) from error
+        raise CaptureError(problem, location_fix(url)) from error
+
+
+_FOR_LOOKING, _FOR_WAITING = 0.75, 0.5
+_NAMED_FILES = 3  # files that could not be read; the rest is counted
+_CHUNK = 1024 * 1024
+MAX_DELIVERED_BYTES = 2 * 1024 * 1024 * 1024
+"""Of all that was delivered of a try: more than merging reads in its time, and no disk is full."""
+_OF_DELIVERY = frozenset(
+    {
+        DegradationCode.DELIVERY_INCOMPLETE,
+        DegradationCode.DRIVER_ELSEWHERE,
+        DegradationCode.FOREIGN_EVENTS,
+    }
+)
+
+
+class Delivered(Frozen, frozen=True):
+    """How much of a try was delivered.
+
+    :param has_begun: whether a driver of its application delivered anything
+    :param has_ended: whether the last one reported that it delivered all
+    :param failed: class of the exception that ended its Python, as far as it knew
+    """
+
+    has_begun: bool
+    has_ended: bool
+    degradations: tuple[Degradation, ...] = ()
+    failed: str = ""
+
+    def still_missing(self, manifest: Manifest) -> tuple[Degradation, ...]:
+        """Give a manifest's degradations without those of which more is known now."""
+        outdated = _OF_DELIVERY
+        if self.has_ended:
+            outdated |= {DegradationCode.APPLICATION_UNFINISHED}
+        return tuple(d for d in manifest.degradations if d.code not in outdated)
+
+
+def fetched(url: str, into: Path, budget: Budget) -> tuple[CaptureBundle, Delivered]:
+    """Make a bundle on this machine of one that is remote, as far as there is one by now.
+
+    :param url: of the try's folder, as Airflow knows it
+    :param into: an empty folder of this user's alone
+    :raise CaptureError: if there is no manifest, or it cannot be had in time
+    """
+    manifest = replace(manifest_of(url, budget), remote=url)
+    delivered = received(manifest, into, budget, waits=False)
+    missing = (*delivered.still_missing(manifest), *delivered.degradations)
+    bundle = CaptureBundle(into, replace(manifest, degradations=missing))
+    bundle.save()
+    return bundle, delivered
+
+
+def received(manifest: Manifest, into: Path, budget: Budget, *, waits: bool) -> Delivered:
+    """Download what the drivers of a try delivered, in place of what is in a bundle's folder.
+
+    :param manifest: with the URL of the try's folder
+    :param waits: whether to give the last driver half of the time to report its end
+    """
+    folder = Folder(manifest.remote, manifest.application_run_id)
+    waiting = budget.part(_FOR_WAITING) if waits else Budget(lambda: 0)
+    try:
+        attempts = asked(
+            budget.part(_FOR_LOOKING), lambda: folder.awaited(waiting), "sparklineage-delivered"
+        )
+    except StoreError as error:
+        return Delivered(False, False, (unknown_delivery(manifest, error),))
+    own = [attempt for attempt in attempts if folder.is_own(attempt)]
+    lost = _download(folder, own, into, budget)
+    end = own[-1].end if own else None
+    return Delivered(
+        bool(own),
+        end is not None,
+        tuple(undelivered(manifest, attempts, own, lost)),
+        end.failed if end else "",
+    )
+
+
+def _download(folder: Folder, own: Sequence[Attempt], into: Path, budget: Budget) -> list[str]:
+    """Put the segments of attempts one after the other; give sentences on those that are lost."""
+    sizes = {f"{a.name}/{name}": a.sizes[name] for a in own for name in a.segments()}
+    sums = accumulate(sizes.values())
+    fitting = [
+        name for name, total in zip(sizes, sums, strict=True) if total <= MAX_DELIVERED_BYTES
+    ]
+    lost: list[str] = []
+    if len(fitting) < len(sizes):
+        lost.append(f"{len(sizes) - len(fitting)} file(s) are beyond {MAX_DELIVERED_BYTES} bytes.")
+        sizes = {name: sizes[name] for name in fitting}
+    left = len(sizes)
+    try:
+        with _work_folder(into) as work, _work_folder(into) as segments:
+            for name, segment in downloaded(folder.objects, sizes, Path(segments), budget):
+                left -= 1
+                if isinstance(segment, StoreError):
+                    lost.append(f"{name} could not be read ({segment}).")
+                    continue
+                try:
+                    _append(segment, Path(work, _file_of(name)))
+                except OSError as error:  # no space is left
+                    lost.append(f"The worker could not keep {left + 1} file(s) of it ({error}).")
+                    left = 0
+                    break
+            for file in (EVENTS, OBSERVATIONS):
+                if (whole := Path(work, file)).exists():
+                    whole.replace(into / file)
+    except OSError as error:
+        return [f"The worker could not keep it ({error})."]
+    if len(lost) > _NAMED_FILES:
+        lost[_NAMED_FILES:] = [f"{len(lost) - _NAMED_FILES} more file(s) could not be read either."]
+    if left:
+        lost.append(
+            f"{left} of {len(sizes)} files could not be downloaded in time; raise [sparklineage] "
+            "collect_timeout."
+        )
+    return lost
+
+
+def _work_folder(into: Path) -> tempfile.TemporaryDirectory[str]:
+    # A download that hangs may write to it still.
+    return tempfile.TemporaryDirectory(prefix=".delivered-", dir=into, ignore_cleanup_errors=True)
+
+
+def _file_of(segment: str) -> str:
+    match = SEGMENT.fullmatch(segment.rpartition("/")[2])
+    return EVENTS if match and match["kind"] == "events" else OBSERVATIONS
+
+
+def _append(segment: Path, whole: Path) -> None:
+    """Append the lines of a segment to those before it, all of them or none; and remove it."""
+    with (
+        open_regular(segment) as source,
+        os.fdopen(os.open(whole, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as target,
+    ):
+        before = target.seek(0, os.SEEK_END)
+        try:
+            shutil.copyfileobj(source, target, _CHUNK)
+            target.flush()
+            end = target.tell()
+            if end > before and os.pread(target.fileno(), 1, end - 1) != b"\n":
+                target.write(b"\n")  # it would make one line of two
+                target.flush()
+        except OSError:
+            os.ftruncate(target.fileno(), before)
+            raise
+    segment.unlink()

@@ -1,26 +1,47 @@
-"""Commands that are asked something: each within its time, and ended with what it has started."""
+"""Commands that are asked something: which Java, which Spark, and Spark's resolver of packages.
+
+Each has its time (:func:`output_of`), and is ended with what it has started. A job waits for none
+of them unless files do not answer, so this module is imported where one is asked.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import selectors
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from airflow_provider_sparklineage.model.credentials import scrub
+from airflow_provider_sparklineage.model.exceptions import ListenerError
+from airflow_provider_sparklineage.spark.submit import distribution, remembered
+from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
+from airflow_provider_sparklineage.spark.submit.listener import (
+    artifact,
+    coordinate,
+    version_numbers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from airflow_provider_sparklineage.spark.submit.fetching import Fetcher, Progress
+
 
 _POLL_S = 0.1
 _MAX_BYTES = 1 << 20  # of a command that prints without end, the rest is not kept
 _REAP_S = 5.0  # a process that hangs in the kernel is not waited for
 
 
-def output(
+def output_of(
     command: list[str],
     env: Mapping[str, str],
     timeout_s: float,
@@ -45,7 +66,7 @@ def output(
     )
     printed = _Printed(take)
     try:
-        _wait(process, printed, time.monotonic() + timeout_s)
+        _read_to_end(process, printed, time.monotonic() + timeout_s)
     except BaseException as error:  # Airflow's task timeout is one
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -53,7 +74,7 @@ def output(
             raise subprocess.TimeoutExpired(command, timeout_s, printed.text) from None
         raise
     finally:
-        _close(process)
+        _reap(process)
     printed.end()
     return printed.text
 
@@ -86,7 +107,7 @@ class _Printed:
         self._take(text)
 
 
-def _wait(process: subprocess.Popen[bytes], printed: _Printed, ends: float) -> None:
+def _read_to_end(process: subprocess.Popen[bytes], printed: _Printed, ends: float) -> None:
     """Read until the command has ended.
 
     :raise TimeoutError: if it does not
@@ -108,8 +129,254 @@ def _wait(process: subprocess.Popen[bytes], printed: _Printed, ends: float) -> N
         raise TimeoutError from None
 
 
-def _close(process: subprocess.Popen[bytes]) -> None:
+def _reap(process: subprocess.Popen[bytes]) -> None:
     if process.stdout is not None:
         process.stdout.close()
     with suppress(subprocess.TimeoutExpired):
         process.wait(_REAP_S)
+
+
+JAVA_TIMEOUT_S = 10
+
+# `java -version` prints `openjdk version "17.0.15"`, up to 8 `java version "1.8.0_402"`.
+_JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+
+
+def find_java(env: Mapping[str, str]) -> Path | None:
+    """Find the ``java`` that spark-submit would start: that of JAVA_HOME, else the one on PATH."""
+    if env.get("JAVA_HOME"):
+        java = Path(env["JAVA_HOME"]) / "bin" / "java"
+        return java if java.is_file() else None
+    found = shutil.which("java", path=env.get("PATH"))
+    return Path(found) if found else None
+
+
+def java_feature_version(java: Path) -> int | None:
+    """Ask a ``java`` for its feature version, e.g. 17; None if it prints none."""
+    try:
+        printed = output_of([str(java), "-version"], os.environ, JAVA_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = _JAVA_VERSION.search(printed)
+    return int(match[1]) if match else None
+
+
+def oldest_java_for(spark: str) -> int:
+    """Give the oldest Java that a version of Spark runs on."""
+    return 17 if version_numbers(spark) >= (4,) else 8
+
+
+def java_refusal(env: Mapping[str, str], distribution: SparkDistribution) -> ListenerError | None:
+    """Give what is wrong with the Java that a Spark would be started with; None if it will do."""
+    java = find_java(env)
+    if java is None:
+        where = f"JAVA_HOME is {env['JAVA_HOME']}" if env.get("JAVA_HOME") else "none is on PATH"
+        oldest = oldest_java_for(distribution.version)
+        return ListenerError(
+            f"There is no Java to run Spark with ({where}).",
+            f"Install Java {oldest} or later and set JAVA_HOME to it.",
+        )
+    version = java_feature_version(java)
+    if version is None:
+        return ListenerError(
+            f"{java} does not run, or is no Java.", "Set JAVA_HOME to an installed Java."
+        )
+    if version < oldest_java_for(distribution.version):
+        return ListenerError(
+            f"{java} is Java {version}, but Spark {distribution.version} needs "
+            f"{oldest_java_for(distribution.version)} or later.",
+            "Set JAVA_HOME to such a one.",
+        )
+    return None
+
+
+# To ask a ``spark-submit`` which Spark it is starts a JVM for a second or two, so the answer is
+# kept for a day, for as long as the script does not change. That there was none is kept for a few
+# minutes: of the tasks on a worker not each has to wait for a script that hangs, and a machine that
+# was only busy is asked again.
+
+
+VERSION_TIMEOUT_S = 60  # a JVM on a busy machine, for somebody who waits for this alone
+TASK_VERSION_TIMEOUT_S = 20
+_SILENCE_S = 300.0
+
+_PRINTED_SPARK = re.compile(r"version (\d+\.\d+\.\d+\S*)")
+_PRINTED_SCALA = re.compile(r"Scala version (\d+\.\d+)")
+
+
+class _VersionAnswer(msgspec.Struct, frozen=True):
+    """Versions of Spark and Scala, or what is wrong: the sentences of a :exc:`ListenerError`."""
+
+    spark: str = ""
+    scala: str = ""
+    problem: str = ""
+    fix: str = ""
+
+
+def ask_version(
+    spark_binary: str, env: Mapping[str, str], cache: Path, *, in_task: bool = False
+) -> SparkDistribution | None:
+    """Ask ``spark-submit --version``, or remember its answer.
+
+    :param env: environment that it would be submitted with
+    :param cache: folder in which the answer is kept; it need not be there
+    :param in_task: whether a job waits: then not for long, nor for what has just given no answer
+    :return: None if there is no such command
+    :raise ListenerError: if it prints none
+    """
+    found = shutil.which(spark_binary, path=env.get("PATH"))
+    if found is None:
+        return None
+    home = Path(env["SPARK_HOME"]) if env.get("SPARK_HOME") else None
+    binary = Path(found).resolve()
+    status = binary.stat()
+    script = f"{binary} {status.st_size} {status.st_mtime_ns}"
+    question = f"version of {script} with {home} and {env.get('JAVA_HOME')}"
+    answer = remembered.recall(cache, question, _VersionAnswer)
+    if answer is None and in_task:
+        answer = remembered.recall(cache, f"no {question}", _VersionAnswer, _SILENCE_S)
+    if answer is None:
+        try:
+            spark, scala = parse_version_output(
+                _version_output(found, env, in_task=in_task), spark_binary
+            )
+        except ListenerError as error:
+            answer = _VersionAnswer(problem=error.problem, fix=error.fix)
+            remembered.remember(cache, f"no {question}", answer)
+        else:
+            answer = _VersionAnswer(spark, scala)
+            remembered.remember(cache, question, answer)
+    if answer.problem:
+        raise ListenerError(answer.problem, answer.fix)
+    return SparkDistribution(home, answer.spark, answer.scala)
+
+
+def parse_version_output(output: str, spark_binary: str = "spark-submit") -> tuple[str, str]:
+    """Read the versions of Spark and Scala that ``spark-submit --version`` prints.
+
+    :raise ListenerError: if it prints none; quotes what it printed
+    """
+    spark, scala = _PRINTED_SPARK.search(output), _PRINTED_SCALA.search(output)
+    if spark is None or scala is None:
+        lines = [line.strip() for line in output.splitlines() if line.strip()]
+        problem = (
+            f"`{spark_binary} --version` does not print which Spark it is "
+            f"({lines[-1][:200] if lines else 'it prints nothing'})."
+        )
+        raise ListenerError(problem, "Set [sparklineage] spark_version.")
+    return spark[1], scala[1]
+
+
+def _version_output(binary: str, env: Mapping[str, str], *, in_task: bool) -> str:
+    timeout_s = TASK_VERSION_TIMEOUT_S if in_task else VERSION_TIMEOUT_S
+    try:
+        return output_of([binary, "--version"], {**os.environ, **env}, timeout_s)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        why = type(error).__name__ if isinstance(error, OSError) else f"within {timeout_s} s"
+        problem = f"`{binary} --version` gives no answer ({why})."
+        raise ListenerError(problem, "Set [sparklineage] spark_version.") from error
+
+
+# ``spark-submit --packages`` resolves with Ivy before it runs anything, by the site's settings
+# (``spark.jars.ivySettings``, ``spark.jars.repositories``, the local Maven repository, the JVM's
+# proxies). So the application that is submitted here is a program of no lines.
+
+
+# Those of the user's properties that decide where and how to resolve; the others are for jobs.
+_RESOLVING = re.compile(
+    r"spark\.jars\.(ivy|ivySettings|repositories)|spark\.driver\.\w*JavaOptions"
+)
+_STORED = re.compile(r"The jars for the packages stored in: (.+)")
+
+# What Ivy and spark-submit print of a failure, the most specific first.
+_CAUSES = (
+    r"TimeoutError: [^\n]*",
+    r"Host \S+ not found",
+    r"Server access [Ee]rror[^\n]*",
+    r"JAVA_HOME is not set",
+    r"UnsupportedClassVersionError[^\n]*",
+    r"\w+(?:Exception|Error): [^\n]*",
+    r"module not found: \S+",
+)
+
+
+def from_spark(
+    scala: str,
+    spark_submit: str,
+    defaults: Mapping[str, str],
+    *,
+    repositories: str | None = None,
+    env: Mapping[str, str] = os.environ,
+    timeout_s: float,
+    progress: Progress = lambda _: None,
+) -> Fetcher:
+    """Make a fetcher that resolves the listener as ``--packages`` would.
+
+    :param spark_submit: the command; any Spark resolves a listener for any other
+    :param defaults: the user's Spark properties; those about resolving are heeded
+    :param repositories: further repositories, as ``--repositories`` takes them
+    :param timeout_s: how long it may take in all
+    """
+
+    def fetcher(work: Path) -> Path:
+        properties = {key: v for key, v in defaults.items() if _RESOLVING.fullmatch(key)}
+        properties.setdefault("spark.jars.ivy", str(work / "ivy"))
+        (work / "nothing.py").touch()
+        file = work / "resolving.properties"
+        distribution.write_properties(file, properties)
+        command = [spark_submit, "--master", "local[1]", "--deploy-mode", "client"]
+        command += ["--properties-file", str(file), "--packages", coordinate(scala)]
+        if repositories:
+            command += ["--repositories", repositories]
+        command.append(str(work / "nothing.py"))
+        output = _run_resolver(command, _resolver_environment(env), timeout_s, progress)
+        stored = _STORED.search(output)
+        name = f"{artifact(scala)}-{coordinate(scala).rpartition(':')[2]}.jar"
+        jar = Path(stored[1].strip() if stored else work) / f"io.openlineage_{name}"
+        if not jar.is_file():
+            problem = f"{coordinate(scala)} could not be fetched ({_cause_of_failure(output)})."
+            fix = (
+                "Check that this machine reaches a Maven repository: name a mirror with "
+                "--repositories, set JAVA_TOOL_OPTIONS to -Dhttps.proxyHost=… -Dhttps.proxyPort=… "
+                "behind a proxy, or download the jar on another machine and give it to "
+                "`sparklineage fetch-listener --from`."
+            )
+            raise ListenerError(problem, fix)
+        brought = work / name
+        brought.write_bytes(jar.read_bytes())  # it may be in an Ivy cache of the user's
+        return brought
+
+    return fetcher
+
+
+def _resolver_environment(env: Mapping[str, str]) -> dict[str, str]:
+    """Let the empty program run on this Python, in this machine's classic Spark."""
+    kept = {key: value for key, value in env.items() if key not in ("SPARK_REMOTE", "MASTER")}
+    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    return {**kept, **python}
+
+
+def _run_resolver(
+    command: list[str], env: Mapping[str, str], timeout_s: float, progress: Progress
+) -> str:
+    """Run spark-submit, and pass on what Ivy prints of downloads; give all that it printed."""
+
+    def take(line: str) -> None:
+        if line.strip().startswith(("downloading", "found io.openlineage")):
+            progress(line.strip())
+
+    try:
+        return output_of(command, env, timeout_s, take)
+    except subprocess.TimeoutExpired as error:
+        return f"{error.output}\nTimeoutError: no end within {timeout_s:.0f} s\n"
+    except OSError as error:
+        problem = f"{command[0]} cannot be started ({error.strerror})."
+        fix = "Put spark-submit on PATH, or give the jar to `sparklineage fetch-listener --from`."
+        raise ListenerError(problem, fix) from error
+
+
+def _cause_of_failure(output: str) -> str:
+    for pattern in _CAUSES:
+        if match := re.search(pattern, output):
+            return match.group().strip()[:200]
+    return "spark-submit gave no reason"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError, RemoteDriverError
-from airflow_provider_sparklineage.spark.submit import fetching, verification
+from airflow_provider_sparklineage.spark.submit import fetching, listener
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -156,6 +156,6 @@ def reachable(host: DriverHost, jar: str, share: Path, cache: Path) -> str:
 
 def _is_copy(target: Path, source: Path, cache: Path) -> bool:
     with suppress(FileNotFoundError):
-        there, here = (verification.verified(path, cache) for path in (target, source))
+        there, here = (listener.verified(path, cache) for path in (target, source))
         return there.sha256 == here.sha256
     return False

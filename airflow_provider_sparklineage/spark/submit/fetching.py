@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark.capture import locks
-from airflow_provider_sparklineage.spark.submit import verification
+from airflow_provider_sparklineage.spark.capture import ownership
+from airflow_provider_sparklineage.spark.submit import listener
 from airflow_provider_sparklineage.spark.submit.listener import PINS, VERSION, artifact
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def cache_problem(scala: str, env: Mapping[str, str] = os.environ) -> str | None
         size = jar.stat().st_size
         if size != pin.size:
             return f"has {size} bytes, not {pin.size}"
-        digest = verification.verified(jar, jar.parent).sha256
+        digest = listener.verified(jar, jar.parent).sha256
     except FileNotFoundError:
         return "is not there"
     except OSError as error:
@@ -167,11 +167,11 @@ def _alone(folder: Path, limit_s: float, progress: Progress) -> Iterator[bool]:
 
     :raise ListenerError: if that one does not end
     """
-    lock = locks.acquire(folder)
+    lock = ownership.acquire_lock(folder)
     has_waited = lock is None
     if has_waited:
         progress("Another process is filling the cache; waiting for it …")
-        lock = locks.acquire(folder, limit_s)
+        lock = ownership.acquire_lock(folder, limit_s)
     if lock is None:
         problem = (
             f"Another process has been filling the cache {folder} for {limit_s / 60:.0f} minutes."

@@ -1,15 +1,30 @@
-"""Which OpenLineage listener goes with which Spark.
+"""The OpenLineage listener: which goes with which Spark, which one a jar is, and if it is whole.
 
 A listener that does not fit throws in Spark's listener thread and ends the user's SparkContext, so
-what is not known to fit is not injected.
+what is not known to fit is not injected. A jar with a damaged class in it ends the SparkContext
+when the class is loaded, however complete its directory looks.
 """
 
 from __future__ import annotations
 
+import hashlib
+import lzma
+import os
 import re
+import struct
+import zipfile
+import zlib
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.model.terms import Frozen
+from airflow_provider_sparklineage.spark.submit import remembered
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 LISTENER_CLASS = "io.openlineage.spark.agent.OpenLineageSparkListener"
 GROUP = "io.openlineage"
@@ -60,20 +75,20 @@ def coordinate(scala: str, version: str = VERSION) -> str:
     return f"{GROUP}:{artifact(scala)}:{version}"
 
 
-def of_coordinate(text: str) -> Identity | None:
+def identity_of_coordinate(text: str) -> Identity | None:
     """Find which listener a Maven coordinate names; None if it names something else."""
     match = _COORDINATE.fullmatch(text.strip())
     # Up to 1.8.0 there was one artifact without a suffix, for Scala 2.12.
     return Identity(match["version"], match["scala"] or "2.12") if match else None
 
 
-def of_name(name: str) -> Identity | None:
+def identity_of_name(name: str) -> Identity | None:
     """Find which listener a jar's file name claims; None if it claims to be something else."""
     match = JAR_NAME.fullmatch(name)
     return Identity(match["version"], match["scala"]) if match else None
 
 
-def numbers(version: str) -> tuple[int, ...]:
+def version_numbers(version: str) -> tuple[int, ...]:
     """Give the leading numbers of a version: (4, 0, 1) of ``4.0.1-SNAPSHOT``."""
     match = re.match(r"\d+(?:\.\d+)*", version)
     return tuple(int(number) for number in match.group().split(".")) if match else ()
@@ -92,15 +107,15 @@ def misfit(name: str, found: Identity, spark: str, scala: str) -> ListenerError 
             f"{scala} and would not start with it.",
             f"Use {artifact(scala)}.",
         )
-    if numbers(spark) < _FIRST_SPARK:
+    if version_numbers(spark) < _FIRST_SPARK:
         return ListenerError(
             f"The listener {name} does not work with Spark {spark}.",
             "The first that it works with is 3.2.",
         )
     for since, first in _FIRST_LISTENERS:
-        if numbers(spark) < since:
+        if version_numbers(spark) < since:
             continue
-        if found.version is not None and numbers(found.version) < numbers(first):
+        if found.version is not None and version_numbers(found.version) < version_numbers(first):
             return ListenerError(
                 f"The listener {name} is OpenLineage {found.version}, with which Spark {spark} "
                 "would not start.",
@@ -108,3 +123,211 @@ def misfit(name: str, found: Identity, spark: str, scala: str) -> ListenerError 
             )
         break
     return None
+
+
+# A submission waits for this, 30 ms at most for all of lineage, so a jar is not opened with
+# ``zipfile``: that lists its 11,000 entries first, which takes 70 ms. To find three of them in the
+# bytes of the directory takes half a millisecond.
+
+
+_LISTENER_ENTRY = LISTENER_CLASS.replace(".", "/") + ".class"
+_VERSION_ENTRY = "io/openlineage/spark/agent/version.properties"
+# A class whose code names the collections' converters, which differ between Scala's versions.
+_SCALA_ENTRY = "io/openlineage/spark/agent/util/ScalaConversionUtils.class"
+_SCALA_CLASSES = (
+    (b"scala/collection/convert/Decorators", "2.12"),
+    (b"scala/collection/JavaConverters$As", "2.13"),
+)
+
+# The records of a zip archive that are read here (APPNOTE.TXT 4.3.7, 4.3.12, 4.3.16).
+_END_RECORD = struct.Struct("<4s4HIIH")
+_ENTRY_RECORD = struct.Struct("<4s6H3I5H2I")
+_LOCAL_RECORD = struct.Struct("<4s5H3I2H")
+_MAX_COMMENT = 0xFFFF
+_ZIP64 = 0xFFFFFFFF
+
+
+class ListenerJar(Frozen, frozen=True):
+    """A readable jar with the listener's class in it."""
+
+    path: Path
+    identity: Identity
+
+
+def read_jar(path: Path) -> ListenerJar:
+    """Read which listener a jar is.
+
+    What is inside it counts for more than its name, which people change.
+
+    :raise ListenerError: if it is missing, damaged or not a listener; names the fix
+    """
+    if not path.is_file():
+        problem = f"The listener jar {path} does not exist."
+        fix = (
+            "Correct [sparklineage] listener_jar, or run `sparklineage fetch-listener` and leave "
+            "it empty."
+        )
+        raise ListenerError(problem, fix)
+    try:
+        entries = _entries(path, (_LISTENER_ENTRY, _VERSION_ENTRY, _SCALA_ENTRY))
+        entries[_LISTENER_ENTRY]  # it may be another jar
+    except (OSError, zipfile.BadZipFile, zlib.error, struct.error, KeyError) as error:
+        problem = f"{path} is not a readable OpenLineage listener jar ({type(error).__name__})."
+        fix = (
+            "Fetch it again with `sparklineage fetch-listener`, or correct [sparklineage] "
+            "listener_jar."
+        )
+        raise ListenerError(problem, fix) from error
+    named = identity_of_name(path.name) or Identity(None, None)
+    return ListenerJar(
+        path,
+        Identity(
+            _declared_version(entries.get(_VERSION_ENTRY, b"")) or named.version,
+            _scala_of_code(entries.get(_SCALA_ENTRY, b"")) or named.scala,
+        ),
+    )
+
+
+def holds_listener(path: Path) -> bool:
+    """Whether a file is a jar with the listener's class in it; False if it cannot be read."""
+    try:
+        return bool(_entries(path, (_LISTENER_ENTRY,)))
+    except (OSError, zipfile.BadZipFile, zlib.error, struct.error):
+        return False
+
+
+def _declared_version(properties: bytes) -> str | None:
+    for line in properties.decode("latin-1").splitlines():
+        key, found, value = line.partition("=")
+        if found and key.strip() == "version":
+            return value.strip() or None
+    return None
+
+
+def _scala_of_code(code: bytes) -> str | None:
+    return next((scala for name, scala in _SCALA_CLASSES if name in code), None)
+
+
+def _entries(path: Path, names: tuple[str, ...]) -> dict[str, bytes]:
+    """Read those of the named entries that an archive has."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - _MAX_COMMENT - _END_RECORD.size))
+        tail = file.read()
+        at = tail.rfind(b"PK\5\6")
+        if at < 0:
+            msg = "no end of an archive"
+            raise zipfile.BadZipFile(msg)
+        *_, length, offset, _comment = _END_RECORD.unpack_from(tail, at)
+        if _ZIP64 in (length, offset):  # too many entries for this short way
+            with zipfile.ZipFile(path) as archive:
+                return {n: archive.read(n) for n in names if n in archive.NameToInfo}
+        file.seek(offset)
+        directory = file.read(length)
+        found = {}
+        for name in names:
+            header = _entry_header(directory, name.encode())
+            if header is not None:
+                file.seek(header[16])
+                found[name] = _entry_content(
+                    file.read(_LOCAL_RECORD.size + header[8] + _MAX_COMMENT), header
+                )
+        return found
+
+
+def _entry_header(directory: bytes, name: bytes) -> tuple[int, ...] | None:
+    at = directory.find(name)
+    while at >= 0:
+        start = at - _ENTRY_RECORD.size
+        if start >= 0 and directory[start : start + 4] == b"PK\1\2":
+            header = _ENTRY_RECORD.unpack_from(directory, start)
+            if header[10] == len(name):
+                return header
+        at = directory.find(name, at + 1)
+    return None
+
+
+def _entry_content(record: bytes, header: tuple[int, ...]) -> bytes:
+    method, crc, packed = header[4], header[7], header[8]
+    signature, *_, name_length, extra_length = _LOCAL_RECORD.unpack_from(record)
+    start = _LOCAL_RECORD.size + name_length + extra_length
+    raw = record[start : start + packed]
+    if signature != b"PK\3\4" or len(raw) != packed:
+        msg = "an entry is not where it should be"
+        raise zipfile.BadZipFile(msg)
+    content = raw if method == zipfile.ZIP_STORED else zlib.decompress(raw, -zlib.MAX_WBITS)
+    if zlib.crc32(content) != crc:
+        msg = "an entry is damaged"
+        raise zipfile.BadZipFile(msg)
+    return content
+
+
+# Whether a jar is whole is checked when its file has changed, and once a day. A published jar is
+# known by its digest, which takes 30 ms; of another one every entry is unpacked, which takes 700
+# ms, once for a content.
+
+
+# What zipfile and the libraries below it raise of content that is none of an archive's. A disk that
+# fails now may do better the next time, so an OSError is nothing to remember.
+_DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError),
+    *(NotImplementedError, RuntimeError, ValueError, OverflowError),
+)
+
+
+class Verified(msgspec.Struct, frozen=True):
+    """What was found of a file.
+
+    :param file: its size, times and place, by which a change is recognised
+    :param problem: what is wrong with it; empty if it is whole
+    """
+
+    file: tuple[int, ...]
+    sha256: str
+    problem: str = ""
+
+
+def verified(jar: Path, cache: Path) -> Verified:
+    """Check a jar, or recall what was found of it.
+
+    :param cache: folder in which that is kept, if it can be
+    :raise OSError: if it cannot be read
+    """
+    question = f"jar {jar.absolute()}"
+    file = _file_identity(jar.stat())
+    known = remembered.recall(cache, question, Verified)
+    if known is not None and known.file == file:
+        return known
+    found = _checked(jar, remembered.recall(cache, question, Verified, float("inf")))
+    remembered.remember(cache, question, found)
+    return found
+
+
+def _checked(jar: Path, before: Verified | None) -> Verified:
+    with jar.open("rb") as content:
+        file = _file_identity(os.fstat(content.fileno()))  # as it was before it is read
+        sha256 = hashlib.file_digest(content, "sha256").hexdigest()
+    if before is not None and before.sha256 == sha256 and not before.problem:
+        return Verified(file, sha256)
+    if sha256 in {pin.sha256 for pin in PINS.values()}:
+        return Verified(file, sha256)
+    return Verified(file, sha256, _damage(jar))
+
+
+def _file_identity(status: os.stat_result) -> tuple[int, ...]:
+    # The time of the last change of its state, too: copying tools set that of the content.
+    times = (status.st_mtime_ns, status.st_ctime_ns)
+    return (status.st_dev, status.st_ino, status.st_size, *times)
+
+
+def _damage(jar: Path) -> str:
+    """Unpack all entries, and give what is wrong with the first that cannot be."""
+    what = "it is no archive"
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            for entry in archive.infolist():
+                what = f"{entry.filename} in it cannot be read"
+                archive.read(entry)
+    except _DAMAGED:
+        return what
+    return ""

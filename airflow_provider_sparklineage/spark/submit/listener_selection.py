@@ -1,29 +1,241 @@
-"""Which Spark will run, and which listener jar goes with it."""
+"""Which Spark will run, the listener that its job has already, and the one that it is given.
+
+There is one listener in a driver. If the user brings one it is that; two, or one that does not fit
+its Spark, end the SparkContext. One on the driver's own class path is loaded by another loader than
+connectors in ``--jars`` (Delta, Iceberg), does not see their classes, and leaves their datasets out
+silently. A job without a listener gets the configured jar, else the one in the cache.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import zipfile
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.submit import (
-    class_path,
     distribution,
     fetching,
-    jars,
     listener,
-    plain_paths,
     remembered,
+    submitted_files,
 )
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 from airflow_provider_sparklineage.spark.submit.listener import VERSION, Identity, artifact
+from airflow_provider_sparklineage.spark.submit.submitted_files import local_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from airflow_provider_sparklineage.spark.submit.submission import Submission
+
+
+class ListenerSource(StrEnum):
+    """Where a listener would come from."""
+
+    JARS = "--jars"
+    PACKAGES = "--packages"
+    DRIVER = "the driver's class path"
+    SPARK = "Spark's own jars"
+
+    @property
+    def is_of_jvm(self) -> bool:
+        """Whether the JVM's own loader has it, which does not see what ``--jars`` brings."""
+        return self in (ListenerSource.DRIVER, ListenerSource.SPARK)
+
+
+class JobListener(NamedTuple):
+    """A listener that the job has.
+
+    :param name: path or coordinate, as the user wrote it
+    :param path: where it is on this machine; None if it is on another one
+    """
+
+    source: ListenerSource
+    name: str
+    identity: Identity
+    path: Path | None = None
+
+
+# Connectors whose classes the listener looks into; a JDBC driver, for one, it does not.
+_CONNECTOR = (
+    r"(?:^|[/_:-])(delta-(?:core|spark|iceberg|hudi)|iceberg-spark|hudi-spark|paimon-spark|"
+    r"spark(?:-\d[\d.]*)?-bigquery|spark-snowflake|spark-mssql|spark-redshift|spark-cassandra|"
+    r"azure-cosmos-spark|kafka-clients|spark-sql-kafka)"
+)
+
+
+def job_listeners(
+    submission: Submission, distribution: SparkDistribution
+) -> tuple[JobListener, ...]:
+    """Find all listeners that a submission would have, without reading more than their names.
+
+    A jar of another name is looked into if it is on this machine: people rename jars.
+    """
+    found = [*_in_files(ListenerSource.JARS, submission.listed_jars())]
+    found += _in_files(ListenerSource.DRIVER, _class_path_entries(submission.class_path()))
+    for package in submission.listed_packages():
+        if (identity := listener.identity_of_coordinate(package)) is not None:
+            found.append(JobListener(ListenerSource.PACKAGES, package, identity))
+    for name in distribution.own_jars:
+        if distribution.home and (identity := listener.identity_of_name(name)) is not None:
+            jar = distribution.home / "jars" / name
+            found.append(JobListener(ListenerSource.SPARK, str(jar), identity, jar))
+    return tuple({entry.name: entry for entry in reversed(found)}.values())
+
+
+def only_listener(
+    found: tuple[JobListener, ...],
+    submission: Submission,
+    distribution: SparkDistribution,
+    cache: Path,
+) -> JobListener | None:
+    """Give the only listener among those found, None if there is none.
+
+    :param cache: where it is kept that a jar is whole
+    :raise ListenerError: if there are several, it does not fit this Spark, it is damaged, or it
+        would not see connectors of the job; names the fix
+    """
+    if not found:
+        return None
+    if len(found) > 1:
+        named = " and ".join(f"{entry.name} ({entry.source})" for entry in found)
+        problem = (
+            f"The job has {len(found)} OpenLineage listeners, {named}, and its SparkContext could "
+            "end for that."
+        )
+        fix = "Leave one, or none, and this package adds its own."
+        raise ListenerError(problem, fix)
+    [only] = found
+    if only.source.is_of_jvm and (connectors := _connectors(submission)):
+        problem = (
+            f"The listener {only.name} is on {only.source} and would not see {connectors[0]} in "
+            "--jars or --packages: its datasets would silently be missing."
+        )
+        fix = (
+            "Put both in the same place, or take the listener away and this package adds its own "
+            "to --jars."
+        )
+        raise ListenerError(problem, fix)
+    identity = only.identity
+    if only.path is not None:
+        identity = listener.read_jar(only.path).identity
+    require_fit(only.name, identity, distribution)
+    if only.path is not None:
+        require_whole(only.path, cache)
+    return only
+
+
+def require_fit(name: str, identity: Identity, distribution: SparkDistribution) -> None:
+    """Refuse a listener that would end the SparkContext.
+
+    :raise ListenerError: names the fix
+    """
+    error = listener.misfit(name, identity, distribution.version, distribution.scala)
+    if error is not None:
+        raise error
+
+
+def require_whole(jar: Path, cache: Path) -> None:
+    """Refuse a listener with a damaged class, which would end the SparkContext when it is loaded.
+
+    :param cache: where it is kept that a jar is whole
+    :raise ListenerError: names the fix
+    """
+    if problem := _damage(jar, cache):
+        problem = f"The listener jar {jar} is damaged ({problem})."
+        fix = "Copy it there again, or `sparklineage fetch-listener` and name no jar."
+        raise ListenerError(problem, fix)
+
+
+def _damage(jar: Path, cache: Path) -> str:
+    try:
+        return listener.verified(jar, cache).problem
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def checked_extensions(
+    given: Iterable[str], own: JobListener | None, cache: Path, *, is_remote: bool = False
+) -> tuple[tuple[str, ...], tuple[ListenerError, ...]]:
+    """Check which jars that extend the listener can be added to ``--jars``.
+
+    A jar that is not there would end the job, and one that is a listener would be a second one.
+
+    :param given: paths on this machine, or URLs that Spark knows
+    :param own: the job's own listener, if it has one
+    :param cache: where it is kept that a jar is whole
+    :param is_remote: whether the driver runs elsewhere; ``local:`` is a path there
+    :return: those that can, and for each of the others an error
+    """
+    usable, errors = [], []
+    for name in given:
+        found = _extension_problem(name, own, cache, is_remote=is_remote)
+        if found is None:
+            usable.append(name)
+        else:
+            problem, fix = found
+            errors.append(ListenerError(f"The listener's extension {name} {problem}.", fix))
+    return tuple(usable), tuple(errors)
+
+
+def _extension_problem(
+    name: str, own: JobListener | None, cache: Path, *, is_remote: bool
+) -> tuple[str, str] | None:
+    if own is not None and own.source.is_of_jvm:
+        problem = f"would not be seen by a listener on {own.source}"
+        return problem, f"Take {own.name} away from there."
+    if scrub(name) != name:  # what is added is an argument, which every user of the machine reads
+        return "has a user or a key in its URL", "Put the jar on the worker and give its path."
+    is_there = is_remote and submitted_files.scheme(name) == "local"
+    path = None if is_there else local_path(name)
+    if path is None:
+        return _url_problem(name, is_there=is_there)
+    if listener.holds_listener(path):
+        return "is a listener itself", "Give it as listener_jar."
+    if not zipfile.is_zipfile(path):
+        return "is no readable jar", "Build it again."
+    if problem := _damage(path, cache):
+        return f"is damaged ({problem})", "Copy it there again."
+    return None
+
+
+def _url_problem(name: str, *, is_there: bool) -> tuple[str, str] | None:
+    if not is_there and submitted_files.scheme(name) in ("", "file", "local"):
+        return "does not exist", "Correct listener_extensions."
+    if not submitted_files.is_plain_url(name):
+        return "is no URL that Spark takes as it is", "Write what is not ASCII, and commas, as %2C."
+    return None
+
+
+def _connectors(submission: Submission) -> list[str]:
+    given = (*submission.listed_jars(), *submission.listed_packages())
+    return [name for name in given if re.search(_CONNECTOR, name)]
+
+
+def _in_files(source: ListenerSource, names: Iterable[str]) -> Iterable[JobListener]:
+    for name in names:
+        path = local_path(name)
+        identity = listener.identity_of_name(name.rpartition("/")[2])
+        if identity is not None:
+            yield JobListener(source, name, identity, path)
+        elif path is not None and path.suffix == ".jar" and listener.holds_listener(path):
+            yield JobListener(source, name, Identity(None, None), path)
+
+
+def _class_path_entries(text: str | None) -> Iterable[str]:
+    for entry in (text or "").split(":"):
+        if entry.endswith("/*"):
+            yield from (str(jar) for jar in sorted(Path(entry[:-1]).glob("*.jar")))
+        elif entry:
+            yield entry
 
 
 def spark_of(
@@ -43,7 +255,7 @@ def spark_of(
     by_files = distribution.find(spark_binary, env)
     if declared is not None:
         return SparkDistribution(by_files.home if by_files else None, *declared)
-    found = by_files or _asked(spark_binary, env, in_task=in_task)
+    found = by_files or _asked_version(spark_binary, env, in_task=in_task)
     if found is None:
         problem = f"There is no {spark_binary} on the worker's PATH."
         fix = (
@@ -54,10 +266,12 @@ def spark_of(
     return found
 
 
-def _asked(spark_binary: str, env: Mapping[str, str], *, in_task: bool) -> SparkDistribution | None:
-    from airflow_provider_sparklineage.spark.submit import version_output
+def _asked_version(
+    spark_binary: str, env: Mapping[str, str], *, in_task: bool
+) -> SparkDistribution | None:
+    from airflow_provider_sparklineage.spark.submit import commands
 
-    return version_output.ask(spark_binary, env, fetching.cache_folder(env), in_task=in_task)
+    return commands.ask_version(spark_binary, env, fetching.cache_folder(env), in_task=in_task)
 
 
 def jar_for(
@@ -77,19 +291,19 @@ def jar_for(
     :raise ListenerError: if there is none, or none that works; names the fix
     """
     if configured is None:
-        return str(_cached(spark, env).absolute())
+        return str(_cached_jar(spark, env).absolute())
     if isinstance(configured, str):
-        if is_remote or plain_paths.scheme(configured) != "local":
-            named = listener.of_name(configured.rpartition("/")[2])
-            class_path.require_fit(configured, named or Identity(None, None), spark)
+        if is_remote or submitted_files.scheme(configured) != "local":
+            named = listener.identity_of_name(configured.rpartition("/")[2])
+            require_fit(configured, named or Identity(None, None), spark)
             return configured
         configured = Path(unquote(urlsplit(configured).path))
-    class_path.require_fit(configured.name, jars.read(configured).identity, spark)
-    class_path.require_whole(configured, fetching.cache_folder(env))
+    require_fit(configured.name, listener.read_jar(configured).identity, spark)
+    require_whole(configured, fetching.cache_folder(env))
     return str(configured.absolute())
 
 
-def _cached(spark: SparkDistribution, env: Mapping[str, str]) -> Path:
+def _cached_jar(spark: SparkDistribution, env: Mapping[str, str]) -> Path:
     jar = fetching.cached(spark.scala, env)
     if not fetching.is_cached(spark.scala, env):
         problem = (
@@ -102,7 +316,7 @@ def _cached(spark: SparkDistribution, env: Mapping[str, str]) -> Path:
             fix = "Run `sparklineage fetch-listener` on the worker, which replaces it."
         raise ListenerError(problem, fix)
     # It is not read to find out which one it is: its digest says that.
-    class_path.require_fit(jar.name, Identity(VERSION, spark.scala), spark)
+    require_fit(jar.name, Identity(VERSION, spark.scala), spark)
     return jar
 
 
@@ -129,7 +343,7 @@ def fetch_for(
         return fetching.cached(spark.scala, env)
     cache = fetching.cache_folder(env)
     failed = f"fetch of {artifact(spark.scala)} {VERSION} into {cache}"
-    if in_task and (before := remembered.recall(cache, failed, _Failed, remembered.FAILURE_S)):
+    if in_task and (before := remembered.recall(cache, failed, _FailedFetch, remembered.FAILURE_S)):
         problem = f"The listener could not be fetched a few minutes ago. {before.problem}"
         raise ListenerError(problem, before.fix)
     limit_s = fetching.TASK_LIMIT_S if in_task else fetching.LIMIT_S
@@ -138,24 +352,26 @@ def fetch_for(
         fetcher = fetching.from_location(location, progress, limit_s=limit_s)
     else:
         here = spark_of(spark_binary, env, in_task=in_task)
-        fetcher = _resolver(spark.scala, here, spark_binary, env, repositories, limit_s, progress)
+        fetcher = _resolving_fetcher(
+            spark.scala, here, spark_binary, env, repositories, limit_s, progress
+        )
     try:
         return fetching.fetch(spark.scala, fetcher, env, progress, limit_s=limit_s)
     except ListenerError as error:
         # Who waited for another process that failed does not know why; that one has kept it.
-        if remembered.recall(cache, failed, _Failed, remembered.FAILURE_S) is None:
-            remembered.remember(cache, failed, _Failed(error.problem, error.fix))
+        if remembered.recall(cache, failed, _FailedFetch, remembered.FAILURE_S) is None:
+            remembered.remember(cache, failed, _FailedFetch(error.problem, error.fix))
         raise
 
 
-class _Failed(msgspec.Struct, frozen=True):
+class _FailedFetch(msgspec.Struct, frozen=True):
     """Why there was no listener: the sentences of a :exc:`ListenerError`."""
 
     problem: str
     fix: str
 
 
-def _resolver(
+def _resolving_fetcher(
     scala: str,
     here: SparkDistribution,
     spark_binary: str,
@@ -165,14 +381,14 @@ def _resolver(
     progress: fetching.Progress,
 ) -> fetching.Fetcher:
     # Imported here, because a job waits for what is imported above.
-    from airflow_provider_sparklineage.spark.submit import java, resolver
+    from airflow_provider_sparklineage.spark.submit import commands
 
-    if refusal := java.refusal(env, here):
+    if refusal := commands.java_refusal(env, here):
         problem = f"The listener cannot be fetched with Spark's resolver. {refusal.problem}"
         raise ListenerError(problem, refusal.fix)
-    return resolver.from_spark(
+    return commands.from_spark(
         scala,
-        _command(here, spark_binary),
+        _submit_command(here, spark_binary),
         here.defaults(env) if here.home or env.get("SPARK_CONF_DIR") else {},
         repositories=repositories,
         env=env,
@@ -181,7 +397,7 @@ def _resolver(
     )
 
 
-def _command(spark: SparkDistribution, spark_binary: str) -> str:
+def _submit_command(spark: SparkDistribution, spark_binary: str) -> str:
     """Give a path for ``spark-submit``: the one on PATH may be somewhere else than SPARK_HOME."""
     if spark.home and (found := spark.home / "bin" / "spark-submit").is_file():
         return str(found)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from airflow_provider_sparklineage.spark.capture.privacy import is_own
+from airflow_provider_sparklineage.spark.capture.ownership import is_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from airflow_provider_sparklineage.spark.capture import locks
+from airflow_provider_sparklineage.spark.capture import ownership
 from airflow_provider_sparklineage.spark.submit import fetching, remembered
 from airflow_provider_sparklineage.spark.submit.listener import PINS
 from tests.faults.bench import raising
@@ -90,7 +90,7 @@ def _(bench):
     bench.patch(".spark.submit.fetching.TASK_LIMIT_S", 0.5)
     bench.patch(".spark.submit.java.feature_version", lambda _: 17)
     fetching.cache_folder().mkdir(parents=True)
-    held = locks.acquire(fetching.cache_folder())
+    held = ownership.acquire_lock(fetching.cache_folder())
     bench.resources.callback(held.release)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 
-from airflow_provider_sparklineage.spark.capture import bundle, locks, retention
+from airflow_provider_sparklineage.spark.capture import bundle, ownership
 from tests.faults.registry import Area
 
 AREA = Area(
@@ -42,7 +42,7 @@ def _(bench):
 @fault("The worker was killed while a properties file with keys was there")
 def _(bench):
     bench.captures.mkdir(mode=0o700)
-    file = bench.captures / f"{retention.PROPERTIES_PREFIX}killed"
+    file = bench.captures / f"{bundle.PROPERTIES_PREFIX}killed"
     file.write_text("spark.openlineage.transport.auth.apiKey=key\n")
     file.chmod(0o600)
     os.utime(file, (LONG_AGO, LONG_AGO))
@@ -54,7 +54,7 @@ def _(bench):
     other = bench.captures / "somebody-elses"
     other.mkdir(parents=True)
     bench.captures.chmod(0o700)
-    (other / locks.LOCK).touch()
+    (other / ownership.LOCK_FILE).touch()
     os.utime(other, (LONG_AGO, LONG_AGO))
     bench.expect("it is still there", other.exists)
 

@@ -20,7 +20,8 @@ from airflow_provider_sparklineage.model.exceptions import (
 )
 from airflow_provider_sparklineage.settings.checks import Check, Status
 from airflow_provider_sparklineage.settings.resolution import Origin, Source, resolve
-from airflow_provider_sparklineage.spark.submit import fetching, java, listener
+from airflow_provider_sparklineage.spark.submit import commands as java
+from airflow_provider_sparklineage.spark.submit import fetching, listener
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 from tests.conftest import Recorded
 
@@ -55,7 +56,7 @@ class Machine:
         # A jar of this version would be 43 MB, so the one here is taken for it.
         self.is_published = True
         monkeypatch.setattr(fetching, "is_cached", lambda *_: self.cached.is_file())
-        monkeypatch.setattr(java, "feature_version", lambda _: self.java_is)
+        monkeypatch.setattr(java, "java_feature_version", lambda _: self.java_is)
         monkeypatch.setattr(
             fetching,
             "digest_problem",

@@ -24,8 +24,8 @@ from airflow_provider_sparklineage.settings.resolution import (
     given,
     resolve,
 )
-from airflow_provider_sparklineage.spark.capture.location import CaptureLocation
-from airflow_provider_sparklineage.spark.submit.transport import ExistingTransport
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation
+from airflow_provider_sparklineage.spark.submit.injection import ExistingTransport
 from tests import write_options
 
 

@@ -15,10 +15,10 @@ import pytest
 
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
+from airflow_provider_sparklineage.spark.capture import bundle, ownership
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture import locks, retention
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
-from airflow_provider_sparklineage.spark.submit import observer_zip
+from airflow_provider_sparklineage.spark.submit import submitted_files
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 
@@ -38,7 +38,7 @@ def test_whatever_the_umask_a_bundle_is_this_users_alone(tmp_path, umask):
     before = os.umask(umask)
     try:
         bundle = capture.create(tmp_path / "a" / "b", manifest())
-        observer_zip.write(bundle.path)
+        submitted_files.write_observer(bundle.path)
         bundle.save()
     finally:
         os.umask(before)
@@ -86,13 +86,13 @@ def test_a_new_bundle_is_held_even_if_one_that_sweeps_looks_at_it_first(tmp_path
 
     def made_and_looked_at(**kwargs):
         path = make(**kwargs)
-        threading.Timer(0.3, locks.acquire(Path(path)).release).start()
+        threading.Timer(0.3, ownership.acquire_lock(Path(path)).release).start()
         return path
 
     monkeypatch.setattr(tempfile, "mkdtemp", made_and_looked_at)
     bundle = capture.create(tmp_path, manifest())
     assert bundle.lock is not None
-    assert locks.acquire(bundle.path) is None
+    assert ownership.acquire_lock(bundle.path) is None
 
 
 def test_two_bundles_of_one_try_are_two_directories(tmp_path):
@@ -165,7 +165,7 @@ def test_a_location_that_can_be_no_folder_is_reported_with_the_option(tmp_path, 
     location = place(tmp_path / "captures")
     with pytest.raises(CaptureError, match=r"Set \[sparklineage\] capture_location"):
         capture.create(location, manifest())
-    assert retention.sweep_at_times(location, older_than=timedelta(7), now=NOW) == 0
+    assert bundle.sweep_at_times(location, older_than=timedelta(7), now=NOW) == 0
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="root can search every folder, and become another")

@@ -7,13 +7,13 @@ import shlex
 
 import pytest
 
-from airflow_provider_sparklineage.spark.submit.command_line import (
+from airflow_provider_sparklineage.spark.submit.submission import (
     CommandLine,
-    arguments,
-    read,
-    scripts,
+    Submission,
+    named_scripts,
+    read_command_line,
+    shell_arguments,
 )
-from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 M = "{{ macros.sparklineage.submit_args() }}"
 
@@ -66,7 +66,7 @@ M = "{{ macros.sparklineage.submit_args() }}"
     ],
 )
 def test_what_a_text_shows(text, shown):
-    assert read(text, "submit_args") == CommandLine(**shown)
+    assert read_command_line(text, "submit_args") == CommandLine(**shown)
 
 
 @pytest.mark.parametrize(
@@ -86,19 +86,19 @@ def test_what_a_text_shows(text, shown):
     ],
 )
 def test_flags_of_which_spark_takes_one_are_seen(flags, colliding):
-    assert read(f"spark-submit {M} {flags} x.py", "submit_args").colliding == colliding
+    assert read_command_line(f"spark-submit {M} {flags} x.py", "submit_args").colliding == colliding
 
 
 def test_what_is_given_to_the_macro_collides_with_nothing():
     call = (
         "{{ macros.sparklineage.submit_args(jars='--jars', conf={'spark.jars': 'spark.jars=x'}) }}"
     )
-    assert read(f"spark-submit {call} job.py", "submit_args").colliding == ()
+    assert read_command_line(f"spark-submit {call} job.py", "submit_args").colliding == ()
 
 
 def test_a_long_text_is_read_in_time_linear_to_its_length():
     text = f"spark-submit {M} " + "--conf spark.x=1 \\\n" * 20_000 + "{{ x }} " * 20_000
-    assert read(text, "submit_args").binary == "spark-submit"
+    assert read_command_line(text, "submit_args").binary == "spark-submit"
 
 
 def test_scripts_that_a_text_names_are_read(tmp_path):
@@ -107,18 +107,18 @@ def test_scripts_that_a_text_names_are_read(tmp_path):
     two.write_text("spark-submit --jars b.jar b.py")
     os.mkfifo(tmp_path / "pipe.sh")
     text = f"cd / && {one} x; ({two}) '{one}' {tmp_path}/none.sh {tmp_path}/pipe.sh /$X/c.sh d.sh"
-    assert [*scripts(text)] == ["spark-submit a.py", "spark-submit --jars b.jar b.py"]
+    assert [*named_scripts(text)] == ["spark-submit a.py", "spark-submit --jars b.jar b.py"]
 
 
 def test_arguments_are_words_of_a_shell():
     submission = Submission(conf={"spark.a": "b c", "spark.d": "'"}, jars="a b.jar", py_files="x")
-    words = shlex.split(arguments(submission, "/tmp/p q"))
+    words = shlex.split(shell_arguments(submission, "/tmp/p q"))
     assert words == [
         *("--properties-file", "/tmp/p q"),
         *("--jars", "a b.jar", "--py-files", "x"),
         *("--conf", "spark.a=b c", "--conf", "spark.d='"),
     ]
-    assert arguments(Submission(), None) == ""
+    assert shell_arguments(Submission(), None) == ""
 
 
 def test_in_a_file_arguments_win_over_what_the_file_had():
@@ -138,5 +138,5 @@ def test_in_a_file_arguments_win_over_what_the_file_had():
         "spark.jars.packages": "p",
         "spark.submit.pyFiles": "f",
     }
-    assert arguments(after, None) == ""
+    assert shell_arguments(after, None) == ""
     assert after.application == "job.py"

@@ -16,10 +16,10 @@ from airflow_provider_sparklineage.model.budget import Budget
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture import delivered as module
 from airflow_provider_sparklineage.spark.capture import remote, remote_bundles
+from airflow_provider_sparklineage.spark.capture import remote_bundles as module
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
-from airflow_provider_sparklineage.spark.capture.delivered import fetched, received
+from airflow_provider_sparklineage.spark.capture.remote_bundles import fetched, received
 from tests.local_store import URL, LocalStore
 from tests.remote_driver import RemoteDriver
 

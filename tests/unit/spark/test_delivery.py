@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.spark.capture import remote as layout
-from airflow_provider_sparklineage.spark.submit import observer_zip
+from airflow_provider_sparklineage.spark.submit import submitted_files
 
 URL = "hdfs://lake/lineage/try/00001-1700000000000-0123abcd"
 DOWN = OSError("down")
@@ -24,12 +24,12 @@ START = {"application_run_id": "run", "application_id": "application_1_1", "star
 @pytest.fixture(scope="module")
 def delivery():
     """Give the module as the driver has it, and forget it afterwards."""
-    sys.path.insert(0, str(observer_zip.DRIVER))
+    sys.path.insert(0, str(submitted_files.DRIVER))
     before = set(sys.modules)
     from sparklineage_observer import delivery
 
     yield delivery
-    sys.path.remove(str(observer_zip.DRIVER))
+    sys.path.remove(str(submitted_files.DRIVER))
     for name in set(sys.modules) - before:
         if name.startswith("sparklineage_observer"):
             del sys.modules[name]
@@ -233,7 +233,7 @@ def test_the_end_has_the_exception_by_which_python_ended(driver, monkeypatch):
 
 
 def test_what_is_much_becomes_several_segments_of_whole_lines(driver, monkeypatch):
-    monkeypatch.setattr(sys.modules["sparklineage_observer.segments"], "_BYTES", 10)
+    monkeypatch.setattr(sys.modules["sparklineage_observer.delivery"], "_BYTES", 10)
     lines = [f'"{n}"\n' for n in range(8)] + ['"' + "x" * 33 + '"\n', '"y"\n']
     driver.write("events", "".join(lines))
     driver.deliver()
@@ -244,7 +244,7 @@ def test_what_is_much_becomes_several_segments_of_whole_lines(driver, monkeypatc
 
 
 def test_large_segments_go_through_in_blocks(driver, monkeypatch):
-    monkeypatch.setattr(sys.modules["sparklineage_observer.remote_folder"], "_BLOCK", 3)
+    monkeypatch.setattr(sys.modules["sparklineage_observer.delivery"], "_BLOCK", 3)
     driver.write("events", "abcdefg\n")
     driver.deliver()
     assert driver.system.put()["events-00001.ndjson"] == b"abcdefg\n"
@@ -428,7 +428,7 @@ def test_an_unreadable_file_of_the_container_fails_no_job(driver, log):
 )
 def test_the_log_has_no_secrets_of_urls(delivery, text, shown):
     assert (
-        sys.modules["sparklineage_observer.driver_log"].reason_of(OSError(text))
+        sys.modules["sparklineage_observer.delivery"].reason_of(OSError(text))
         == f"OSError: {shown}"
     )
 

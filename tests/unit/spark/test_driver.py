@@ -13,10 +13,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_provider_sparklineage.spark.submit import observer_zip
+from airflow_provider_sparklineage.spark.submit import submitted_files
 
-MODULES = [observer_zip.DRIVER / "sitecustomize.py"]
-MODULES += sorted((observer_zip.DRIVER / "sparklineage_observer").glob("*.py"))
+MODULES = [submitted_files.DRIVER / "sitecustomize.py"]
+MODULES += sorted((submitted_files.DRIVER / "sparklineage_observer").glob("*.py"))
 
 
 @pytest.fixture(params=MODULES, ids=lambda m: m.stem)
@@ -42,23 +42,23 @@ def test_pyspark_is_never_imported_by_a_module(tree):
 
 
 def test_the_zip_is_the_same_each_time_and_complete():
-    first = observer_zip.content()
-    assert first == observer_zip.content()
+    first = submitted_files.observer_zip()
+    assert first == submitted_files.observer_zip()
     names = zipfile.ZipFile(io.BytesIO(first)).namelist()
-    assert names == [m.relative_to(observer_zip.DRIVER).as_posix() for m in MODULES]
+    assert names == [m.relative_to(submitted_files.DRIVER).as_posix() for m in MODULES]
 
 
 def test_the_zip_is_replaced_and_private(tmp_path):
-    observer_zip.write(tmp_path)
-    path = observer_zip.write(tmp_path)
-    assert path.read_bytes() == observer_zip.content()
+    submitted_files.write_observer(tmp_path)
+    path = submitted_files.write_observer(tmp_path)
+    assert path.read_bytes() == submitted_files.observer_zip()
     assert oct(path.stat().st_mode & 0o777) == "0o600"
 
 
 @pytest.fixture
 def observer(monkeypatch):
     """Give the observer's package as the driver has it, and forget it afterwards."""
-    monkeypatch.syspath_prepend(str(observer_zip.DRIVER))
+    monkeypatch.syspath_prepend(str(submitted_files.DRIVER))
     before = _forgotten()  # what tasks that are drivers have imported of it
     import sparklineage_observer
 
@@ -220,21 +220,21 @@ def test_a_log_that_cannot_be_quieted_fails_no_job(observer, monkeypatch):
 
 def test_java_sends_us_segments_that_are_smaller_than_its_writes(observer):
     """Or each answer of more than 8 KB waits for an acknowledgement that we delay."""
-    from sparklineage_observer import callbacks
+    from sparklineage_observer import attaching
 
     with socket.create_server(("127.0.0.1", 0)) as server:
-        callbacks._answer_at_once(server)
+        attaching._answer_at_once(server)
         with socket.create_connection(server.getsockname()) as java:
             assert java.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG) < 8192
 
 
 def test_where_the_size_of_segments_cannot_be_set_nothing_happens(observer):
-    from sparklineage_observer import callbacks
+    from sparklineage_observer import attaching
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         with pytest.raises(OSError, match="not"):
             server.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1400)
-        callbacks._answer_at_once(server)
+        attaching._answer_at_once(server)
 
 
 def test_what_went_wrong_is_described_in_a_few_words(observer):

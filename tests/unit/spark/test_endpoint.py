@@ -10,8 +10,8 @@ import threading
 import pytest
 
 from airflow_provider_sparklineage.model.exceptions import RemoteDriverError, SettingsError
-from airflow_provider_sparklineage.spark.capture import endpoint as module
-from airflow_provider_sparklineage.spark.capture.endpoint import Endpoint
+from airflow_provider_sparklineage.spark.capture import receiver as module
+from airflow_provider_sparklineage.spark.capture.receiver import Endpoint
 
 
 @pytest.mark.parametrize(

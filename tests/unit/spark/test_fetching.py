@@ -17,11 +17,11 @@ import pytest
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.submit import (
+    commands,
     fetching,
     listener,
     listener_selection,
-    observer_zip,
-    resolver,
+    submitted_files,
 )
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 from tests.loopback import Handler, serving
@@ -300,7 +300,7 @@ def submitted(monkeypatch):
         (stored / "io.openlineage_openlineage-spark_2.13-1.53.0.jar").write_bytes(CONTENT)
         return f"The jars for the packages stored in: {stored}\n"
 
-    monkeypatch.setattr(resolver, "_run", run)
+    monkeypatch.setattr(commands, "_run_resolver", run)
     return calls
 
 
@@ -312,7 +312,7 @@ def test_sparks_resolver_is_asked_by_the_sites_settings(env, submitted):
         "spark.master": "yarn",
         "spark.openlineage.transport.auth.apiKey": "s3cr3t",
     }
-    fetcher = resolver.from_spark(
+    fetcher = commands.from_spark(
         "2.13",
         "/opt/spark-submit",
         defaults,
@@ -343,8 +343,8 @@ def test_sparks_resolver_is_asked_by_the_sites_settings(env, submitted):
     ],
 )
 def test_an_unreachable_repository_is_reported_with_the_fix(env, monkeypatch, output, cause):
-    monkeypatch.setattr(resolver, "_run", lambda *_: output)
-    fetcher = resolver.from_spark("2.13", "spark-submit", {}, timeout_s=10)
+    monkeypatch.setattr(commands, "_run_resolver", lambda *_: output)
+    fetcher = commands.from_spark("2.13", "spark-submit", {}, timeout_s=10)
     with pytest.raises(ListenerError, match=rf"{cause}.*--repositories.*proxyHost.*--from"):
         fetching.fetch("2.13", fetcher, env)
 
@@ -415,7 +415,7 @@ def test_the_command_puts_the_observer_next_to_the_jar_for_whoever_makes_an_imag
     command = ["fetch-listener", "--spark-version", "4.0.1", "--from", str(given)]
     assert cli.main(command) == 0
     zipped = fetching.cache_folder(env) / "sparklineage_observer.zip"
-    assert zipped.read_bytes() == observer_zip.content()
+    assert zipped.read_bytes() == submitted_files.observer_zip()
     assert zipped.stat().st_mode & 0o444 == 0o444  # the driver in the image is another user
     zipped.unlink()
     zipped.mkdir()

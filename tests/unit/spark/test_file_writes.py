@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.spark.submit import observer_zip
+from airflow_provider_sparklineage.spark.submit import submitted_files
 
 TABLE = "file:/t"
 NOW = 100_001  # ms; a write is looked for that began just before
@@ -21,7 +21,7 @@ OURS, THEIRS, OLDER = (str(UUID(int=number)) for number in range(3))
 @pytest.fixture(autouse=True)
 def observer(monkeypatch):
     """Let tests import the observer's modules as the driver does, and forget them afterwards."""
-    monkeypatch.syspath_prepend(str(observer_zip.DRIVER))
+    monkeypatch.syspath_prepend(str(submitted_files.DRIVER))
     yield
     for name in [m for m in sys.modules if m.startswith("sparklineage_observer")]:
         monkeypatch.delitem(sys.modules, name)
@@ -137,14 +137,14 @@ def found_by(lake, write, limits=""):
 )
 def test_a_write_is_found_exactly_however_many_folders_a_call_lists(ours, theirs, older, size):
     """Of another write at the same time, here of two files in each folder, and of older ones."""
-    from sparklineage_observer import file_writes, listing
+    from sparklineage_observer import file_writes
 
     files = {file_in(f"p={value}", OLDER): 1 for value in older}
     files |= {file_in(f"p={value}"): NOW for value in ours}
     files |= {file_in(f"p={v}", THEIRS, task): NOW for v in theirs for task in (0, 1)}
     write = write_of(parts=len(ours))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(listing, "CHUNK", size)
+        patched.setattr(file_writes, "CHUNK", size)
         patched.setattr(file_writes, "CHUNK", size)
         lake = Lake(files)
         found = found_by(lake, write)

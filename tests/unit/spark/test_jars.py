@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark.submit import jars
+from airflow_provider_sparklineage.spark.submit import listener
 from airflow_provider_sparklineage.spark.submit.listener import Identity
 from tests.unit.listener_jars import listener_jar, other_jar
 
@@ -30,12 +30,12 @@ from tests.unit.listener_jars import listener_jar, other_jar
     ],
 )
 def test_a_jar_has_the_identity_of_its_listener(tmp_path, name, scala, version, expected):
-    assert jars.read(listener_jar(tmp_path / name, scala, version)).identity == expected
+    assert listener.read_jar(listener_jar(tmp_path / name, scala, version)).identity == expected
 
 
 def test_a_missing_jar_is_reported_with_the_fix(tmp_path):
     with pytest.raises(ListenerError, match=r"does not exist\. Correct \[sparklineage\]"):
-        jars.read(tmp_path / "openlineage-spark_2.13-1.53.0.jar")
+        listener.read_jar(tmp_path / "openlineage-spark_2.13-1.53.0.jar")
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.3, 0.9])
@@ -44,36 +44,36 @@ def test_a_truncated_jar_is_refused(tmp_path, kept):
     content = jar.read_bytes()
     jar.write_bytes(content[: int(len(content) * kept)])
     with pytest.raises(ListenerError, match=r"not a readable .* Fetch it again"):
-        jars.read(jar)
+        listener.read_jar(jar)
 
 
 def test_a_jar_whose_listener_is_damaged_is_refused(tmp_path):
     jar = listener_jar(tmp_path / "damaged.jar")
     content = jar.read_bytes()
-    at = zipfile.ZipFile(jar).getinfo(jars.LISTENER_CLASS.replace(".", "/") + ".class")
+    at = zipfile.ZipFile(jar).getinfo(listener.LISTENER_CLASS.replace(".", "/") + ".class")
     start = at.header_offset + 30 + len(at.filename)
     end = start + at.compress_size
     jar.write_bytes(content[:start] + b"\xff" * at.compress_size + content[end:])
     with pytest.raises(ListenerError, match="not a readable"):
-        jars.read(jar)
+        listener.read_jar(jar)
 
 
 def test_another_jar_is_no_listener(tmp_path):
     jar = other_jar(tmp_path / "openlineage-spark_2.13-1.53.0.jar")
-    assert not jars.holds_listener(jar)
+    assert not listener.holds_listener(jar)
     with pytest.raises(ListenerError, match="not a readable"):
-        jars.read(jar)
+        listener.read_jar(jar)
 
 
 def test_a_jar_with_a_comment_behind_it_is_read(tmp_path):
     jar = listener_jar(tmp_path / "signed.jar")
     with zipfile.ZipFile(jar, "a") as archive:
         archive.comment = b"built by the shop" * 100
-    assert jars.holds_listener(jar)
+    assert listener.holds_listener(jar)
 
 
 def test_a_jar_with_more_entries_than_the_old_format_counts_is_read(tmp_path, monkeypatch):
     jar = listener_jar(tmp_path / "huge.jar")
     # The offset of this directory stands for the number that refers to ZIP64's own record.
-    monkeypatch.setattr(jars, "_ZIP64", zipfile.ZipFile(jar).start_dir)
-    assert jars.read(jar).identity == Identity("1.53.0", "2.13")
+    monkeypatch.setattr(listener, "_ZIP64", zipfile.ZipFile(jar).start_dir)
+    assert listener.read_jar(jar).identity == Identity("1.53.0", "2.13")

@@ -10,14 +10,11 @@ import pytest
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.submit import (
-    class_path,
     commands,
     distribution,
     fetching,
-    java,
     listener,
     listener_selection,
-    version_output,
 )
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 from airflow_provider_sparklineage.spark.submit.listener import Identity
@@ -104,7 +101,7 @@ Using Scala version 2.12.18, OpenJDK 64-Bit Server VM, 17.0.15
 
 
 def test_the_output_of_spark_submit_has_version_and_scala():
-    assert version_output.parse(PRINTED) == ("3.5.6", "2.12")
+    assert commands.parse_version_output(PRINTED) == ("3.5.6", "2.12")
 
 
 @pytest.mark.parametrize(
@@ -112,28 +109,30 @@ def test_the_output_of_spark_submit_has_version_and_scala():
 )
 def test_a_spark_submit_that_prints_no_version_is_quoted(output, quoted):
     with pytest.raises(ListenerError, match=rf"{quoted}.*Set \[sparklineage\] spark_version"):
-        version_output.parse(output)
+        commands.parse_version_output(output)
 
 
 def test_what_spark_submit_printed_is_remembered_until_it_changes(tmp_path, mocker):
     binary = script(tmp_path / "bin" / "shop-submit")
-    started = mocker.patch.object(commands, "output", return_value=PRINTED)
+    started = mocker.patch.object(commands, "output_of", return_value=PRINTED)
     for _ in range(2):
-        found = version_output.ask("shop-submit", {"PATH": str(binary.parent)}, tmp_path / "cache")
+        found = commands.ask_version(
+            "shop-submit", {"PATH": str(binary.parent)}, tmp_path / "cache"
+        )
         assert found == SparkDistribution(None, "3.5.6", "2.12")
     started.assert_called_once()
     os.utime(binary, ns=(1, 1))
-    version_output.ask("shop-submit", {"PATH": str(binary.parent)}, tmp_path / "cache")
+    commands.ask_version("shop-submit", {"PATH": str(binary.parent)}, tmp_path / "cache")
     assert started.call_count == 2
 
 
 def asks(binary, cache, **kwargs):
     env = {"PATH": f"{binary.parent}:{os.environ['PATH']}"}
-    return version_output.ask(binary.name, env, cache, **kwargs)
+    return commands.ask_version(binary.name, env, cache, **kwargs)
 
 
 def test_a_spark_submit_that_hangs_is_asked_by_one_task_and_not_by_the_next(tmp_path, monkeypatch):
-    monkeypatch.setattr(version_output, "TASK_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(commands, "TASK_VERSION_TIMEOUT_S", 0.5)
     cache, asked = tmp_path / "cache", tmp_path / "asked"
     binary = script(tmp_path / "bin" / "shop-submit")
     binary.write_text(f"#!/bin/sh\necho x >> {asked}\nsleep 60 &\nwait\n")
@@ -144,7 +143,7 @@ def test_a_spark_submit_that_hangs_is_asked_by_one_task_and_not_by_the_next(tmp_
 
 
 def test_a_person_asks_again_and_for_the_tasks_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(version_output, "TASK_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(commands, "TASK_VERSION_TIMEOUT_S", 0.5)
     cache, slow = tmp_path / "cache", tmp_path / "slow"
     slow.touch()
     binary = script(tmp_path / "bin" / "shop-submit")
@@ -158,7 +157,7 @@ def test_a_person_asks_again_and_for_the_tasks_too(tmp_path, monkeypatch):
 
 def test_a_spark_submit_that_prints_no_version_is_not_asked_by_each_task(tmp_path, mocker):
     binary = script(tmp_path / "bin" / "shop-submit")
-    started = mocker.patch.object(commands, "output", return_value="JAVA_HOME is not set")
+    started = mocker.patch.object(commands, "output_of", return_value="JAVA_HOME is not set")
     for _ in range(3):
         with pytest.raises(ListenerError, match=r"\(JAVA_HOME is not set\)"):
             asks(binary, tmp_path / "cache", in_task=True)
@@ -308,9 +307,9 @@ def test_a_damaged_listener_of_the_jobs_own_is_refused(spark, tmp_path):
 
 def test_a_damaged_extension_is_left_out(tmp_path):
     jar = other_jar(tmp_path / "shop.jar")
-    usable, errors = class_path.extensions([str(jar)], None, tmp_path / "cache")
+    usable, errors = listener_selection.checked_extensions([str(jar)], None, tmp_path / "cache")
     assert (usable, errors) == ((str(jar),), ())
-    usable, [error] = class_path.extensions(
+    usable, [error] = listener_selection.checked_extensions(
         [str(with_a_damaged_class(jar))], None, tmp_path / "cache"
     )
     assert usable == ()
@@ -348,8 +347,8 @@ def test_a_jar_for_another_scala_is_refused_whatever_its_name(spark, tmp_path):
 
 
 def only_listener(submission, spark):
-    found = class_path.listeners(submission, spark)
-    found = class_path.only_listener(found, submission, spark, spark.home.parent / "cache")
+    found = listener_selection.job_listeners(submission, spark)
+    found = listener_selection.only_listener(found, submission, spark, spark.home.parent / "cache")
     return None if found is None else (found.name, found.source)
 
 
@@ -379,19 +378,19 @@ def test_a_listener_that_the_user_brings_is_found(spark, tmp_path, place, name):
     ids=["flag", "conf"],
 )
 def test_a_listener_among_packages_is_found(spark, submission):
-    assert only_listener(submission, spark) == (PACKAGE, class_path.ListenerSource.PACKAGES)
+    assert only_listener(submission, spark) == (PACKAGE, listener_selection.ListenerSource.PACKAGES)
 
 
 def test_one_among_sparks_own_jars_is_found(spark):
     jar = listener_jar(spark.home / "jars" / JAR)
-    assert only_listener(Submission(), spark) == (str(jar), class_path.ListenerSource.SPARK)
+    assert only_listener(Submission(), spark) == (str(jar), listener_selection.ListenerSource.SPARK)
 
 
 def test_the_same_jar_given_twice_is_one(spark, tmp_path):
     jar = listener_jar(tmp_path / JAR)
     assert only_listener(Submission(jars=f"{jar},{jar}"), spark) == (
         str(jar),
-        class_path.ListenerSource.JARS,
+        listener_selection.ListenerSource.JARS,
     )
 
 
@@ -447,7 +446,7 @@ def test_an_extension_of_the_listener_is_not_one(spark, tmp_path, name):
 
 @pytest.mark.parametrize(("spark", "oldest"), [("3.5.6", 8), ("4.0.0", 17), ("4.2.1", 17)])
 def test_the_oldest_java_of_a_spark(spark, oldest):
-    assert java.oldest_for(spark) == oldest
+    assert commands.oldest_java_for(spark) == oldest
 
 
 @pytest.mark.parametrize(
@@ -458,7 +457,7 @@ def test_the_oldest_java_of_a_spark(spark, oldest):
     ],
 )
 def test_a_missing_java_is_reported_with_the_version_that_is_needed(spark, env, message):
-    error = java.refusal(env, spark)
+    error = commands.java_refusal(env, spark)
     assert message in error.problem
     assert "Install Java 17 or later and set JAVA_HOME" in error.fix
 
@@ -469,6 +468,6 @@ def test_a_missing_java_is_reported_with_the_version_that_is_needed(spark, env, 
 )
 def test_a_java_that_is_too_old_is_reported(spark, tmp_path, monkeypatch, version, message):
     script(tmp_path / "bin" / "java")
-    monkeypatch.setattr(java, "feature_version", lambda _: version)
-    error = java.refusal({"JAVA_HOME": str(tmp_path)}, spark)
+    monkeypatch.setattr(commands, "java_feature_version", lambda _: version)
+    error = commands.java_refusal({"JAVA_HOME": str(tmp_path)}, spark)
     assert error is None if message is None else message in error.problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sparklineage.model.exceptions import SettingsError
-from airflow_provider_sparklineage.spark.capture.location import in_spark
+from airflow_provider_sparklineage.spark.capture.bundle import in_spark
 
 ACCOUNT = "abfss://lake@account.dfs.core.windows.net/lineage"
 

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError
-from airflow_provider_sparklineage.spark.capture import retention
-from airflow_provider_sparklineage.spark.submit import plain_paths
-from airflow_provider_sparklineage.spark.submit.plain_paths import Links
+from airflow_provider_sparklineage.spark.capture import bundle as retention
+from airflow_provider_sparklineage.spark.submit import submitted_files
+from airflow_provider_sparklineage.spark.submit.submitted_files import Links
 from tests import spark_lists
 
 MISREAD = ("c,d", "c[1]", "c[d", "c]d", "{c}", "c#d", "s*t", "q?r", "u:v", "b\\c", "file:x", ",")
@@ -218,4 +218,4 @@ def test_a_full_disk_is_a_reason(tmp_path, links):
     ],
 )
 def test_urls_that_spark_takes_for_one(url, is_plain):
-    assert plain_paths.is_plain_url(url) is is_plain
+    assert submitted_files.is_plain_url(url) is is_plain

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_provider_sparklineage.spark.submit import observer_zip
+from airflow_provider_sparklineage.spark.submit import submitted_files
 from tests.unit.spark.test_write_commands import Sequence, answers
 
 FILES = (
@@ -21,7 +21,7 @@ ADAPTIVE = (
 @pytest.fixture
 def plans(monkeypatch):
     """Give the observer's module as the driver has it."""
-    monkeypatch.syspath_prepend(str(observer_zip.DRIVER))
+    monkeypatch.syspath_prepend(str(submitted_files.DRIVER))
     from sparklineage_observer import plans
 
     return plans
@@ -185,6 +185,6 @@ def test_the_columns_of_partitions_are_described_in_two_calls(plans):
     ],
 )
 def test_what_a_query_is_about_is_in_the_text_of_its_analysed_plan(plans, text, names):
-    from sparklineage_observer.statistics import names_tables
+    from sparklineage_observer.relations import names_tables
 
     assert names_tables(answers(analyzed=answers(toString=text))) is names

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture import privacy
+from airflow_provider_sparklineage.spark.capture import ownership
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 
 only_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
@@ -25,7 +25,7 @@ def parent(tmp_path):
 
 
 def exposed(parent):
-    return privacy.exposed(parent / "captures")
+    return ownership.exposed(parent / "captures")
 
 
 def test_a_private_folder_below_folders_of_root_and_this_user_is_nobody_elses(parent):
@@ -81,18 +81,18 @@ def test_the_folder_itself_is_for_no_group(parent, mode):
 def test_a_link_is_followed_to_what_is_above_its_target(parent, tmp_path):
     link = tmp_path / "link"
     link.symlink_to(Path("parent", "..", "parent", "captures"))
-    assert privacy.exposed(link) is None
+    assert ownership.exposed(link) is None
     parent.chmod(0o777)
-    assert privacy.exposed(link) == tmp_path / "parent"
+    assert ownership.exposed(link) == tmp_path / "parent"
 
 
 @only_root
 def test_a_link_of_another_user_on_the_way(parent, tmp_path):
     link = tmp_path / "link"
     link.symlink_to(parent)
-    assert privacy.exposed(link / "captures") is None
+    assert ownership.exposed(link / "captures") is None
     os.chown(link, NOBODY, -1, follow_symlinks=False)
-    assert privacy.exposed(link / "captures") == link
+    assert ownership.exposed(link / "captures") == link
 
 
 @pytest.mark.parametrize("owner", [os.getuid(), pytest.param(NOBODY, marks=only_root)])

@@ -17,8 +17,7 @@ import pytest
 
 from airflow_provider_sparklineage.model.exceptions import RemoteDriverError
 from airflow_provider_sparklineage.spark.capture import receiver as module
-from airflow_provider_sparklineage.spark.capture.endpoint import Endpoint
-from airflow_provider_sparklineage.spark.capture.receiver import Receiver
+from airflow_provider_sparklineage.spark.capture.receiver import Endpoint, Receiver
 
 LONGEST_S = 20
 LOOPBACK = Endpoint("127.0.0.1", range(1))

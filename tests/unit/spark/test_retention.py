@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture import locks, retention
+from airflow_provider_sparklineage.spark.capture import bundle as retention
+from airflow_provider_sparklineage.spark.capture import ownership
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 
 NOW = datetime(2024, 5, 6, tzinfo=UTC)
@@ -76,7 +77,7 @@ def test_a_bundle_without_a_manifest_goes_as_well(tmp_path):
     torn = bundle(tmp_path, written=timedelta(days=8))
     torn.release()
     (torn.path / "manifest.json").unlink()
-    os.utime(torn.path / locks.LOCK, (0, 0))
+    os.utime(torn.path / ownership.LOCK_FILE, (0, 0))
     retention.sweep(tmp_path, older_than=WEEK, now=NOW)
     assert left(tmp_path) == set()
 
@@ -106,7 +107,7 @@ def test_a_bundle_that_disappears_while_it_is_swept_is_not_made_again(tmp_path, 
 def test_folders_of_others_that_have_a_lock_of_that_name_stay(tmp_path, name):
     """A capture location can be a folder that others use: /tmp, or ~/.cache with our own jars."""
     (tmp_path / name).mkdir()
-    for file in (tmp_path / name / locks.LOCK, tmp_path / name / "precious.jar"):
+    for file in (tmp_path / name / ownership.LOCK_FILE, tmp_path / name / "precious.jar"):
         file.touch()
         os.utime(file, (0, 0))
     assert retention.sweep(tmp_path, older_than=WEEK, now=NOW) == 0
@@ -127,7 +128,7 @@ def test_where_the_file_system_knows_no_locks_nothing_goes(tmp_path, monkeypatch
     def no_locks(*_):
         raise OSError(37, "No locks available")
 
-    monkeypatch.setattr(locks.fcntl, "flock", no_locks)
+    monkeypatch.setattr(ownership.fcntl, "flock", no_locks)
     bundle(tmp_path, ended=NOW - timedelta(days=8))
     assert retention.sweep(tmp_path, older_than=WEEK, now=NOW) == 0
 
@@ -236,9 +237,9 @@ def test_another_user_cannot_keep_the_folder_from_being_swept(tmp_path):
 
 def test_a_lock_that_is_a_link_is_not_taken_and_makes_nothing(tmp_path):
     outside = tmp_path / "outside"
-    (tmp_path / locks.LOCK).symlink_to(outside)
+    (tmp_path / ownership.LOCK_FILE).symlink_to(outside)
     with pytest.raises(OSError, match="symbolic links"):
-        locks.acquire(tmp_path)
+        ownership.acquire_lock(tmp_path)
     assert not outside.exists()
 
 
@@ -261,7 +262,7 @@ def test_the_last_try_before_this_one_is_found_and_held(tmp_path):
         capture.create(tmp_path, other).release()
     found = retention.earlier_try(tmp_path, of_try(3))
     assert found.manifest == of_try(2)
-    assert locks.acquire(found.path) is None
+    assert ownership.acquire_lock(found.path) is None
     found.release()
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from airflow_provider_sparklineage.spark.submit import observer_zip
+from airflow_provider_sparklineage.spark.submit import submitted_files
 
 SINK = "file:/lake/out"
 
@@ -15,11 +15,11 @@ SINK = "file:/lake/out"
 @pytest.fixture
 def write(monkeypatch):
     """Give what a batch wrote, by a log of {entry: files}."""
-    monkeypatch.syspath_prepend(str(observer_zip.DRIVER))
+    monkeypatch.syspath_prepend(str(submitted_files.DRIVER))
     for name in [m for m in sys.modules if m.startswith("sparklineage_observer")]:
         monkeypatch.delitem(sys.modules, name)
     from sparklineage_observer.records import Budget, Limits
-    from sparklineage_observer.sink_log import SinkLog
+    from sparklineage_observer.streams import SinkLog
 
     def written(entries, batch, *, types=(), began=None, limits=""):
         log = SinkLog(Folder(entries), None)

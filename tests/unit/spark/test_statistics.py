@@ -4,15 +4,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_provider_sparklineage.spark.submit import observer_zip
+from airflow_provider_sparklineage.spark.submit import submitted_files
 from tests.unit.spark.test_write_commands import SCHEMA, Leaf, Plan, answers, json_of
 
 
 @pytest.fixture
 def reads_without_scan(monkeypatch):
     """Give the observer's function as the driver has it."""
-    monkeypatch.syspath_prepend(str(observer_zip.DRIVER))
-    from sparklineage_observer.statistics import reads_without_scan
+    monkeypatch.syspath_prepend(str(submitted_files.DRIVER))
+    from sparklineage_observer.relations import reads_without_scan
 
     return reads_without_scan
 

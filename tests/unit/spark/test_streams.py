@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from airflow_provider_sparklineage.spark.submit import observer_zip
+from airflow_provider_sparklineage.spark.submit import submitted_files
 
 SOURCE = "file:/lake/in"
 
@@ -15,7 +15,7 @@ SOURCE = "file:/lake/in"
 @pytest.fixture
 def module(monkeypatch):
     """Give the observer's module as the driver has it."""
-    monkeypatch.syspath_prepend(str(observer_zip.DRIVER))
+    monkeypatch.syspath_prepend(str(submitted_files.DRIVER))
     from sparklineage_observer import streams
 
     return streams

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark.submit.submission import Submission
-from airflow_provider_sparklineage.spark.submit.transport import (
+from airflow_provider_sparklineage.spark.submit.injection import (
     REDACTION,
     ExistingTransport,
-    secrets,
     to_file,
+    transport_secrets,
     with_collecting,
     without_secrets,
 )
+from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 T = "spark.openlineage.transport."
 USER = f"{T}transports.user."
@@ -132,12 +132,12 @@ def test_what_may_be_a_secret_leaves_the_arguments(key, value):
     assert "s3cr3t" not in str(after.conf)
     assert after.conf["a"] == "b"
     assert after.new_file == {"c": "d", f"{T}{key}": value}
-    assert value in secrets(after)
+    assert value in transport_secrets(after)
 
 
 def test_a_token_behind_its_scheme_and_a_password_in_a_url_are_secrets_too():
     conf = {f"{T}headers.Authorization": "Bearer t0k3n-1", f"{T}url": "https://u:p4ssw0rd@marquez"}
-    assert {"t0k3n-1", "p4ssw0rd"} <= set(secrets(Submission(conf=conf)))
+    assert {"t0k3n-1", "p4ssw0rd"} <= set(transport_secrets(Submission(conf=conf)))
 
 
 def test_what_would_hide_half_a_log_is_not_hidden():
@@ -146,7 +146,7 @@ def test_what_would_hide_half_a_log_is_not_hidden():
         f"{T}headers.X-Flag": "1",
         f"{T}headers.X-Region": "north of here",
     }
-    assert secrets(Submission(conf=conf)) == ("north of here",)
+    assert transport_secrets(Submission(conf=conf)) == ("north of here",)
     assert set(without_secrets(Submission(conf=conf)).new_file) == {
         f"{T}headers.X-Flag",
         f"{T}headers.X-Region",
@@ -156,7 +156,7 @@ def test_what_would_hide_half_a_log_is_not_hidden():
 def test_without_secrets_nothing_changes():
     before = Submission(conf=HTTP, file_properties={"c": "d"})
     assert without_secrets(before) == before
-    assert secrets(before) == ()
+    assert transport_secrets(before) == ()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_provider_sparklineage.spark.submit import observer_zip
+from airflow_provider_sparklineage.spark.submit import submitted_files
 
 RELATION = "Relation [id#1L,name#2] parquet\n"
 JOIN = f"""\
@@ -17,7 +17,7 @@ InsertIntoHadoopFsRelationCommand file:/lake/out, false, Parquet, [path=/lake/ou
 @pytest.fixture
 def commands(monkeypatch):
     """Give the observer's module as the driver has it."""
-    monkeypatch.syspath_prepend(str(observer_zip.DRIVER))
+    monkeypatch.syspath_prepend(str(submitted_files.DRIVER))
     from sparklineage_observer import commands
 
     return commands
@@ -233,7 +233,7 @@ def test_a_stream_reads_files_of_a_folder(commands):
 
 
 def test_the_columns_of_a_relation_are_described_once(commands):
-    from sparklineage_observer.schemas import Schemas
+    from sparklineage_observer.scans import Schemas
 
     asked = []
     struct = SimpleNamespace(json=lambda: asked.append(1) or json_of(SCHEMA))

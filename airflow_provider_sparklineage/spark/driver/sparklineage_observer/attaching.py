@@ -2,17 +2,130 @@
 
 The observer itself is there from the SparkContext on: of a job without a SparkSession the listener
 has events, too, and they may be for us to deliver.
+
+An interpreter that starts waits for what is imported here, so nothing of PySpark, py4j or the
+observer is, before it is used.
 """
 
 import atexit
 import os
+import socket
 import sys
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import PathFinder
 
-from sparklineage_observer.callbacks import reference, start_callback_server
-from sparklineage_observer.quiet import quiet
-from sparklineage_observer.replacing import Replacements
+
+class Replacements:
+    """Replaced attributes of classes, in the order in which they were replaced."""
+
+    def __init__(self):
+        self._replaced = []
+
+    def replace(self, owner, name, new):
+        """Put something in the place of a class's own attribute."""
+        self._replaced.append((owner, name, vars(owner)[name], new))
+        setattr(owner, name, new)
+
+    def undo(self):
+        """Put back what is still replaced by ours; what others have put over it may call ours."""
+        while self._replaced:
+            owner, name, original, new = self._replaced.pop()
+            if vars(owner).get(name) is new:
+                setattr(owner, name, original)
+
+
+# One message of the listener is kept out of the driver's log: it reads like a fault, and is none. A
+# listener in ``--jars`` warns in each application of connectors that extend it and are elsewhere,
+# whether there are any or not. It then gives them what they need of it, and logs another message if
+# that fails. Log4j drops this one, at the logger that has it; where people have settings of their
+# own, nothing is changed.
+
+
+_WARNING_LOGGER = "io.openlineage.spark.agent.lifecycle.SparkOpenLineageExtensionVisitorWrapper"
+_WARNING = "(?s)An illegal reflective access operation will occur.*"
+_OF_SPARK = "!/org/apache/spark/log4j2-"
+"""In the location of settings that Spark takes where people have none."""
+
+
+def drop_warning(client):
+    """Drop the message, in a JVM whose log4j has Spark's own settings.
+
+    :param client: py4j's, of the driver's JVM
+    """
+    from py4j.java_gateway import JavaClass
+
+    def of_log4j(name):
+        return JavaClass("org.apache.logging.log4j." + name, client)
+
+    # As the first message of any of Spark's classes does, which would take the settings anew.
+    spark = getattr(JavaClass("org.apache.spark.util.Utils$", client), "MODULE$")
+    spark.initializeLogIfNecessary(False)
+    context = of_log4j("LogManager").getContext(False)
+    configuration = context.getConfiguration()
+    if _OF_SPARK not in str(configuration.getConfigurationSource().getLocation()):
+        return
+    result = of_log4j("core.Filter$Result")
+    dropped = of_log4j("core.filter.RegexFilter").createFilter(
+        _WARNING, None, False, result.DENY, result.NEUTRAL
+    )
+    # Without a level it has that of the root logger, whatever this will be set to.
+    logger = of_log4j("core.config.LoggerConfig")(_WARNING_LOGGER, None, True)
+    logger.addFilter(dropped)
+    configuration.addLogger(_WARNING_LOGGER, logger)
+    context.updateLoggers()
+
+
+# The server that Java calls Python by is py4j's, which foreachBatch uses, too.
+
+
+_TCP_SEGMENT = 1400  # bytes, as in most networks
+
+
+def start_callback_server(gateway):
+    """Start it, so that a job can end it.
+
+    py4j ends it by closing files from which its own threads read, and waits for them for ever. A
+    job in which Java calls no Python has no such threads, and would not wait.
+    """
+    from py4j.java_gateway import pre_server_shutdown
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    ensure_callback_server_started(gateway)
+    server = gateway.get_callback_server()
+    pre_server_shutdown.connect(_wake_readers, sender=server)
+    _answer_at_once(server.server_socket)
+
+
+def _answer_at_once(server_socket):
+    """Have Java send segments that are smaller than its writes, on the connections it will open.
+
+    Java writes a long answer 8 KB at a time. Where a segment holds more, the kernel keeps a write
+    back until the one before it is acknowledged, and we acknowledge only after some 40 ms.
+    """
+    try:
+        server_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, _TCP_SEGMENT)
+    except (AttributeError, OSError):  # not of this system: long answers are slow then
+        return
+
+
+def _wake_readers(server, **_):
+    from py4j.java_gateway import quiet_shutdown
+
+    try:
+        for connection in list(server.connections):
+            quiet_shutdown(connection.socket)
+    except Exception:  # the job must never notice
+        return
+
+
+def java_reference(jvm, listener):
+    """Give what Java has of a Python object: of the object itself it makes a new one each time."""
+    from sparklineage_observer.jvm import Classes
+
+    held = Classes(jvm).array_list()
+    held.add(listener)
+    return held.get(0)
+
 
 _MODULE = "pyspark.sql.session"
 _DRAIN_MS = 10000
@@ -102,7 +215,7 @@ def _wrap_jvm(of):
     def _ensure_initialized(cls, *args, **kwargs):
         original(cls, *args, **kwargs)
         of._ensure_initialized = classmethod(original)
-        for prepare in (quiet, _prepare_delivery):
+        for prepare in (drop_warning, _prepare_delivery):
             try:
                 prepare(cls._jvm._gateway_client)
             except Exception:  # noqa: S112  (a Spark with another log than Log4j 2, for one)
@@ -195,7 +308,7 @@ def attach(session):
         attached.sessions.add(key)
         start_callback_server(context._gateway)
         manager = java_session.listenerManager()
-        listener = reference(context._jvm, _Listener(observer))
+        listener = java_reference(context._jvm, _Listener(observer))
         attached.registered(manager.unregister, listener)
         manager.register(listener)
     except Exception as error:  # the job must never notice

@@ -11,15 +11,185 @@ pauses that grow.
 
 import json
 import os
+import re
 import sys
 import threading
 import time
 import uuid
 
-from sparklineage_observer.driver_log import reason_of, say
-from sparklineage_observer.jvm import option
-from sparklineage_observer.remote_folder import RemoteFolder
-from sparklineage_observer.segments import Segments
+from sparklineage_observer.jvm import Classes, option
+from sparklineage_observer.records import shortened
+
+# Lines for people go to the driver's log, in which there must be no secret.
+
+
+# ``scheme://user:password@`` and ``?signature=…`` in an URL; ``container@`` of Azure is no secret.
+_USER_IN_URL = re.compile(r"(?<=://)(?:[^/\s@]*:[^/\s@]*|(?<!abfs://)(?<!abfss://)[^/\s@]*)@")
+_QUERY_IN_URL = re.compile(r"(?<=\?)[^\s?=]+=\S+")
+_JAVA_EXCEPTION = re.compile(
+    r"\n: (?:[\w$]+\.)*([^\n]+)"
+)  # an exception, below py4j's own first line
+
+
+def reason_of(error):
+    """Describe an exception in one line without secrets; of Java's what Java says."""
+    text = str(error)
+    java = _JAVA_EXCEPTION.search(text)
+    line = java.group(1) if java else f"{type(error).__name__}: {text}".partition("\n")[0]
+    return shortened(without_secrets(line))
+
+
+def without_secrets(text):
+    """Leave out what can be a secret in an URL."""
+    return _QUERY_IN_URL.sub("…", _USER_IN_URL.sub("", text))
+
+
+def say(text):
+    """Write a line."""
+    try:
+        sys.__stderr__.write(f"sparklineage: {without_secrets(text)}\n")
+        sys.__stderr__.flush()
+    except Exception:  # there is none, or nobody reads it
+        return
+
+
+_BYTES = 8 * 1024 * 1024  # of a segment, unless one line is longer
+
+
+class Segments:
+    """Knows what of a file is delivered.
+
+    pending: the segment that was taken and is not delivered yet; it stays the same until it is
+    """
+
+    def __init__(self, kind, file):
+        self.kind = kind
+        self.pending = b""
+        self.delivered = 0
+        self._file = file
+        self._at = 0
+        self._identity = None
+
+    @property
+    def name(self):
+        """Of the pending segment."""
+        return f"{self.kind}-{self.delivered + 1:05d}.ndjson"
+
+    def take(self):
+        """Take the lines that are new, unless some are pending; whether any are."""
+        if not self.pending:
+            self.pending = self._lines()
+            self._at += len(self.pending)
+        return bool(self.pending)
+
+    def put(self):
+        """Note that the pending segment is delivered."""
+        self.pending = b""
+        self.delivered += 1
+
+    def left(self):
+        """Describe what is not taken; empty if that is nothing."""
+        if not os.path.exists(self._file):
+            return ""
+        size = os.path.getsize(self._file) - self._at
+        return f"the last {size} bytes of the {self.kind} are no whole line" if size > 0 else ""
+
+    def _lines(self):
+        if not os.path.exists(self._file):  # nothing was written yet
+            return b""
+        with open(self._file, "rb") as file:
+            status = os.fstat(file.fileno())
+            identity = (status.st_dev, status.st_ino)
+            if identity != self._identity or status.st_size < self._at:
+                self._at = 0  # it is another one, of which all is new
+            self._identity = identity
+            file.seek(self._at)
+            found = b""
+            while True:
+                more = file.read(_BYTES)
+                found += more
+                end = found.rfind(b"\n") + 1
+                if end or not more:
+                    return found[:end]
+
+
+_MASK = "007"  # the worker, who collects and removes it, may be another user of the group
+_BLOCK = 1024 * 1024  # of one call: py4j makes a text of it, which both sides keep in memory
+_PUTS_WHOLE_FILES = ("s3a", "s3", "s3n", "gs")
+"""Schemes of stores in which a file is not there before it is closed, and renaming is copying."""
+
+
+class RemoteFolder:
+    """Puts files into the folder; each appears whole or not at all.
+
+    The file system is an instance of its own: a job may close the one that Spark shares.
+    """
+
+    def __init__(self, jvm, hadoop_conf, url):
+        self._classes = Classes(jvm)
+        self._conf = hadoop_conf
+        self._is_whole = url.partition(":")[0].lower() in _PUTS_WHOLE_FILES
+        self._file_system = None
+        self._tried = None
+        self._thread = None
+        self.url = url
+        self.has_worked = False
+        """Whether the instance that there is has put a file."""
+
+    def make(self):
+        """Make the folder, where a file does not make it."""
+        if not self._is_whole:
+            self._connected().mkdirs(self._classes.path(self.url))
+
+    def put(self, name, content):
+        """Write a file; after a failure, with the same content."""
+        file_system = self._connected()
+        final = aside = self._path(name)
+        # After a failure it may be there nevertheless: the answer was what did not arrive.
+        if self._tried != name or not file_system.exists(final):
+            self._tried = name
+            if not self._is_whole:
+                aside = self._path(f"{name}.part")
+            self._write(file_system, aside, content)
+            if aside is not final and not file_system.rename(aside, final):
+                message = f"{name}.part cannot be renamed"
+                raise OSError(message)
+        self.has_worked = True
+
+    @staticmethod
+    def _write(file_system, path, content):
+        stream = file_system.create(path, True)
+        for begin in range(0, len(content), _BLOCK):
+            stream.write(content[begin : begin + _BLOCK])
+        # Not after an error: a store would take what it has got for the whole file.
+        stream.close()
+
+    def disconnect(self):
+        """Take another instance the next time: this one may be what has failed."""
+        file_system, self._file_system = self._file_system, None
+        self.has_worked = False
+        if file_system is not None:
+            file_system.close()
+
+    def interrupt(self):
+        """End a call that hangs: its thread of the JVM can keep the JVM from ending."""
+        if self._thread is not None:
+            self._thread.interrupt()
+
+    def _connected(self):
+        if self._file_system is None:
+            self._thread = self._classes.thread.currentThread()  # one for each of Python's
+            uri = self._classes.path(self.url).toUri()
+            conf = self._classes.configuration(self._conf)  # as it is now: a job may change it
+            conf.set("fs.permissions.umask-mode", _MASK)
+            file_system = self._classes.file_system.newInstance(uri, conf)
+            file_system.setWriteChecksum(False)  # or a local one has a second file of each
+            self._file_system = file_system
+        return self._file_system
+
+    def _path(self, name):
+        return self._classes.path(f"{self.url}/{name}")
+
 
 _KINDS = ("events", "observations")
 _EVERY_S = 30

@@ -23,8 +23,8 @@ from sparklineage_observer.records import (
     query_record,
     shortened,
 )
-from sparklineage_observer.schemas import Schemas
-from sparklineage_observer.statistics import names_tables, reads_without_scan
+from sparklineage_observer.relations import names_tables, reads_without_scan
+from sparklineage_observer.scans import Schemas
 from sparklineage_observer.streams import Streams
 
 # The duration that Spark reports begins where it optimises the plan, unless that was done before.

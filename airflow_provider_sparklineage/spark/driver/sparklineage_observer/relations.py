@@ -1,8 +1,10 @@
 """What a leaf of a logical plan reads: paths, and names of tables.
 
-A leaf is found by its text, which comes over for all leaves in one call.
+A leaf is found by its text, which comes over for all leaves in one call. A query that Spark answers
+from statistics has no scan, so :func:`reads_without_scan` finds what it is about by its leaves.
 """
 
+import json
 import re
 
 from sparklineage_observer.jvm import class_name, items, option, texts
@@ -72,3 +74,39 @@ def _above_partitions(root):
     while _FOLDER.search(root):
         root = _FOLDER.sub("", root)
     return root
+
+
+# Delta and Iceberg answer ``count()`` or ``max()`` from the statistics of files, where these are
+# enough. Such a plan has rows in the place of the scan. The query has read the table all the same,
+# and only the analysed plan names it.
+
+
+_FROM_STATISTICS = "Spark answered a query from statistics, and opened no file for it"
+# How tables and files begin in the text of an analysed plan; one that is cut may hide some.
+_RELATION = re.compile(
+    r"\b(?:Relation|RelationV2|HiveTableRelation)\b|\d more characters|Truncated plan of"
+)
+
+
+def names_tables(execution):
+    """Whether a query is about any table or files; most that have rows for a plan are not."""
+    return bool(_RELATION.search(execution.analyzed().toString()))
+
+
+def reads_without_scan(parts, execution):
+    """Describe what a query without any scan is about; nothing if that is no table and no files."""
+    if parts.scans or not any(rows.rows().size() for rows in parts.rows):
+        return []
+    found = {}
+    for leaves, position, text in leaves_of([execution.analyzed()]):
+        for relation in relations_of(leaves, position, text):
+            path, table = relation["path"], relation["table"]
+            if path or table:
+                found[path, table] = {
+                    "node": "LocalTableScanExec",
+                    "table": table,
+                    "roots": [path] if path else [],
+                    "schema": json.loads(leaves.apply(position).schema().json()),
+                    "cut": _FROM_STATISTICS,
+                }
+    return list(found.values())

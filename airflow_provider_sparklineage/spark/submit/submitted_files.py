@@ -1,23 +1,36 @@
-"""Paths that Spark reads back as what they are, and links of such paths for all others.
+"""The files that go with a submission: by which paths, the properties file, the observer's zip.
 
 ``--jars`` and ``--py-files`` are lists with commas between. An entry that is a URI is one, with
 ``#`` before a fragment and ``%2C`` for a comma; of any other entry Spark follows the links first.
 Both are globs. A py-file ends up in ``PYTHONPATH``, where colons stand between, the script that
 starts Spark drops carriage returns, and a JVM of the C locale knows ASCII only. No way of writing
-gets past all of these, so what has another path than :func:`is_plain` allows gets a second one.
+gets past all of these, so a file with another path than :func:`is_plain` allows gets a second one
+(:class:`Links`).
+
+A :class:`PropertiesFile` holds what must not become an argument. :func:`observer_zip` packs the
+observer for ``--py-files``; one version of the package gives the same bytes.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
 import tempfile
+import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError
-from airflow_provider_sparklineage.spark.capture import retention
+from airflow_provider_sparklineage.spark.capture import bundle
+from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.submit import distribution
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
 
 _PLAIN = re.compile(r"(?:/(?!\.\.(?:/|\Z))[\w.+=@~-]+)+", re.ASCII)
 _ODD = re.compile(r"[^/\w.+=@~-]", re.ASCII)
@@ -149,6 +162,77 @@ class Links:
         if not is_plain(base):
             problem = f"{_misread(path)} {_misread(base)}"
             raise CaptureError(problem, _FIX)
-        return Path(
-            tempfile.mkdtemp(prefix=retention.LINKS_PREFIX, dir=base)
-        )  # which makes it 0700
+        return Path(tempfile.mkdtemp(prefix=bundle.LINKS_PREFIX, dir=base))  # which makes it 0700
+
+
+class PropertiesFile:
+    """A file that is for this user only, and for the time that the job runs."""
+
+    def __init__(self) -> None:
+        self._path: Path | None = None
+
+    def write(self, properties: Mapping[str, str], folders: Iterable[Path]) -> str:
+        """Write it into the first folder that takes it; give its path.
+
+        :param properties: all, those of the file that it replaces as well: Spark reads only one
+        :raise CaptureError: if no folder takes it
+        """
+        reasons = []
+        for folder in folders:
+            try:
+                require_plain(folder)
+                capture.require_private(folder)  # or others could put another file in its place
+                # Which makes it 0600.
+                handle, name = tempfile.mkstemp(prefix=bundle.PROPERTIES_PREFIX, dir=folder)
+                self._path = Path(name)
+                os.close(handle)
+                distribution.write_properties(self._path, properties)
+            except (CaptureError, OSError) as error:
+                reasons.append(error.problem if isinstance(error, CaptureError) else f"{error}.")
+                self.remove()
+            else:
+                return name
+        problem = f"No properties file for secrets can be written: {' '.join(reasons)}"
+        fix = "Make room in the capture location or in the temporary folder."
+        raise CaptureError(problem, fix)
+
+    def remove(self) -> None:
+        """Remove it, if it was written."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+            self._path = None
+
+
+DRIVER = Path(__file__).parents[1] / "driver"
+OBSERVER_ZIP = "sparklineage_observer.zip"
+# The earliest time that a zip can hold: no build, checkout or clock shows in the bytes.
+_ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def observer_zip() -> bytes:
+    """Pack ``sitecustomize.py`` and the observer's modules, deterministically."""
+    files = [DRIVER / "sitecustomize.py", *sorted((DRIVER / "sparklineage_observer").glob("*.py"))]
+    buffer = io.BytesIO()
+    # Stored: Python imports it without zlib, and it is read from a local disk once.
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for file in files:
+            entry = zipfile.ZipInfo(file.relative_to(DRIVER).as_posix(), _ZIP_EPOCH)
+            entry.external_attr = 0o600 << 16
+            archive.writestr(entry, file.read_bytes())
+    return buffer.getvalue()
+
+
+def write_observer(bundle: Path) -> Path:
+    """Write the zip into a capture bundle, readable for this user only.
+
+    :raise CaptureError: if the bundle cannot be written to
+    """
+    path = bundle / OBSERVER_ZIP
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(observer_zip())
+    except OSError as error:
+        msg = f"The observer cannot be written to {bundle}: {error}"
+        raise CaptureError(msg) from error
+    return path

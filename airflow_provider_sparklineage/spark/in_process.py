@@ -1,0 +1,238 @@
+"""PySpark in the task's own process: its JVM, its SparkContexts, and what is added to them.
+
+PySpark has one gateway for a process, and one SparkContext at a time. It gives the SparkContext's
+configuration to the JVM that it starts, as arguments that every user of the machine can read and as
+system properties that every later SparkContext of the process has as well. So what we add comes
+later: when the JVM is there, and the configuration is complete (:func:`watched_contexts`). A
+SparkContext that was there before gets a :class:`LateListener`.
+
+What a submission would have to be guessed from names, the JVM knows (:class:`Jvm`): which Spark it
+is, which listeners are on its class paths, and whether one can be loaded. The observer, which is
+shipped to other drivers, is imported here (:func:`observer_module`).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+from airflow_provider_sparklineage.model.exceptions import ListenerError
+from airflow_provider_sparklineage.spark.submit import listener
+from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
+from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS, Identity
+from airflow_provider_sparklineage.spark.submit.listener_selection import (
+    JobListener,
+    ListenerSource,
+)
+from airflow_provider_sparklineage.spark.submit.submitted_files import DRIVER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from contextlib import AbstractContextManager
+
+
+_OBSERVER = "sparklineage_observer"
+
+
+def observer_module(name: str) -> Any:
+    """Import a module of the observer's, whose modules know each other by their name in the zip."""
+    if _OBSERVER not in sys.modules:
+        folder = DRIVER / _OBSERVER
+        spec = spec_from_file_location(
+            _OBSERVER, folder / "__init__.py", submodule_search_locations=[str(folder)]
+        )
+        if spec is None or spec.loader is None:
+            msg = f"There is no {folder}."
+            raise ImportError(msg)
+        package = module_from_spec(spec)
+        sys.modules[_OBSERVER] = package
+        spec.loader.exec_module(package)
+    return import_module(f"{_OBSERVER}.{name}")
+
+
+class Watcher(Protocol):
+    """What is asked while PySpark makes a SparkContext; what it raises ends that."""
+
+    def starting(self, conf: Any) -> AbstractContextManager[Any]:
+        """Give the configuration (PySpark's) with which a JVM starts in here; None: the default."""
+
+    def prepared(self, client: Any, conf: Any) -> Any:
+        """Give the configuration (Java's) of a SparkContext that is about to be made.
+
+        :param client: py4j's
+        """
+
+
+@contextmanager
+def watched_contexts(watcher: Watcher) -> Iterator[None]:
+    """Have each SparkContext that this process makes in here go by a watcher.
+
+    :raise ImportError: if there is no PySpark that makes any
+    """
+    from pyspark import SparkContext
+
+    of: Any = SparkContext
+    replacements = observer_module("replacing").Replacements()
+    initialise, make = of._ensure_initialized.__func__, of._initialize_context  # noqa: SLF001
+
+    def _ensure_initialized(
+        cls: Any, instance: Any = None, gateway: Any = None, conf: Any = None
+    ) -> None:
+        if gateway is None and not of._gateway:  # noqa: SLF001
+            with watcher.starting(conf) as given:
+                initialise(cls, conf=given)
+        initialise(cls, instance, gateway, conf)
+
+    def _initialize_context(self: Any, jconf: Any) -> Any:
+        return make(self, watcher.prepared(of._gateway._gateway_client, jconf))  # noqa: SLF001
+
+    replacements.replace(of, "_ensure_initialized", classmethod(_ensure_initialized))
+    replacements.replace(of, "_initialize_context", _initialize_context)
+    try:
+        yield
+    finally:
+        replacements.undo()
+
+
+def active_context() -> tuple[Any, Any]:
+    """Give the SparkContext that this process has, and the session that PySpark would give again.
+
+    :return: None for what is not there
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context: Any = SparkContext._active_spark_context  # noqa: SLF001
+    session: Any = SparkSession._instantiatedSession  # noqa: SLF001
+    if context is None or context._jsc is None:  # noqa: SLF001
+        return None, None
+    has_session = session is not None and session._sc is context  # noqa: SLF001
+    return context, session if has_session else None
+
+
+_LISTENER_RESOURCE = LISTENER_CLASS.replace(".", "/") + ".class"
+
+
+class Jvm:
+    """A JVM that PySpark has started, or met.
+
+    :param client: py4j's
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self._loader = self.named("java.lang.Thread").currentThread().getContextClassLoader()
+
+    def named(self, name: str) -> Any:
+        """Give a class by its full name: of ``jvm.org.apache`` py4j asks for each part."""
+        from py4j.java_gateway import JavaClass
+
+        return JavaClass(name, self.client)
+
+    def spark(self) -> SparkDistribution:
+        """Say which Spark it has."""
+        spark = getattr(self.named("org.apache.spark.package$"), "MODULE$")
+        numbers = self.named("scala.util.Properties").versionNumberString().split(".")
+        home = self.named("java.lang.System").getenv("SPARK_HOME")
+        folder = Path(home) if home else None
+        return SparkDistribution(folder, spark.SPARK_VERSION(), ".".join(numbers[:2]))
+
+    def listeners(self) -> tuple[JobListener, ...]:
+        """Find the listeners that it would load, wherever they came from."""
+        above = {str(url) for url in self._places(self._loader.getParent())}
+        found = []
+        for url in self._places(self._loader):
+            source = ListenerSource.DRIVER if url in above else ListenerSource.JARS
+            path = Path(unquote(urlsplit(url.removeprefix("jar:").partition("!/")[0]).path))
+            identity = listener.identity_of_name(path.name) or Identity(None, None)
+            is_jar = path.is_file()
+            found.append(JobListener(source, str(path), identity, path if is_jar else None))
+        return tuple(found)
+
+    @staticmethod
+    def _places(loader: Any) -> Iterable[str]:
+        places = loader.getResources(_LISTENER_RESOURCE)
+        found = []
+        while places.hasMoreElements():
+            found.append(places.nextElement().toString())
+        return dict.fromkeys(found)
+
+    def add(self, jars: Iterable[str]) -> None:
+        """Put jars of this machine on the class path that ``--jars`` would put them on.
+
+        :raise ListenerError: if it takes none, or the listener cannot be loaded then
+        """
+        try:
+            for jar in jars:
+                self._loader.addURL(self.named("java.io.File")(jar).toURI().toURL())
+            self.named("java.lang.Class").forName(LISTENER_CLASS, True, self._loader)
+        except Exception as error:
+            problem = (
+                "The listener cannot be loaded in the JVM that this process has "
+                f"({type(error).__name__}: {str(error).splitlines()[0]})."
+            )
+            fix = "Let the task's own function be the first that uses Spark in its process."
+            raise ListenerError(problem, fix) from error
+
+    def properties(self, conf: Any) -> dict[str, str]:
+        """List the properties of a Java SparkConf."""
+        return {str(entry._1()): str(entry._2()) for entry in conf.getAll()}  # noqa: SLF001
+
+
+# A listener that is added to a SparkContext later has a configuration of its own. Spark has
+# reported the application's start by then, and may report its end after we have gone, so it gets
+# both from here.
+
+
+_DRAIN_MS = 10_000
+
+
+class LateListener:
+    """The listener of one try.
+
+    :param context: Java's SparkContext
+    :param conf: Java's SparkConf, for the listener alone
+    """
+
+    def __init__(self, jvm: Jvm, context: Any, conf: Any) -> None:
+        self._jvm, self._context = jvm, context
+        self._listener = jvm.named(LISTENER_CLASS)(conf)
+        self._listener.onApplicationStart(self._start())
+        context.addSparkListener(self._listener)
+
+    def end(self) -> None:
+        """Take the listener away, if the application goes on."""
+        if self._context.isStopped():  # and has reported its end
+            return
+        with suppress(Exception):  # a timeout: what is late is lost
+            self._context.listenerBus().waitUntilEmpty(_DRAIN_MS)
+        self._context.removeSparkListener(self._listener)
+        self._listener.onApplicationEnd(self._end())
+
+    def _start(self) -> Any:
+        none = self._jvm.named("scala.Option").empty()
+        some = self._jvm.named("scala.Option").apply
+        context = self._context
+        return self._jvm.named("org.apache.spark.scheduler.SparkListenerApplicationStart")(
+            context.appName(),
+            some(context.applicationId()),
+            int(time.time() * 1000),  # of the task's part
+            context.sparkUser(),
+            context.applicationAttemptId(),
+            none,
+            none,
+        )
+
+    def _end(self) -> Any:
+        ended = self._jvm.named("org.apache.spark.scheduler.SparkListenerApplicationEnd")
+        now = int(time.time() * 1000)
+        try:
+            return ended(now)
+        except Exception:  # Spark 4 wants the exit code, which may be none
+            return ended(now, self._jvm.named("scala.Option").empty())
