@@ -78,7 +78,7 @@ def watched_contexts(watcher: Watcher) -> Iterator[None]:
     from pyspark import SparkContext
 
     of: Any = SparkContext
-    replacements = observer_module("replacing").Replacements()
+    replacements = observer_module("attaching").Replacements()
     initialise, make = of._ensure_initialized.__func__, of._initialize_context  # noqa: SLF001
 
     def _ensure_initialized(

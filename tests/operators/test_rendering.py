@@ -429,7 +429,7 @@ def test_what_a_submission_waits_for_does_not_load_what_merges(loaded):
     reading = {"spark.capture.events", "spark.capture.lines", "spark.capture.observations"}
     declaring = {"expectations.declarations", "model.predicates", "model.subset.evaluation"}
     too_large = {"event.steps.size.fitting", "event.steps.size.reductions"}
-    asking = {"spark.submit.resolver", "spark.submit.java", "event.backends.client"}
+    asking = {"spark.submit.commands", "event.backends.client"}
     unneeded = merging | reading | declaring | too_large | asking
     assert all(find_spec(f"airflow_provider_sparklineage.{module}") for module in unneeded)
     assert "operators.try_capture" in with_submission

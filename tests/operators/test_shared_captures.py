@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_provider_sparklineage.spark.capture import bundle as retention
+from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture import ownership
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 
@@ -23,7 +23,7 @@ import pathlib, sys, time
 from datetime import UTC, datetime, timedelta
 import msgspec
 from msgspec.structs import replace
-from airflow_provider_sparklineage.spark.capture import bundle as capture, retention
+from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity, Worker
 
 location, host, seconds = pathlib.Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
@@ -40,11 +40,11 @@ while time.monotonic() < ends:
         lines.append(f"{host} {number} {line}")
         with bundle.events_path.open("a") as events:
             events.write(lines[-1] + chr(10))
-        retention.sweep(location, older_than=timedelta(0), now=datetime.now(UTC))
-        retention.sweep_at_times(location, older_than=timedelta(0), now=datetime.now(UTC))
+        capture.sweep(location, older_than=timedelta(0), now=datetime.now(UTC))
+        capture.sweep_at_times(location, older_than=timedelta(0), now=datetime.now(UTC))
     assert bundle.events_path.read_text().split(chr(10))[:-1] == lines, "events are lost"
     assert capture.load(bundle.path).manifest == manifest, "the manifest is another"
-    earlier = retention.earlier_try(location, manifest)
+    earlier = capture.earlier_try(location, manifest)
     assert earlier is None or earlier.manifest.task.task_id == host, "that is another task's"
     if earlier is not None:
         earlier.remove()
@@ -67,11 +67,11 @@ time.sleep(60)
 """
 RESUMES = """
 import pathlib, sys
-from airflow_provider_sparklineage.spark.capture import retention
+from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 task = TaskIdentity("shop", "revenue", "manual", 2)
 sys.stdin.readline()
-earlier = retention.earlier_try(pathlib.Path(sys.argv[1]), Manifest("run-2", task=task))
+earlier = capture.earlier_try(pathlib.Path(sys.argv[1]), Manifest("run-2", task=task))
 print(earlier and earlier.path, flush=True)
 sys.stdin.readline()
 """
@@ -137,7 +137,7 @@ def test_eager_sweepers_leave_the_tries_of_other_hosts_alone(start, location):
             printed, errors = worker.communicate()
             assert (worker.returncode, errors) == (0, "")
             assert int(printed) > 1
-    retention.sweep(location, older_than=timedelta(0), now=datetime.now(UTC))
+    capture.sweep(location, older_than=timedelta(0), now=datetime.now(UTC))
     assert [path.name for path in location.iterdir() if path.is_dir()] == []
 
 
@@ -158,11 +158,11 @@ def test_of_what_a_killed_worker_submitted_one_try_takes_hold_and_no_sweep_remov
             go_on(process)
         found = [process.stdout.readline().strip() for process in resuming]
         assert sorted(found) == sorted([bundle, "None", "None"])
-        assert retention.sweep(location, older_than=timedelta(0), now=now) == 0
+        assert capture.sweep(location, older_than=timedelta(0), now=now) == 0
         for process in resuming:
             go_on(process)
             process.wait()
-    assert retention.sweep(location, older_than=timedelta(0), now=now) == 1
+    assert capture.sweep(location, older_than=timedelta(0), now=now) == 1
 
 
 def test_a_worker_that_is_killed_while_it_sweeps_or_waits_holds_nothing(start, location):
@@ -177,6 +177,6 @@ def test_a_worker_that_is_killed_while_it_sweeps_or_waits_holds_nothing(start, l
         assert lock is not None
         lock.release()
     later = Manifest("run-99", task=TaskIdentity("shop", "host", "manual", 99))
-    earlier = retention.earlier_try(location, later)
+    earlier = capture.earlier_try(location, later)
     if earlier is not None:
         earlier.release()

@@ -15,7 +15,6 @@ from pathlib import Path
 from pyspark.sql import SparkSession  # noqa: TID253  (of a process that is PySpark's)
 
 from airflow_provider_sparklineage.spark import in_process
-from airflow_provider_sparklineage.spark import in_process as observer
 from airflow_provider_sparklineage.spark.in_process import Jvm, LateListener
 from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS
 
@@ -71,13 +70,13 @@ def add(jvm, conf, name, results):
     jvm.add([] if found else [LISTENER])
     for key, value in of_listener(name).items():
         conf.set(key, value)
-    observer.observer_module("in_process").begin(of_observer(name))
+    in_process.observer_module("in_process").begin(of_observer(name))
 
 
 def end():
-    in_process = observer.observer_module("in_process")
-    in_process.finish(10_000)
-    in_process.end()
+    observing = in_process.observer_module("in_process")
+    observing.finish(10_000)
+    observing.end()
 
 
 def session():
@@ -117,7 +116,7 @@ def late(name, results):
     conf = java.conf().clone()
     add(jvm, conf, name, results)
     listener = LateListener(jvm, java, conf)
-    observer.observer_module("attaching").attach(spark)
+    in_process.observer_module("attaching").attach(spark)
     write(spark, name)
     end()
     listener.end()

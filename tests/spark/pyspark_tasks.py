@@ -51,7 +51,7 @@ DEFECTS = {
     "a listener that comes late": (task_driver, "LateListener"),
     "a session that is there": (task_driver.TaskDriver, "_observe_session"),
     "importing the observer": (in_process, "import_module"),
-    "looking for a SparkContext": (in_process, "active"),
+    "looking for a SparkContext": (in_process, "active_context"),
     "the last records": (task_driver.TaskDriver, "_finish_observing"),
     "the last events": (task_driver.TaskDriver, "_end_listening"),
 }

@@ -169,9 +169,8 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
-# What reads a bundle is imported when one is read: before a job is submitted it waits for imports.
-
-
+# The readers of events and observations are imported when a bundle is read: a submission waits for
+# imports, and reads none.
 class CaptureBundle(Frozen, frozen=True):
     """The bundle of one try; ``path`` is None where no directory could be made."""
 
@@ -433,7 +432,7 @@ def folders_of_properties(location: Path) -> tuple[Path, ...]:
 def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
     """Delete what tries below ``location`` have left for longer than that; return how many bundles.
 
-    A bundle goes only if nobody holds it (:mod:`.locks`), so never that of a try that runs, on
+    A bundle goes only if nobody holds it (:mod:`.ownership`), so never that of a try that runs, on
     this machine or on another one that has the same mount. One that its worker never ended counts
     from its last write. Properties files that a killed worker left go after an hour, links to a
     bundle after it. Whatever else is there is not ours, nor is what another user owns: the location
@@ -520,7 +519,7 @@ def is_before(one: TaskIdentity | None, other: TaskIdentity | None) -> bool:
     """Whether two tries are of one task instance, and the first is the earlier one."""
     if one is None or other is None or one.try_number >= other.try_number:
         return False
-    return msgspec.structs.replace(one, try_number=other.try_number) == other
+    return replace(one, try_number=other.try_number) == other
 
 
 def _removed(folder: Path, older_than: timedelta, now: datetime) -> bool:

@@ -98,7 +98,8 @@ def fetch(
     Who has waited for another process to fetch it, in vain, does not try what that one has tried:
     of the tasks on a worker each would wait for all before it.
 
-    :param fetcher: where it comes from: :func:`from_location`, or Spark's :mod:`.resolver`
+    :param fetcher: where it comes from: :func:`from_location`, or Spark's own resolver
+        (:func:`.commands.from_spark`)
     :param progress: takes lines for the user who waits
     :param limit_s: how long to wait for another process; the fetcher has a limit of its own
     :raise ListenerError: if there is no such listener, it cannot be had, its digest is wrong, or

@@ -258,7 +258,7 @@ DELTA_TAG = "spark.databricks.delta.commitInfo.userMetadata"
 class Observation(Frozen, frozen=True):
     """What makes the driver observe the partitions that are read and written.
 
-    :param zip: entry of ``--py-files`` for the observer (:mod:`.observer_zip`)
+    :param zip: entry of ``--py-files`` for the observer (:mod:`.submitted_files`)
     :param path: file that it shall write
     :param tag: text that marks Delta commits as this application's
     :param deliver: URL of the folder to which a driver in a cluster delivers what is captured, as

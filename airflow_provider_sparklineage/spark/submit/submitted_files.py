@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError
-from airflow_provider_sparklineage.spark.capture import bundle
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.submit import distribution
 
@@ -162,7 +161,7 @@ class Links:
         if not is_plain(base):
             problem = f"{_misread(path)} {_misread(base)}"
             raise CaptureError(problem, _FIX)
-        return Path(tempfile.mkdtemp(prefix=bundle.LINKS_PREFIX, dir=base))  # which makes it 0700
+        return Path(tempfile.mkdtemp(prefix=capture.LINKS_PREFIX, dir=base))  # which makes it 0700
 
 
 class PropertiesFile:
@@ -183,7 +182,7 @@ class PropertiesFile:
                 require_plain(folder)
                 capture.require_private(folder)  # or others could put another file in its place
                 # Which makes it 0600.
-                handle, name = tempfile.mkstemp(prefix=bundle.PROPERTIES_PREFIX, dir=folder)
+                handle, name = tempfile.mkstemp(prefix=capture.PROPERTIES_PREFIX, dir=folder)
                 self._path = Path(name)
                 os.close(handle)
                 distribution.write_properties(self._path, properties)

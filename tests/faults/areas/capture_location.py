@@ -164,7 +164,7 @@ def _(bench):
 
 @fault("Sweeping old bundles has a defect")
 def _(bench):
-    bench.breaks(".spark.capture.retention.sweep")
+    bench.breaks(".spark.capture.bundle.sweep")
 
 
 @fault("The marker of the last sweep is a folder")

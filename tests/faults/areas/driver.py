@@ -91,7 +91,7 @@ def _(bench):
 
 @slow("The observer cannot be unpacked", *UNSEEN)
 def _(bench):
-    bench.patch(".spark.submit.observer_zip.content", lambda: b"no zip")
+    bench.patch(".spark.submit.submitted_files.observer_zip", lambda: b"no zip")
 
 
 @slow("The driver's Python reads no PYTHONPATH", *UNSEEN)

@@ -88,7 +88,7 @@ def _(bench):
     bench.unset("listener_jar")
     bench.set("fetch_listener", True)
     bench.patch(".spark.submit.fetching.TASK_LIMIT_S", 0.5)
-    bench.patch(".spark.submit.java.feature_version", lambda _: 17)
+    bench.patch(".spark.submit.commands.java_feature_version", lambda _: 17)
     fetching.cache_folder().mkdir(parents=True)
     held = ownership.acquire_lock(fetching.cache_folder())
     bench.resources.callback(held.release)
@@ -102,7 +102,7 @@ def _(bench):
     bench.unset("listener_jar")
     bench.set("fetch_listener", True)
     bench.patch(".spark.submit.fetching.TASK_LIMIT_S", 0.5)
-    bench.patch(".spark.submit.java.feature_version", lambda _: 17)
+    bench.patch(".spark.submit.commands.java_feature_version", lambda _: 17)
     binary = bench.spark.home / "bin" / "spark-submit"  # which is not the one that runs the job
     binary.parent.mkdir()
     binary.write_text("#!/bin/sh\nsleep 60 &\nwait\n")
@@ -163,8 +163,8 @@ def _fetches(bench, fetcher):
     """Let the task fetch its listener; Spark's resolver is replaced."""
     bench.unset("listener_jar")
     bench.set("fetch_listener", "True")
-    bench.patch(".spark.submit.resolver.from_spark", lambda *_, **__: fetcher)
-    bench.patch(".spark.submit.java.refusal", lambda *_: None)
+    bench.patch(".spark.submit.commands.from_spark", lambda *_, **__: fetcher)
+    bench.patch(".spark.submit.commands.java_refusal", lambda *_: None)
 
 
 @fault("There is no listener in the cache, and none may be fetched", "listener_unavailable")

@@ -116,7 +116,7 @@ def _(bench):
 
 @fault("The task's timeout fires while old bundles are swept")
 def _(bench):
-    bench.patch(".spark.capture.retention.sweep", time_is_up)
+    bench.patch(".spark.capture.bundle.sweep", time_is_up)
 
 
 @fault("The task's timeout fires while the bundle is removed", leaves=("*",))

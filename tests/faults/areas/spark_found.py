@@ -59,7 +59,7 @@ def _(bench):
 
 @fault("`spark-submit --version` hangs", NO_LISTENER)
 def _(bench):
-    bench.patch(".spark.submit.version_output.TASK_TIMEOUT_S", 0.5)
+    bench.patch(".spark.submit.commands.TASK_VERSION_TIMEOUT_S", 0.5)
     _script(bench, "time.sleep(60)")
 
 

@@ -233,7 +233,7 @@ def test_the_end_has_the_exception_by_which_python_ended(driver, monkeypatch):
 
 
 def test_what_is_much_becomes_several_segments_of_whole_lines(driver, monkeypatch):
-    monkeypatch.setattr(sys.modules["sparklineage_observer.delivery"], "_BYTES", 10)
+    monkeypatch.setattr(sys.modules["sparklineage_observer.delivery"], "_SEGMENT_BYTES", 10)
     lines = [f'"{n}"\n' for n in range(8)] + ['"' + "x" * 33 + '"\n', '"y"\n']
     driver.write("events", "".join(lines))
     driver.deliver()

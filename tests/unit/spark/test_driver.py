@@ -199,7 +199,7 @@ def test_the_log_is_quieted_once_and_as_soon_as_there_is_a_jvm(observer, monkeyp
     from sparklineage_observer import attaching
 
     calls = []
-    monkeypatch.setattr(attaching, "quiet", calls.append)
+    monkeypatch.setattr(attaching, "drop_warning", calls.append)
     context = context_of(attaching, calls)
     context._ensure_initialized("me", conf="c")
     context._ensure_initialized()
@@ -213,7 +213,7 @@ def test_a_log_that_cannot_be_quieted_fails_no_job(observer, monkeypatch):
         raise ValueError
 
     calls = []
-    monkeypatch.setattr(attaching, "quiet", no_log4j)
+    monkeypatch.setattr(attaching, "drop_warning", no_log4j)
     context_of(attaching, calls)._ensure_initialized()
     assert calls == [((), {})]
 

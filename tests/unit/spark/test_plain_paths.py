@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError
-from airflow_provider_sparklineage.spark.capture import bundle as retention
+from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.submit import submitted_files
 from airflow_provider_sparklineage.spark.submit.submitted_files import Links
 from tests import spark_lists
@@ -156,7 +156,7 @@ def test_links_to_an_odd_bundle_are_in_the_temporary_folder(tmp_path, monkeypatc
     bundle = laid(tmp_path / "c,d").parent
     links = Links(bundle)
     assert (links.plain(bundle) / "shop.jar").read_bytes() == b"the jar"
-    [folder] = tmp_path.glob(f"{retention.LINKS_PREFIX}*")
+    [folder] = tmp_path.glob(f"{capture.LINKS_PREFIX}*")
     links.remove()
     assert not folder.exists()
 
@@ -166,12 +166,12 @@ def test_links_that_a_killed_worker_left_go_after_their_bundle(tmp_path, monkeyp
     bundle = laid(tmp_path / "c,d").parent
     Links(bundle).plain(bundle)
     Links(bundle).plain(bundle)
-    [one, other] = tmp_path.glob(f"{retention.LINKS_PREFIX}*")
+    [one, other] = tmp_path.glob(f"{capture.LINKS_PREFIX}*")
     (one / f"0-{bundle.name.replace(',', '_')}").unlink()  # not yet made
-    retention.sweep(tmp_path / "captures", older_than=timedelta(), now=datetime.now(UTC))
+    capture.sweep(tmp_path / "captures", older_than=timedelta(), now=datetime.now(UTC))
     assert other.exists()
     shutil.rmtree(bundle)
-    retention.sweep(tmp_path / "captures", older_than=timedelta(), now=datetime.now(UTC))
+    capture.sweep(tmp_path / "captures", older_than=timedelta(), now=datetime.now(UTC))
     assert (one.exists(), other.exists()) == (True, False)
 
 

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture import bundle as retention
 from airflow_provider_sparklineage.spark.capture import ownership
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
 
@@ -45,7 +44,7 @@ def test_only_bundles_that_ended_long_ago_go(tmp_path):
     for made in (old, new):
         made.release()
     (tmp_path / "stranger").mkdir()
-    assert retention.sweep(tmp_path, older_than=WEEK, now=NOW) == 1
+    assert capture.sweep(tmp_path, older_than=WEEK, now=NOW) == 1
     assert left(tmp_path) == {new.path, tmp_path / "stranger"}
 
 
@@ -54,22 +53,22 @@ def test_what_a_killed_worker_left_counts_from_its_last_write(tmp_path):
     new = bundle(tmp_path, written=timedelta(days=6))
     for made in (old, new):
         made.release()  # as the system does for a killed process
-    retention.sweep(tmp_path, older_than=WEEK, now=NOW)
+    capture.sweep(tmp_path, older_than=WEEK, now=NOW)
     assert left(tmp_path) == {new.path}
 
 
 def test_a_try_that_runs_is_left_alone_however_old_it_looks(tmp_path):
     running = bundle(tmp_path, ended=NOW - timedelta(days=99), written=timedelta(days=99))
-    assert retention.sweep(tmp_path, older_than=timedelta(0), now=NOW) == 0
+    assert capture.sweep(tmp_path, older_than=timedelta(0), now=NOW) == 0
     assert left(tmp_path) == {running.path}
     running.release()
-    assert retention.sweep(tmp_path, older_than=timedelta(0), now=NOW) == 1
+    assert capture.sweep(tmp_path, older_than=timedelta(0), now=NOW) == 1
 
 
 def test_a_try_that_has_just_begun_is_left_alone(tmp_path):
     begun = bundle(tmp_path, written=timedelta(minutes=5))
     begun.release()
-    retention.sweep(tmp_path, older_than=timedelta(0), now=NOW)
+    capture.sweep(tmp_path, older_than=timedelta(0), now=NOW)
     assert left(tmp_path) == {begun.path}
 
 
@@ -78,7 +77,7 @@ def test_a_bundle_without_a_manifest_goes_as_well(tmp_path):
     torn.release()
     (torn.path / "manifest.json").unlink()
     os.utime(torn.path / ownership.LOCK_FILE, (0, 0))
-    retention.sweep(tmp_path, older_than=WEEK, now=NOW)
+    capture.sweep(tmp_path, older_than=WEEK, now=NOW)
     assert left(tmp_path) == set()
 
 
@@ -89,17 +88,17 @@ def test_an_empty_folder_that_a_network_file_system_left_of_a_bundle_goes_an_hou
     left_over = tmp_path / "shop.revenue-try1-abcdefgh"
     left_over.mkdir()
     os.utime(left_over, ((NOW - timedelta(hours=hours)).timestamp(),) * 2)
-    retention.sweep(tmp_path, older_than=timedelta(0), now=NOW)
+    capture.sweep(tmp_path, older_than=timedelta(0), now=NOW)
     assert left_over.exists() is stays
 
 
 def test_a_bundle_that_disappears_while_it_is_swept_is_not_made_again(tmp_path, monkeypatch):
     gone = bundle(tmp_path, ended=NOW - timedelta(days=8))
     other = bundle(tmp_path, ended=NOW - timedelta(days=8))
-    monkeypatch.setattr(retention, "own_bundles", lambda _: [gone.path, other.path])
+    monkeypatch.setattr(capture, "own_bundles", lambda _: [gone.path, other.path])
     gone.remove()
     other.release()
-    assert retention.sweep(tmp_path, older_than=WEEK, now=NOW) == 1
+    assert capture.sweep(tmp_path, older_than=WEEK, now=NOW) == 1
     assert left(tmp_path) == set()
 
 
@@ -110,7 +109,7 @@ def test_folders_of_others_that_have_a_lock_of_that_name_stay(tmp_path, name):
     for file in (tmp_path / name / ownership.LOCK_FILE, tmp_path / name / "precious.jar"):
         file.touch()
         os.utime(file, (0, 0))
-    assert retention.sweep(tmp_path, older_than=WEEK, now=NOW) == 0
+    assert capture.sweep(tmp_path, older_than=WEEK, now=NOW) == 0
     assert (tmp_path / name / "precious.jar").exists()
 
 
@@ -120,7 +119,7 @@ def test_a_link_is_no_bundle(tmp_path):
     captures = tmp_path / "captures"
     captures.mkdir()
     (captures / outside.path.name).symlink_to(outside.path)
-    assert retention.sweep(captures, older_than=WEEK, now=NOW) == 0
+    assert capture.sweep(captures, older_than=WEEK, now=NOW) == 0
     assert list(outside.path.iterdir())
 
 
@@ -130,22 +129,22 @@ def test_where_the_file_system_knows_no_locks_nothing_goes(tmp_path, monkeypatch
 
     monkeypatch.setattr(ownership.fcntl, "flock", no_locks)
     bundle(tmp_path, ended=NOW - timedelta(days=8))
-    assert retention.sweep(tmp_path, older_than=WEEK, now=NOW) == 0
+    assert capture.sweep(tmp_path, older_than=WEEK, now=NOW) == 0
 
 
 def test_a_properties_file_that_a_killed_worker_left_goes_after_an_hour(tmp_path):
-    old, new = (tmp_path / f"{retention.PROPERTIES_PREFIX}{n}" for n in ("1", "2"))
+    old, new = (tmp_path / f"{capture.PROPERTIES_PREFIX}{n}" for n in ("1", "2"))
     others = tmp_path / ".properties-of-somebody"
     two_hours = timedelta(hours=2)
     for file, age in ((old, two_hours), (new, timedelta(minutes=5)), (others, two_hours)):
         file.write_text("secret")
         os.utime(file, ((NOW - age).timestamp(),) * 2)
-    retention.sweep(tmp_path, older_than=WEEK, now=NOW)
+    capture.sweep(tmp_path, older_than=WEEK, now=NOW)
     assert (old.exists(), new.exists(), others.exists()) == (False, True, True)
 
 
 def old_properties(folder, name="x"):
-    file = folder / f"{retention.PROPERTIES_PREFIX}{name}"
+    file = folder / f"{capture.PROPERTIES_PREFIX}{name}"
     file.write_text("secret")
     os.utime(file, ((NOW - timedelta(hours=2)).timestamp(),) * 2)
     return file
@@ -153,17 +152,17 @@ def old_properties(folder, name="x"):
 
 def test_a_properties_file_that_fell_back_to_the_temporary_folder_goes_as_well(tmp_path, temp):
     file = old_properties(temp)
-    retention.sweep(tmp_path, older_than=WEEK, now=NOW)
+    capture.sweep(tmp_path, older_than=WEEK, now=NOW)
     assert not file.exists()
 
 
 def test_what_only_leads_to_an_old_file_is_no_properties_file(tmp_path, temp):
     precious = old_properties(tmp_path.parent, "precious")
-    link, folder = (temp / f"{retention.PROPERTIES_PREFIX}{name}" for name in ("link", "folder"))
+    link, folder = (temp / f"{capture.PROPERTIES_PREFIX}{name}" for name in ("link", "folder"))
     link.symlink_to(precious)
     folder.mkdir()
     os.utime(folder, (0, 0))
-    retention.sweep(tmp_path, older_than=WEEK, now=NOW)
+    capture.sweep(tmp_path, older_than=WEEK, now=NOW)
     assert (precious.exists(), link.is_symlink(), folder.is_dir()) == (True, True, True)
 
 
@@ -171,7 +170,7 @@ def test_what_only_leads_to_an_old_file_is_no_properties_file(tmp_path, temp):
 def test_the_properties_files_of_other_users_stay(tmp_path, temp):
     file = old_properties(temp)
     os.chown(file, 12345, -1)
-    retention.sweep(tmp_path, older_than=WEEK, now=NOW)
+    capture.sweep(tmp_path, older_than=WEEK, now=NOW)
     assert file.exists()
 
 
@@ -180,17 +179,17 @@ def test_the_bundles_of_other_users_stay(tmp_path):
     made = bundle(tmp_path, ended=NOW - timedelta(days=8))
     made.release()
     os.chown(made.path, 12345, -1)
-    assert retention.sweep(tmp_path, older_than=WEEK, now=NOW) == 0
+    assert capture.sweep(tmp_path, older_than=WEEK, now=NOW) == 0
     assert (made.path / "manifest.json").exists()
 
 
 @pytest.mark.parametrize(("minutes", "expected"), [(-5, 1), (5, 0), (65, 1)])
 def test_of_many_tries_one_an_hour_sweeps(tmp_path, minutes, expected):
-    retention.sweep_at_times(tmp_path, older_than=WEEK, now=NOW)
+    capture.sweep_at_times(tmp_path, older_than=WEEK, now=NOW)
     os.utime(tmp_path / SWEPT, (NOW.timestamp(),) * 2)
     bundle(tmp_path, ended=NOW - timedelta(days=8)).release()
     later = NOW + timedelta(minutes=minutes)
-    assert retention.sweep_at_times(tmp_path, older_than=WEEK, now=later) == expected
+    assert capture.sweep_at_times(tmp_path, older_than=WEEK, now=later) == expected
 
 
 def planted_link(last, outside):
@@ -222,7 +221,7 @@ def test_what_somebody_puts_where_the_last_sweep_is_noted_is_neither_followed_no
     os.utime(outside, (0, 0))
     planted(tmp_path / SWEPT, outside)
     bundle(tmp_path, ended=NOW - timedelta(days=8)).release()
-    assert retention.sweep_at_times(tmp_path, older_than=WEEK, now=NOW) == 1
+    assert capture.sweep_at_times(tmp_path, older_than=WEEK, now=NOW) == 1
     assert outside.stat().st_mtime == 0
 
 
@@ -232,7 +231,7 @@ def test_another_user_cannot_keep_the_folder_from_being_swept(tmp_path):
     os.utime(tmp_path / SWEPT, (NOW.timestamp(),) * 2)
     os.chown(tmp_path / SWEPT, 12345, -1)
     bundle(tmp_path, ended=NOW - timedelta(days=8)).release()
-    assert retention.sweep_at_times(tmp_path, older_than=WEEK, now=NOW) == 1
+    assert capture.sweep_at_times(tmp_path, older_than=WEEK, now=NOW) == 1
 
 
 def test_a_lock_that_is_a_link_is_not_taken_and_makes_nothing(tmp_path):
@@ -244,7 +243,7 @@ def test_a_lock_that_is_a_link_is_not_taken_and_makes_nothing(tmp_path):
 
 
 def test_a_location_that_is_not_there_has_nothing_to_sweep(tmp_path):
-    assert retention.sweep_at_times(tmp_path / "x", older_than=WEEK, now=NOW) == 0
+    assert capture.sweep_at_times(tmp_path / "x", older_than=WEEK, now=NOW) == 0
 
 
 # --- what an earlier try submitted -------------------------------------------------------------
@@ -260,7 +259,7 @@ def test_the_last_try_before_this_one_is_found_and_held(tmp_path):
         capture.create(tmp_path, of_try(number)).release()
     for other in (of_try(2, task="costs"), of_try(2, map_index=0)):
         capture.create(tmp_path, other).release()
-    found = retention.earlier_try(tmp_path, of_try(3))
+    found = capture.earlier_try(tmp_path, of_try(3))
     assert found.manifest == of_try(2)
     assert ownership.acquire_lock(found.path) is None
     found.release()
@@ -268,11 +267,11 @@ def test_the_last_try_before_this_one_is_found_and_held(tmp_path):
 
 def test_a_try_that_still_runs_is_not_taken_over(tmp_path):
     capture.create(tmp_path, of_try(1))
-    assert retention.earlier_try(tmp_path, of_try(2)) is None
+    assert capture.earlier_try(tmp_path, of_try(2)) is None
 
 
 def test_a_first_try_has_none_before_it(tmp_path):
-    assert retention.earlier_try(tmp_path, of_try(1)) is None
+    assert capture.earlier_try(tmp_path, of_try(1)) is None
 
 
 @only_root
@@ -280,4 +279,4 @@ def test_a_bundle_that_another_user_made_is_no_earlier_try(tmp_path):
     made = capture.create(tmp_path, of_try(1))
     made.release()
     os.chown(made.path, 12345, -1)
-    assert retention.earlier_try(tmp_path, of_try(2)) is None
+    assert capture.earlier_try(tmp_path, of_try(2)) is None

@@ -150,10 +150,10 @@ def test_what_cannot_be_remembered_is_checked_each_time(jar, cache, monkeypatch,
 def test_processes_that_check_at_once_do_not_disturb_each_other(jar, cache):
     code = (
         "import sys, pathlib\n"
-        "from airflow_provider_sparklineage.spark.submit import verification\n"
+        "from airflow_provider_sparklineage.spark.submit import listener\n"
         "jar, cache = map(pathlib.Path, sys.argv[1:])\n"
         "for _ in range(20):\n"
-        "    assert verification.verified(jar, cache).problem == ''\n"
+        "    assert listener.verified(jar, cache).problem == ''\n"
     )
     command = [sys.executable, "-c", code, str(jar), str(cache)]
     others = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(3)]

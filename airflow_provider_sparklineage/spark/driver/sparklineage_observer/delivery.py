@@ -20,15 +20,12 @@ import uuid
 from sparklineage_observer.jvm import Classes, option
 from sparklineage_observer.records import shortened
 
-# Lines for people go to the driver's log, in which there must be no secret.
-
-
-# ``scheme://user:password@`` and ``?signature=…`` in an URL; ``container@`` of Azure is no secret.
+# In the driver's log there must be no secret: ``scheme://user:password@`` and ``?signature=…`` in
+# an URL; ``container@`` of Azure is none.
 _USER_IN_URL = re.compile(r"(?<=://)(?:[^/\s@]*:[^/\s@]*|(?<!abfs://)(?<!abfss://)[^/\s@]*)@")
 _QUERY_IN_URL = re.compile(r"(?<=\?)[^\s?=]+=\S+")
-_JAVA_EXCEPTION = re.compile(
-    r"\n: (?:[\w$]+\.)*([^\n]+)"
-)  # an exception, below py4j's own first line
+# An exception of Java's, below py4j's own first line.
+_JAVA_EXCEPTION = re.compile(r"\n: (?:[\w$]+\.)*([^\n]+)")
 
 
 def reason_of(error):
@@ -45,7 +42,7 @@ def without_secrets(text):
 
 
 def say(text):
-    """Write a line."""
+    """Write a line for people into the driver's log."""
     try:
         sys.__stderr__.write(f"sparklineage: {without_secrets(text)}\n")
         sys.__stderr__.flush()
@@ -53,7 +50,7 @@ def say(text):
         return
 
 
-_BYTES = 8 * 1024 * 1024  # of a segment, unless one line is longer
+_SEGMENT_BYTES = 8 * 1024 * 1024  # of a segment, unless one line is longer
 
 
 class Segments:
@@ -106,7 +103,7 @@ class Segments:
             file.seek(self._at)
             found = b""
             while True:
-                more = file.read(_BYTES)
+                more = file.read(_SEGMENT_BYTES)
                 found += more
                 end = found.rfind(b"\n") + 1
                 if end or not more:

@@ -4,7 +4,7 @@ import re
 import threading
 import time
 
-from sparklineage_observer import VERSION, plans, scans
+from sparklineage_observer import plans, scans
 from sparklineage_observer.commands import TABLE_AS_SELECT, Commands
 from sparklineage_observer.delta import DeltaTables
 from sparklineage_observer.file_writes import FileWrites, is_ignore
@@ -15,6 +15,7 @@ from sparklineage_observer.iceberg import (
 )
 from sparklineage_observer.jvm import Classes
 from sparklineage_observer.records import (
+    VERSION,
     Budget,
     Limits,
     Records,

@@ -6,7 +6,8 @@ import os
 import threading
 import time
 
-from sparklineage_observer import VERSION
+VERSION = 1
+"""Of the record format: ``schemas/observation.json``."""
 
 
 class Limits:
