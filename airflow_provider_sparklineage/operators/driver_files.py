@@ -186,10 +186,10 @@ def _require_delivery(host: DriverHost, settings: Settings, *, has_observer: boo
         problem = f"The driver runs in {host}, to which spark-submit brings no file of this worker"
         problem += "." if host is DriverHost.ELSEWHERE else f" without {key}."
         fix = (
-            f"Put the listener's jar and {submitted_files.OBSERVER_ZIP}, which `sparklineage fetch-listener` "
-            "leaves in the same folder, into one folder of the image, and set [sparklineage] "
-            "listener_jar to local:///opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar, if it "
-            "is that one."
+            f"Put the listener's jar and {submitted_files.OBSERVER_ZIP}, which `sparklineage "
+            "fetch-listener` leaves in the same folder, into one folder of the image, and set "
+            "[sparklineage] listener_jar to "
+            "local:///opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar, if it is that one."
         )
         if host is not DriverHost.ELSEWHERE:
             fix += f" Or set {key} to a folder that workers and pods reach."

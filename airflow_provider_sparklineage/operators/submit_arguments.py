@@ -22,8 +22,12 @@ from airflow_provider_sparklineage.operators.lineage_mixin import ARGUMENTS, Lin
 from airflow_provider_sparklineage.operators.task_try import Try
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 from airflow_provider_sparklineage.spark.submit import distribution
-from airflow_provider_sparklineage.spark.submit import submission as command_line
-from airflow_provider_sparklineage.spark.submit.submission import Submission
+from airflow_provider_sparklineage.spark.submit.submission import (
+    Submission,
+    named_scripts,
+    read_command_line,
+    shell_arguments,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -122,8 +126,8 @@ class _Commands:
         for _, made in self._known:  # which is in a field that has been rendered
             text = text.replace(made.arguments, "") if made.arguments else text
         if not asked.elsewhere:
-            text = "\n".join([text, *command_line.named_scripts(text)])
-        shown = command_line.read_command_line(text, asked.macro)
+            text = "\n".join([text, *named_scripts(text)])
+        shown = read_command_line(text, asked.macro)
         submission = asked.submission
         submission = replace(
             submission,
@@ -143,7 +147,7 @@ class _Commands:
             after, ours = capture.protected(submission, target)
         else:
             after, ours = capture.inject(submission, target, self.context)
-        text = command_line.shell_arguments(after, ours or asked.properties_file)
+        text = shell_arguments(after, ours or asked.properties_file)
         return Given(text, Path(ours) if ours else None, target.spark_binary)
 
     def conf_dir(self, made: Given) -> str:
@@ -198,7 +202,7 @@ def _commands(context: Context) -> _Commands | None:
 
 
 def _without_lineage(asked: Asked) -> Given:
-    return Given(command_line.shell_arguments(asked.submission, asked.properties_file))
+    return Given(shell_arguments(asked.submission, asked.properties_file))
 
 
 def _collision(shown: CommandLine, asked: Asked) -> ListenerError:

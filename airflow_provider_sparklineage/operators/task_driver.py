@@ -129,7 +129,7 @@ class TaskDriver:
     def _listen(self, jvm: Jvm, conf: Any, *, is_late: bool) -> Submission:
         """Put the listener into a JVM, and what it needs into a configuration (Java's)."""
         with suppress(Exception):  # a Spark with another log than Log4j 2, for one
-            in_process.observer_module("quiet").quiet(jvm.client)
+            in_process.observer_module("attaching").drop_warning(jvm.client)
         before = jvm.properties(conf)
         given, spark = Submission(conf=before), jvm.spark()
         mask(*injection.transport_secrets(given))

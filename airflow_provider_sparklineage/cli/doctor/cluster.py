@@ -35,8 +35,6 @@ from airflow_provider_sparklineage.operators.injection import SubmitTarget, inje
 from airflow_provider_sparklineage.settings.checks import Check, Status
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture import bundle as location
-from airflow_provider_sparklineage.spark.capture import bundle as retention
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from airflow_provider_sparklineage.spark.capture.remote_bundles import received
 from airflow_provider_sparklineage.spark.submit.submission import Submission
@@ -188,7 +186,7 @@ def _tried(
     begun: float,
 ) -> Check:
     place, _, name = url.rpartition("/")
-    in_spark = location.in_spark(place, settings.capture_location_in_spark, name)
+    in_spark = capture.in_spark(place, settings.capture_location_in_spark, name)
     store = Objects(url)
     application = Path(str(driver.__file__)).with_name(_APPLICATION)
     store.write(_APPLICATION, application.read_bytes())
@@ -264,7 +262,7 @@ def _submit(
         after = injected(before, target, bundle, settings, defaults, links, dict).submission
         file = None
         if after.new_file is not None:
-            folders = retention.folders_of_properties(settings.capture_location.folder)
+            folders = capture.folders_of_properties(settings.capture_location.folder)
             file = properties.write(after.new_file, folders)
         hook = SparkSubmitHook(
             conf=dict(after.conf),
