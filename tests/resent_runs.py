@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from airflow_provider_sparklineage.event import resending
+from airflow_provider_sparklineage.event import sending
 from airflow_provider_sparklineage.event.archive import Kept
 from airflow_provider_sparklineage.settings.resolution import resolve
 
@@ -39,7 +39,7 @@ class Runs:
     def send(self, kept: Kept, *, with_start: bool = True) -> None:
         """Send what is sent of a run."""
         how = resolve().leaving
-        for line in resending.events(kept, how, dict, with_start=with_start):
+        for line in sending.lines_of(kept, how, dict, with_start=with_start):
             self.marquez.receive(json.loads(line))
 
     def shown(self) -> list[Any]:
@@ -60,8 +60,8 @@ def an_old_run_that_is_sent_late_does_not_become_the_latest(runs: Runs) -> None:
     assert "of_8" in before[1][0]
     runs.send(old)
     assert runs.shown() != before
-    chosen, latest = (resending.candidate(k.event["eventTime"], k.event) for k in (old, new))
-    followers = resending.followers([chosen], [chosen, latest])
+    chosen, latest = (sending.candidate(k.event["eventTime"], k.event) for k in (old, new))
+    followers = sending.followers([chosen], [chosen, latest])
     assert followers == [latest]
     runs.send(new, with_start=False)
     assert runs.shown() == before

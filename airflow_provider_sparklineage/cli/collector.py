@@ -24,7 +24,7 @@ from sqlalchemy import and_, select
 
 from airflow_provider_sparklineage.cli.commands import note
 from airflow_provider_sparklineage.cli.sender import Choice, Sender, followed, planned, summary
-from airflow_provider_sparklineage.event import resending, xcom
+from airflow_provider_sparklineage.event import sending, xcom
 from airflow_provider_sparklineage.event.archive import name_of
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from airflow_provider_sparklineage.event.archive import Archive
-    from airflow_provider_sparklineage.event.resending import Candidate
+    from airflow_provider_sparklineage.event.sending import Candidate
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.budget import Budget
     from airflow_provider_sparklineage.settings.resolution import Settings
@@ -320,7 +320,7 @@ class Collector:
 
     def _event(self, merged: Merged) -> Event:
         name = name_of(merged.task)
-        candidate = resending.candidate(name, merged.written.event)
+        candidate = sending.candidate(name, merged.written.event)
         return Event(merged, candidate, self._sending(merged.found, name))
 
     def _sending(self, found: Found, name: str) -> dict[str, Any] | None:
@@ -381,7 +381,7 @@ class Collector:
         return kept
 
     def _chosen(self, events: Sequence[Event]) -> Choice:
-        wanted = resending.in_order(e.candidate for e in events if e.sending is not None)
+        wanted = sending.in_order(e.candidate for e in events if e.sending is not None)
         if held_back := len(events) - len(wanted):
             self.lines.append(f"{held_back} not for sending: Airflow's emission policy holds back.")
         return followed(self._archive, wanted)

@@ -196,14 +196,14 @@ def _with_limit(bundle: CaptureBundle, max_event_bytes: int | None) -> CaptureBu
 
 
 def _notes(event: dict[str, Any], *, strict: bool) -> int:
-    from airflow_provider_sparklineage.event import reading
+    from airflow_provider_sparklineage.event import model
 
-    missing = reading.degradations(event)
+    missing = model.degradations(event)
     for entry in missing:
         note(f"note: {entry['code']}: {entry['message']}")
-    if more := reading.unlisted_degradations(event):
+    if more := model.unlisted_degradations(event):
         note(f"note: {more} more are not listed in the event")
-    if reading.misses_detail(event):
+    if model.misses_detail(event):
         note("note: --max-event-bytes N gives an event of up to N bytes, whatever is configured")
     return 1 if strict and missing else 0
 
@@ -282,7 +282,7 @@ _MERGE = Command(
 
 def _show(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.cli import show
-    from airflow_provider_sparklineage.event import reading
+    from airflow_provider_sparklineage.event import model
 
     events = _events(args)
     if args.html:
@@ -290,7 +290,7 @@ def _show(args: argparse.Namespace) -> int:
     else:
         for event in events:
             show.print_event(event, sys.stdout)
-    missing = any(reading.degradations(event) for event in events)
+    missing = any(model.degradations(event) for event in events)
     return 1 if args.strict and missing else 0
 
 
@@ -333,7 +333,7 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[dic
     :raise UnusableInputError: if there is no event in it
     """
     from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
-    from airflow_provider_sparklineage.event.shape import readable
+    from airflow_provider_sparklineage.event.model import readable
     from airflow_provider_sparklineage.spark.capture.event_files import (
         materialised,
         merged_events,

@@ -31,7 +31,7 @@ def _explain_run(args: argparse.Namespace, job: str = "") -> int:
     """
     from airflow_provider_sparklineage.cli import show
     from airflow_provider_sparklineage.cli.events import events_of
-    from airflow_provider_sparklineage.event import reading
+    from airflow_provider_sparklineage.event import model
 
     if any(getattr(args, name) for name in _OF_A_RUN_TO_COME):
         msg = "Give --run by itself: what the run was, is in its bundle."
@@ -45,7 +45,7 @@ def _explain_run(args: argparse.Namespace, job: str = "") -> int:
         fix = f"`sparklineage explain --run {args.of_run}` shows the former."
         raise UnusableInputError(problem, fix)
     if args.json:
-        documents = [_document_of(event, reading.partition_check(event)) for event in events]
+        documents = [_document_of(event, model.partition_check(event)) for event in events]
         say_json(documents)
     else:
         for event in events:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
 
 from airflow_provider_sparklineage.cli.commands import note, progress
-from airflow_provider_sparklineage.event import resending
-from airflow_provider_sparklineage.event.relay.sending import send
+from airflow_provider_sparklineage.event import sending
+from airflow_provider_sparklineage.event.sending import send
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.exceptions import (
     ArchiveError,
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.event.archive import Archive, Entry
     from airflow_provider_sparklineage.event.document import Event
-    from airflow_provider_sparklineage.event.relay.sending import Sent
-    from airflow_provider_sparklineage.event.resending import Candidate
+    from airflow_provider_sparklineage.event.sending import Candidate, Sent
     from airflow_provider_sparklineage.model.representation import Leaving
 
 
@@ -63,7 +62,7 @@ class Choice(NamedTuple):
     @property
     def in_order(self) -> list[Candidate]:
         """All of them as they are sent."""
-        return resending.in_order([*self.events, *self.following])
+        return sending.in_order([*self.events, *self.following])
 
 
 class _ReadEntries(NamedTuple):
@@ -89,7 +88,7 @@ def choose(archive: Archive, asked: Asked) -> Choice:
             "package kept them."
         )
     since = asked.since
-    chosen = resending.in_order(c for c in read.candidates if since is None or c.time >= since)
+    chosen = sending.in_order(c for c in read.candidates if since is None or c.time >= since)
     return followed(archive, chosen, len(read.problems))
 
 
@@ -103,7 +102,7 @@ def followed(archive: Archive, chosen: list[Candidate], skipped: int = 0) -> Cho
         return Choice([], [], skipped)
     later = [e for e in archive.entries() if not _is_before(e, chosen[0].time)]
     known = _read_entries(archive, later, "Looking for later runs").candidates
-    return Choice(chosen, resending.followers(chosen, known), skipped)
+    return Choice(chosen, sending.followers(chosen, known), skipped)
 
 
 def _asked_entries(archive: Archive, asked: Asked) -> list[Entry]:
@@ -130,7 +129,7 @@ def _read_entries(archive: Archive, entries: Sequence[Entry], what: str) -> _Rea
             reached(number)
             try:
                 kept = archive.kept(entry.name)
-                candidate = resending.candidate(entry.name, kept.event)
+                candidate = sending.candidate(entry.name, kept.event)
             except (ArchiveError, DocumentError, ValueError) as error:
                 problems.append(f"{entry.name} is skipped: {error}")
                 continue
@@ -232,7 +231,7 @@ class Sender:
         try:
             kept = self._archive.kept(one.name)
             last = None if one.state == "COMPLETE" else self._last_before(one)
-            lines = resending.events(
+            lines = sending.lines_of(
                 kept,
                 self._how,
                 redacted,
@@ -259,7 +258,7 @@ class Sender:
                 continue
             with suppress(ArchiveError, DocumentError, ValueError):
                 event = self._archive.kept(entry.name).event
-                other = resending.candidate(entry.name, event)
+                other = sending.candidate(entry.name, event)
                 if other.state == "COMPLETE" and other.time < one.time:
                     return event
         return None

@@ -33,8 +33,8 @@ def _settings(args: argparse.Namespace) -> int:
 
 
 def _row(found: Given) -> dict[str, Any]:
-    from airflow_provider_sparklineage.event.steps import secrets
-    from airflow_provider_sparklineage.event.steps.credentials import without_credentials
+    from airflow_provider_sparklineage.event.steps import texts
+    from airflow_provider_sparklineage.event.steps.texts import without_credentials
     from airflow_provider_sparklineage.model.credentials import HIDDEN
     from airflow_provider_sparklineage.model.exceptions import SettingsError
     from airflow_provider_sparklineage.operators.masking import masked, masked_message
@@ -49,7 +49,7 @@ def _row(found: Given) -> dict[str, Any]:
     except SettingsError as error:
         problem = masked_message(str(error))
     # Of a connection's extra it may be a list or an object.
-    shown = secrets.masked(without_credentials(value), masked)
+    shown = texts.masked(without_credentials(value), masked)
     return {
         "name": found.option.name,
         "value": HIDDEN if found.is_secret and value else shown,

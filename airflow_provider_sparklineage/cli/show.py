@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape as escape_markup
 from rich.table import Table
 
-from airflow_provider_sparklineage.event.reading import accesses, degradations, partition_check
+from airflow_provider_sparklineage.event.model import accesses, degradations, partition_check
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.columns import DIRECT, INDIRECT
 from airflow_provider_sparklineage.lineage.dataset import Accessed

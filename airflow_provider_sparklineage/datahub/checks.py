@@ -13,21 +13,24 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.datahub import configuration, lenient
 from airflow_provider_sparklineage.datahub.proposals import Proposal
-from airflow_provider_sparklineage.event.backends.answers import (
+from airflow_provider_sparklineage.event.backends.checks import (
+    TIMEOUT_S,
+    Endpoint,
+    Problem,
+    ask,
+    checked_web,
     document_of,
     failed,
     is_html,
     unusable,
 )
-from airflow_provider_sparklineage.event.backends.checks import checked_web
-from airflow_provider_sparklineage.event.backends.client import TIMEOUT_S, Endpoint, Problem, ask
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 from airflow_provider_sparklineage.settings.checks import Check, Status, UrlPlace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from airflow_provider_sparklineage.event.backends.client import Answer
+    from airflow_provider_sparklineage.event.backends.checks import Answer
 
 TRANSPORT, SERVER, WRITE = "DataHub, transport", "DataHub, server", "DataHub, write"
 

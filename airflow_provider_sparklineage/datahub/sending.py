@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from airflow_provider_sparklineage.datahub import lenient
-from airflow_provider_sparklineage.event.producer import DISTRIBUTION, version
+from airflow_provider_sparklineage.event.document import DISTRIBUTION, version
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import DeliveryError
 from airflow_provider_sparklineage.model.texts import some, truncated

@@ -9,8 +9,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.document import replaced
-from airflow_provider_sparklineage.event.producer import SCHEMA_BASE, facet
+from airflow_provider_sparklineage.event.document import SCHEMA_BASE, facet, replaced
 from airflow_provider_sparklineage.expectations import Side
 
 if TYPE_CHECKING:

@@ -1,22 +1,36 @@
 """A task's lineage to the RunEvent: the only place that makes one.
 
-Facets of the listener are passed on as they came, with its ``_producer``; those of this package
-begin with its own. What is made here is neutral: what a backend, a limit or privacy asks for
-is done by the steps that follow (:mod:`.pipeline`). A task waits for the imports of its START, so
-what that never has is imported where it is made.
+Facets of this package begin with its ``_producer``. Facets of the listener are passed on as they
+came, with its own, if they are what they should be. One facet that is not as the specification has
+it makes the full event invalid, and a backend that looks refuses all of it: so such a facet is left
+out, and that is declared. Facets that the specification does not know are passed on if they are
+facets at all.
+
+What is made here is neutral: what a backend, a limit or privacy asks for is done by the steps that
+follow (:mod:`.pipeline`). A task waits for the imports of its START, so what that never has is
+imported where it is made.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from airflow_provider_sparklineage.event.capture_facet import (
     CAPTURE_KEY,
     capture_facet,
     declared,
 )
-from airflow_provider_sparklineage.event.document import COLUMNS_KEY, LINEAGE_KEY, empty, replaced
-from airflow_provider_sparklineage.event.forwarded_facets import Forwarding
+from airflow_provider_sparklineage.event.document import (
+    COLUMNS_KEY,
+    LINEAGE_KEY,
+    empty,
+    replaced,
+    without_nulls,
+)
 from airflow_provider_sparklineage.event.partition_facets import (
     CHECK_KEY,
     check_facet,
@@ -31,13 +45,142 @@ from airflow_provider_sparklineage.model.representation import (
     DEFAULT_REPRESENTATION,
     Representation,
 )
+from airflow_provider_sparklineage.spark.capture.raw_facets import is_too_deep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from airflow_provider_sparklineage.event.document import Event, Facets, Header
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+
+
+# --- facets of the listener -----------------------------------------------------------------------
+
+
+class Facet(msgspec.Struct):
+    """What each facet has."""
+
+    _producer: str
+    _schemaURL: str  # noqa: N815  (the specification's name)
+
+
+class SchemaField(msgspec.Struct):
+    """A column, and the fields of a struct."""
+
+    name: str
+    type: str = ""
+    description: str = ""
+    fields: list[SchemaField] = []
+
+
+class Schema(Facet):
+    """Dataset facet ``schema``."""
+
+    fields: list[SchemaField] = []
+
+
+class _DataSource(Facet):
+    name: str = ""
+    uri: str = ""
+
+
+class _Identifier(msgspec.Struct):
+    namespace: str
+    name: str
+    type: str
+
+
+class _Symlinks(Facet):
+    identifiers: list[_Identifier] = []
+
+
+class _Storage(Facet, kw_only=True):
+    storage_layer: str = msgspec.field(name="storageLayer")
+    file_format: str = msgspec.field(name="fileFormat", default="")
+
+
+class _Catalog(Facet):
+    framework: str
+    type: str
+    name: str
+
+
+class _Version(Facet):
+    version: str = msgspec.field(name="datasetVersion")
+
+
+class _Lifecycle(Facet):
+    change: Literal["ALTER", "CREATE", "DROP", "OVERWRITE", "RENAME", "TRUNCATE"] = msgspec.field(
+        name="lifecycleStateChange"
+    )
+
+
+class _Statistics(Facet):
+    rows: int = msgspec.field(name="rowCount", default=0)
+    size: int = 0
+    files: int = msgspec.field(name="fileCount", default=0)
+
+
+_SHAPES: dict[str, type[Facet]] = {
+    "schema": Schema,
+    "dataSource": _DataSource,
+    "symlinks": _Symlinks,
+    "storage": _Storage,
+    "catalog": _Catalog,
+    "version": _Version,
+    "lifecycleStateChange": _Lifecycle,
+    "inputStatistics": _Statistics,
+    "outputStatistics": _Statistics,
+}
+
+
+class Forwarding:
+    """Decodes the facets of an event's datasets; many have the same, which are one object then.
+
+    :param lost: what has to be left out is added to it
+    """
+
+    def __init__(self, lost: list[Degradation]) -> None:
+        self._lost = lost
+        self._decoded = lru_cache(maxsize=_REMEMBERED)(_decoded)
+
+    def of(self, facets: Mapping[str, msgspec.Raw], dataset: DatasetName) -> Facets:
+        """Decode the facets of one side of a dataset."""
+        kept: Facets = {}
+        for name in sorted(facets):
+            try:
+                kept[name] = self._decoded(name, bytes(facets[name]))
+            except (ValueError, RecursionError) as error:  # among them all that msgspec raises
+                reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+                message = (
+                    f"The facet {name} that the listener reported of {dataset} is not as it should "
+                    f"be and was left out: {reason}."
+                )
+                degradation = Degradation(DegradationCode.MALFORMED_EVENTS, message, dataset)
+                self._lost.append(degradation)
+        return kept
+
+
+_REMEMBERED = 512
+"""Facets; what the datasets of a job share is among the last ones that were met."""
+
+
+_ABSENT = re.compile(rb"null|\{\s*\}")
+
+
+def _decoded(name: str, text: bytes) -> dict[str, Any]:
+    facet: dict[str, Any] = msgspec.json.decode(text, type=dict[str, Any])
+    if is_too_deep(text, facet):
+        raise RecursionError
+    if _ABSENT.search(text):
+        facet = without_nulls(facet)
+    msgspec.convert(facet, _SHAPES.get(name, Facet))
+    return facet
+
+
+# --- the event ------------------------------------------------------------------------------------
 
 
 def made(
@@ -73,7 +216,7 @@ def made(
             run_facets[CHECK_KEY] = check
         run_facets[CAPTURE_KEY] = capture_facet(lineage, report, read, written)
     if representation.explicit_lineage:
-        from airflow_provider_sparklineage.event.job_lineage_facet import lineage_facet
+        from airflow_provider_sparklineage.event.column_lineage import lineage_facet
 
         if explicit := lineage_facet(written):
             job_facets[LINEAGE_KEY] = explicit
@@ -132,7 +275,7 @@ def _input(dataset: LineageDataset, forwarding: Forwarding) -> dict[str, Any]:
 def _output(dataset: LineageDataset, forwarding: Forwarding, bare: bool) -> dict[str, Any]:
     facets = forwarding.of(dataset.facets, dataset.name)
     if dataset.columns:
-        from airflow_provider_sparklineage.event.column_lineage_facet import column_lineage_facet
+        from airflow_provider_sparklineage.event.column_lineage import column_lineage_facet
 
         facets[COLUMNS_KEY] = column_lineage_facet(dataset.columns)
     return {

@@ -24,8 +24,7 @@ from openlineage.client.serde import Serde
 from openlineage.client.utils import RedactMixin
 
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
-from airflow_provider_sparklineage.event.document import DOCUMENTATION_KEY
-from airflow_provider_sparklineage.event.producer import producer
+from airflow_provider_sparklineage.event.document import DOCUMENTATION_KEY, producer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,22 +1,44 @@
-"""A task's lineage to its event: what is done, in which order.
+"""A task's lineage to its event, and to the event that is sent: what is done, in which order.
 
 The event is made once (:mod:`.make`). Then it goes through a list of steps, each ``event -> event``
 (:data:`.document.Step`), each giving back what it was given where it has nothing to do. What a step
 takes away it declares in the event itself (:func:`.capture_facet.declared`). XCom, archive, tab and
 commands take what comes out, which is neutral: nothing in it was changed for one backend.
 
-============================  ======================================================================
-:mod:`.steps.credentials`     users and passwords of URIs are stripped, in names too
-:mod:`.steps.secrets`         what Airflow masks in logs is masked here, but for names
-:mod:`.steps.short_texts`     long texts are truncated; after secrets, of which half would not be
-                              recognised
-:mod:`.steps.glance`          the partition check gets a line for each dataset
-:mod:`.steps.size`            detail is dropped until the event fits
-============================  ======================================================================
+=============================  =====================================================================
+:func:`event_of`
+``without_credentials``        users and passwords of URIs are stripped, in names too
+``masked``                     what Airflow masks in logs is masked here, but for names
+``shortened``                  long texts are truncated; after secrets, of which half would not be
+                               recognised
+``with_lines``                 the partition check gets a line for each dataset
+``fitted``                     detail is dropped until the event fits
+=============================  =====================================================================
 
-What is sent is made for a backend (:mod:`.leaving`). Its names and repairs come before the last two
-steps, which they have a say in: how long a line's name is, and how much there is to drop. So both
-events are made of the same one, and are the same object where the backend needs nothing changed.
+What Airflow keeps of a try (XCom, archive) has all that is known, as it is called where it is: that
+is what the tab, the commands and the next run read, and what a transport for another product gets
+(:func:`.openlineage.neutral_of`). A backend may not hold some names, choke on some facets, need
+more to show it, or take less. So what is sent is made for a backend, by pure functions: when an
+event is handed to Airflow's OpenLineage provider, or is sent again.
+
+=============================  =====================================================================
+:func:`adapted`
+``renamed``                    names that the backend cannot hold are replaced
+``Backend.repaired``           what the backend would choke on is changed
+``with_lines``                 the lines of the partition check get these names
+``fitted``                     detail is dropped until the event fits
+:func:`leaving`
+``described``                  job, datasets and columns get texts for people
+``with_few_columns``           columns are dropped that the backend has no time for
+=============================  =====================================================================
+
+Names and repairs come before the last two steps of an event, which they have a say in: how long a
+line's name is, and how much there is to drop. So both events are made of the same one
+(:func:`events_of`), and are the same object where the backend needs nothing changed.
+
+To adapt a large event takes seconds, and is done while Airflow waits for the task. What
+:func:`leaving` does needs other runs, and is done in the hooks, which Airflow ends after a few
+seconds.
 """
 
 from __future__ import annotations
@@ -24,11 +46,12 @@ from __future__ import annotations
 from functools import partial, reduce
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.event.leaving import OPTION, adapted, finished
+from airflow_provider_sparklineage.event.backends import backend_of
 from airflow_provider_sparklineage.event.make import made
-from airflow_provider_sparklineage.event.steps.credentials import without_credentials
-from airflow_provider_sparklineage.event.steps.secrets import masked
-from airflow_provider_sparklineage.event.steps.short_texts import shortened
+from airflow_provider_sparklineage.event.partition_facets import CHECK_KEY
+from airflow_provider_sparklineage.event.steps.rename import renamed
+from airflow_provider_sparklineage.event.steps.size import fitted
+from airflow_provider_sparklineage.event.steps.texts import masked, shortened, without_credentials
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_REPRESENTATION,
@@ -36,12 +59,93 @@ from airflow_provider_sparklineage.model.representation import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from airflow_provider_sparklineage.event.document import Event, Header, Step
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.representation import Leaving
     from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+
+
+# --- the event for a backend ----------------------------------------------------------------------
+
+
+SIZE_OPTION = "[sparklineage] max_event_bytes"
+
+
+class Others(NamedTuple):
+    """Events of other runs, which have what this one does not know of its datasets.
+
+    They are :func:`adapted` to the same backend: it knows datasets by those names.
+
+    :param last: of the task's last successful run
+    :param upstream: of the tasks before it in the same run, the nearest first
+    """
+
+    last: Event | None = None
+    upstream: Sequence[Event] = ()
+
+
+NO_OTHERS = Others()
+
+
+def adapted(event: Event, how: Leaving, budget: Budget = UNLIMITED) -> Event:
+    """Give an event as its backend can take it: with other names, and repaired.
+
+    :param event: as it is kept, or on its way to that
+    :param budget: when nothing is left, column lineage and facets go at once
+    :return: the same object if the backend needs nothing changed
+    """
+    backend = backend_of(how.backend)
+    held = backend.repaired(renamed(event, backend.identity, backend.text))
+    return event if held is event else finished(held, how.max_event_bytes, budget)
+
+
+def finished(event: Event, max_bytes: int, budget: Budget = UNLIMITED) -> Event:
+    """Do what is done last with an event whose names are those that it will have."""
+    if CHECK_KEY in event["run"]["facets"]:  # START has none, and does not wait for an import
+        from airflow_provider_sparklineage.event.steps.texts import with_lines
+
+        event = with_lines(event)
+    return fitted(event, max_bytes, SIZE_OPTION, budget)
+
+
+def sent_of(kept: Event, how: Leaving, last: Event | None = None) -> Event:
+    """Give what is sent of an event that was kept.
+
+    :param last: of the task's last successful run, as it was kept
+    """
+    return leaving(adapted(kept, how), how, Others(last and adapted(last, how)))
+
+
+def leaving(event: Event, how: Leaving, others: Others = NO_OTHERS) -> Event:
+    """Give what is sent of an event.
+
+    :param event: :func:`adapted` to the backend; that of START has no header
+    :return: the same object if there is nothing to do
+    """
+    return reduce(lambda this, step: step(this), _steps_for_backend(how, others), event)
+
+
+def shows_descriptions(how: Leaving) -> bool:
+    """Whether jobs, datasets and columns are described when an event leaves."""
+    return how.describe_datasets and backend_of(how.backend).shows_descriptions
+
+
+def _steps_for_backend(how: Leaving, others: Others) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    if shows_descriptions(how):
+        from airflow_provider_sparklineage.event.descriptions import described
+
+        steps.append(partial(described, last=others.last, upstream=others.upstream))
+    if backend_of(how.backend).pays_per_column:
+        from airflow_provider_sparklineage.event.steps.size import with_few_columns
+
+        steps.append(partial(with_few_columns, max_columns=how.max_columns, last=others.last))
+    return tuple(steps)
+
+
+# --- the event of a lineage -----------------------------------------------------------------------
 
 
 class Made(NamedTuple):
@@ -104,9 +208,9 @@ def _clean(
 ) -> Event:
     """Make an event, and take out of it what nobody may see."""
     if report is not None:  # else there are no columns yet, and nothing to declare in
-        from airflow_provider_sparklineage.event.steps.size.foreseen import bounded
+        from airflow_provider_sparklineage.event.column_lineage import bounded
 
-        lineage = bounded(lineage, representation.max_event_bytes, OPTION)
+        lineage = bounded(lineage, representation.max_event_bytes, SIZE_OPTION)
     event = made(lineage, report, representation, header, budget.part(_FOR_MAKING))
     steps: tuple[Step, ...] = (without_credentials, partial(masked, mask=mask), shortened)
     return reduce(lambda this, step: step(this), steps, event)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow_provider_sparklineage.datahub.configuration import Conversion
-    from airflow_provider_sparklineage.event.backends.client import Endpoint
+    from airflow_provider_sparklineage.event.backends.checks import Endpoint
 
 log = logger(__name__)
 

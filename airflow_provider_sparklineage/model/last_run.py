@@ -67,7 +67,7 @@ class BothForms(NamedTuple):
 def of_event(event: Mapping[str, Any]) -> LastRun:
     """Take the datasets out of a merged event that was kept.
 
-    :param event: as :func:`airflow_provider_sparklineage.event.validation.validate` gives it
+    :param event: as :func:`airflow_provider_sparklineage.event.model.validate` gives it
     """
     return LastRun(
         str(event["run"].get("runId", "")),

@@ -13,9 +13,9 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event import resending
+from airflow_provider_sparklineage.event import sending
 from airflow_provider_sparklineage.event.archive import archive_of
-from airflow_provider_sparklineage.event.watching import failures
+from airflow_provider_sparklineage.event.emitter import failures
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import ArchiveError, SparkLineageError
@@ -47,10 +47,10 @@ def additions(manifest: Manifest, context: Context) -> dict[str, Any] | None:
     ti: Any = context["ti"]
     started = getattr(ti, "start_date", None) or manifest.started
     return {
-        resending.STARTED: started.isoformat() if started else "",
-        resending.RUN_FACETS: _run_facets(manifest.task.dag_id, manifest.run_id, context),
-        resending.JOB_FACETS: _job_facets(context.get("task")),
-        resending.OWN_TEXT: documentation.own_facet(context.get("task")),
+        sending.STARTED: started.isoformat() if started else "",
+        sending.RUN_FACETS: _run_facets(manifest.task.dag_id, manifest.run_id, context),
+        sending.JOB_FACETS: _job_facets(context.get("task")),
+        sending.OWN_TEXT: documentation.own_facet(context.get("task")),
     }
 
 

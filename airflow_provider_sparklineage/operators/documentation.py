@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.descriptions import Descriptions
 from airflow_provider_sparklineage.event.document import DOCUMENTATION_KEY
-from airflow_provider_sparklineage.event.leaving import shows_descriptions
+from airflow_provider_sparklineage.event.pipeline import shows_descriptions
 from airflow_provider_sparklineage.operators.masking import redacted
 
 if TYPE_CHECKING:

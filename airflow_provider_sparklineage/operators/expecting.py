@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.event import expected
+from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.operators.masking import masked
 
@@ -22,14 +22,14 @@ def push(capture: TryCapture, context: Context) -> None:
         manifest, max_bytes = capture.bundle.manifest, capture.settings.xcom_max_bytes
         if not max_bytes or manifest.task is None:
             return
-        document = expected.document(
+        document = xcom.expected_document(
             manifest.task.try_number,
             manifest.declared_inputs,
             manifest.declared_outputs,
             manifest.expectations,
             masked,
         )
-        if (value := expected.fitted(document, max_bytes)) is not None:
-            context["ti"].xcom_push(key=expected.KEY, value=value)
+        if (value := xcom.fitted_document(document, max_bytes)) is not None:
+            context["ti"].xcom_push(key=xcom.EXPECTED_KEY, value=value)
     except Exception:
         log.debug("What is expected is shown when the task has ended.", exc_info=True)

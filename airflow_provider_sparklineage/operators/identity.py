@@ -15,7 +15,7 @@ from airflow.providers.openlineage.plugins.macros import (
     lineage_run_id,
 )
 
-from airflow_provider_sparklineage.event.producer import DISTRIBUTION, version
+from airflow_provider_sparklineage.event.document import DISTRIBUTION, version
 from airflow_provider_sparklineage.model.terms import JobName
 from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.spark.capture import bundle

@@ -15,7 +15,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.event import reading, xcom
+from airflow_provider_sparklineage.event import model, xcom
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, LastRun, of_event
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
@@ -151,7 +151,7 @@ class _Questions:
         Without the schemas that it then misses, START would be another version of an output.
         """
         pulled = list(self._pulled(run.map_index, run_id=run.run_id))
-        if not pulled or reading.is_preliminary(pulled[0]):
+        if not pulled or model.is_preliminary(pulled[0]):
             yield from self._archived(run.run_id, run.map_index, run.try_number)
         yield from pulled
 

@@ -1,7 +1,7 @@
 """What a try leaves in Airflow itself: its event as an XCom, and in the archive.
 
 The document is the event that Airflow's OpenLineage provider sends, as no backend has changed it
-(:mod:`~airflow_provider_sparklineage.event.leaving`); of what the provider adds (ownership, run
+(:mod:`~airflow_provider_sparklineage.event.pipeline`); of what the provider adds (ownership, run
 facets of Airflow) nothing is in it.
 """
 

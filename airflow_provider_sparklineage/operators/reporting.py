@@ -16,15 +16,16 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event import openlineage
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
-from airflow_provider_sparklineage.event.leaving import (
+from airflow_provider_sparklineage.event.pipeline import (
     NO_OTHERS,
+    Made,
     Others,
     adapted,
+    events_of,
     leaving,
     shows_descriptions,
 )
-from airflow_provider_sparklineage.event.neutral import neutral
-from airflow_provider_sparklineage.event.pipeline import Made, events_of
+from airflow_provider_sparklineage.event.sending import neutral
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.lineage.declared_and_last_known import declared_lineage
 from airflow_provider_sparklineage.model.credentials import logger

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from sqlalchemy import select
 
 from airflow_provider_sparklineage.datahub import pages as datahub_pages
-from airflow_provider_sparklineage.event import expected
+from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.event.backends import BACKENDS, backend_of
 from airflow_provider_sparklineage.hooks import datahub, sources
 from airflow_provider_sparklineage.links.lineage import LineageJobLink
@@ -263,7 +263,7 @@ class LastLineage(NamedTuple):
 
 def pushed_expectations(wanted: TaskIdentity, session: Session) -> dict[str, Any] | None:
     """Give what is expected of a try, as it pushed it when it began; None if it has not (yet)."""
-    value = stored.xcom_value(wanted, expected.KEY, session)
+    value = stored.xcom_value(wanted, xcom.EXPECTED_KEY, session)
     is_of_try = isinstance(value, dict) and value.get("try_number") == wanted.try_number
     return value if is_of_try else None
 
@@ -276,7 +276,7 @@ def expected_at(wanted: TaskIdentity, session: Session) -> str | None:
             XComModel.run_id == wanted.run_id,
             XComModel.task_id == wanted.task_id,
             XComModel.map_index == wanted.map_index,
-            XComModel.key == expected.KEY,
+            XComModel.key == xcom.EXPECTED_KEY,
         )
     )
     return None if pushed is None else str(pushed.isoformat())

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
-from airflow_provider_sparklineage.event.backends.client import Endpoint, Problem, ask
+from airflow_provider_sparklineage.event.backends.checks import Endpoint, Problem, ask
 from tests.marquez_model import Job, Page, Texts
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 
 from airflow_provider_sparklineage.event.backends import BACKENDS
-from airflow_provider_sparklineage.event.leaving import leaving
+from airflow_provider_sparklineage.event.pipeline import leaving
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.representation import Leaving
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport

@@ -12,8 +12,7 @@ import uuid
 import pytest
 
 from airflow_provider_sparklineage.event.document import Header
-from airflow_provider_sparklineage.event.leaving import Others, leaving
-from airflow_provider_sparklineage.event.pipeline import events_of
+from airflow_provider_sparklineage.event.pipeline import Others, events_of, leaving
 from airflow_provider_sparklineage.model.representation import Leaving
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.integration.conftest import MARQUEZ_URL, needs_marquez

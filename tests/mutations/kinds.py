@@ -21,8 +21,7 @@ from referencing.exceptions import Unresolvable
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.cli import show
 from airflow_provider_sparklineage.event import xcom
-from airflow_provider_sparklineage.event.shape import readable
-from airflow_provider_sparklineage.event.validation import stored
+from airflow_provider_sparklineage.event.model import readable, stored
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.model import rules, task_rules
 from airflow_provider_sparklineage.model.datasets import DatasetName

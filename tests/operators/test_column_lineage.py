@@ -8,9 +8,8 @@ from airflow.sdk._shared.secrets_masker import _secrets_masker
 from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
-from airflow_provider_sparklineage.event.leaving import leaving
 from airflow_provider_sparklineage.event.openlineage import parts
-from airflow_provider_sparklineage.event.pipeline import event_of
+from airflow_provider_sparklineage.event.pipeline import event_of, leaving
 from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName

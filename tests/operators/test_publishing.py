@@ -14,10 +14,10 @@ from openlineage.client.event_v2 import Job, Run, RunEvent
 from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage.event import archive as archives
-from airflow_provider_sparklineage.event import expected, xcom
+from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.document import Written
-from airflow_provider_sparklineage.event.leaving import leaving
+from airflow_provider_sparklineage.event.pipeline import leaving
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.model.representation import Leaving
 from airflow_provider_sparklineage.operators import partition_check, publishing
@@ -140,8 +140,8 @@ def test_an_xcom_is_bounded_and_reports_what_was_dropped(
 def test_what_is_expected_is_there_while_the_job_runs(spark_submit, execute, context):
     spark_submit.does(events="staging_chain")
     execute(operator(reads=["/lake/orders"], writes=["/lake/revenue/dt=2024-05-06"]))
-    assert [*context["ti"].xcoms] == [expected.KEY, xcom.KEY]
-    value = context["ti"].xcoms[expected.KEY]
+    assert [*context["ti"].xcoms] == [xcom.EXPECTED_KEY, xcom.KEY]
+    value = context["ti"].xcoms[xcom.EXPECTED_KEY]
     assert [(e["side"], e["dataset"]["name"], e.get("expected")) for e in value["entries"]] == [
         ("read", "/lake/orders", None),
         ("write", "/lake/revenue", {"summary": "dt=2024-05-06"}),
@@ -153,7 +153,7 @@ def test_what_is_expected_is_there_while_the_job_runs(spark_submit, execute, con
 def test_it_has_the_bound_of_xcoms(spark_submit, execute, context, monkeypatch, max_bytes, entries):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__XCOM_MAX_BYTES", max_bytes)
     execute(operator(writes=[f"/lake/{n}/dt=2024-05-06" for n in range(50)]))
-    value = context["ti"].xcoms.get(expected.KEY)
+    value = context["ti"].xcoms.get(xcom.EXPECTED_KEY)
     assert (value and len(value["entries"])) == entries
     assert len(json.dumps(value)) <= 1500
 
@@ -163,7 +163,7 @@ def test_a_task_whose_expectations_cannot_be_pushed_runs(spark_submit, execute, 
     push = context["ti"].xcom_push
 
     def refused(key, value):
-        if key == expected.KEY:
+        if key == xcom.EXPECTED_KEY:
             raise ConnectionError
         push(key=key, value=value)
 

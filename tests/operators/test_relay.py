@@ -10,7 +10,7 @@ import time
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
 
-from airflow_provider_sparklineage.event.relay.sending import send
+from airflow_provider_sparklineage.event.sending import send
 from airflow_provider_sparklineage.operators import relaying
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from tests.conftest import golden

@@ -31,7 +31,7 @@ from airflow_provider_sparklineage.cli.doctor import cluster
 from airflow_provider_sparklineage.cli.doctor.spark import failed
 from airflow_provider_sparklineage.event.archive import archive_of
 from airflow_provider_sparklineage.event.backends import checks as backend
-from airflow_provider_sparklineage.event.backends.client import Endpoint
+from airflow_provider_sparklineage.event.backends.checks import Endpoint
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.hooks.datahub import backend_checks
 from airflow_provider_sparklineage.model.exceptions import (

@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli.doctor.spark import failed, with_job
-from airflow_provider_sparklineage.event import reading
+from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 from airflow_provider_sparklineage.settings.checks import Check, Status
@@ -236,7 +236,7 @@ def judged(
     """
     ran = f"Spark {machine.spark.version} ran an application {where}in {took:.0f} s"
     if not event["inputs"] and not event["outputs"]:
-        code = next((d["code"] for d in reading.degradations(event)), "no_events")
+        code = next((d["code"] for d in model.degradations(event)), "no_events")
         disabled = machine.defaults.get("spark.openlineage.disabled", "").lower() == "true"
         fix = "Take spark.openlineage.disabled out of spark-defaults.conf."
         if not disabled:
@@ -244,7 +244,7 @@ def judged(
         return Check(TRIAL, Status.FAILED, f"{ran}, but its lineage is empty ({code}).", fix)
     missing = _missing(event)
     if missing:
-        reasons = " ".join(d["message"] for d in reading.degradations(event))
+        reasons = " ".join(d["message"] for d in model.degradations(event))
         text = f"{ran}, but its lineage is without {', '.join(missing)}. {reasons}".rstrip()
         return Check(
             TRIAL, Status.WARNING, text, explained(log, "Report this with the log of a job.")

@@ -1,35 +1,271 @@
 """Ask a backend whether lineage can be sent to it and looked at, without storing anything.
 
-Marquez has no URL for that. A list that it gives shows that it is one, and an empty event,
-which it refuses in its own words before it stores anything, that the way for events is open.
+:func:`ask` sends one request and gives the answer, or in words what keeps it from answering. A
+person chooses the URL, and Airflow's API server may be what asks: so of what answers nothing is
+shown but its status, and it has a limited time and size for that. What an answer says about the way
+to a backend is the same whichever backend it is (:func:`unusable`).
+
+Marquez has no URL for a check (:func:`check`). A list that it gives shows that it is one, and an
+empty event, which it refuses in its own words before it stores anything, that the way for events is
+open. :func:`compare` finds out whether Airflow sends lineage to where it is looked at.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import re
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
-from airflow_provider_sparklineage.event.backends.answers import (
-    document_of,
-    failed,
-    is_html,
-    unusable,
-)
-from airflow_provider_sparklineage.event.backends.client import Endpoint, Problem, ask
-from airflow_provider_sparklineage.settings.checks import Check, Status
+from airflow_provider_sparklineage.settings.checks import FIELDS, Check, Status, UrlPlace
 from airflow_provider_sparklineage.settings.connection import (
     api_url,
     datahub_transports,
     http_transports,
     title_of,
 )
+from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from airflow_provider_sparklineage.event.backends.client import Answer
+    from requests import PreparedRequest
+
     from airflow_provider_sparklineage.settings.connection import LineageConnection
+
+
+TIMEOUT_S = 5.0
+"""As long as OpenLineage's own client waits; here for all of an answer."""
+MAX_BYTES = 16 * 1024 * 1024
+"""Of an answer: ten jobs with all facets of their latest runs."""
+_EMPTY: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """How a backend is reached.
+
+    :param url: of the API, as
+        :func:`~airflow_provider_sparklineage.settings.connection.api_url` gives it
+    :param verify: check its certificate: as the ``verify`` of OpenLineage's HTTP transport
+    :param place: where ``url`` and ``api_key`` stand
+    :param web_place: where ``web_url`` stands
+    :param port: where such a backend listens, in words
+    :param headers: to be sent as well; one of them may authenticate, instead of ``api_key``
+    :param cert: path to a certificate of one's own with its key, or paths to both
+    """
+
+    url: str
+    api_key: str | None = field(default=None, repr=False)
+    web_url: str | None = None
+    verify: bool | str = True
+    timeout: float = TIMEOUT_S
+    place: UrlPlace = FIELDS
+    web_place: str = "web_url"
+    port: str = "Marquez has its API at port 5000"
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    cert: str | tuple[str, str] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back.
+
+    :param location: to which it sends on; empty if to nowhere
+    """
+
+    status: int
+    content_type: str
+    location: str
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong, and what to do about it."""
+
+    message: str
+    fix: str
+
+
+def ask(
+    endpoint: Endpoint, method: str, path: str, document: Mapping[str, Any] = _EMPTY
+) -> Answer | Problem:
+    """Send a request, and give the answer whatever its status; redirects are not followed.
+
+    :param path: below the endpoint's URL, from its first slash on
+    :param document: what a POST sends
+    """
+    import requests
+    import urllib3
+
+    url = endpoint.url + path
+    try:
+        return within(
+            endpoint.timeout,
+            lambda: _answer(endpoint, method, url, document),
+            "sparklineage-backend",
+        )
+    except requests.exceptions.SSLError as error:
+        return _tls_problem(endpoint, url, str(error))
+    except requests.exceptions.ProxyError:
+        return Problem(
+            f"The proxy on the way to {url} does not answer.",
+            "Correct HTTP_PROXY and HTTPS_PROXY, or name the backend's host in NO_PROXY.",
+        )
+    except (OutOfTimeError, requests.exceptions.Timeout):
+        return Problem(
+            f"{url} does not answer within {endpoint.timeout:g} seconds.",
+            f"Check {endpoint.place.of('host', 'port')}, and that no firewall drops what this "
+            "machine sends there.",
+        )
+    except (requests.exceptions.ConnectionError, urllib3.exceptions.HTTPError) as error:
+        return _connection_problem(endpoint, url, str(error))
+    except (requests.exceptions.RequestException, ValueError) as error:
+        return Problem(
+            f"{url} cannot be asked ({type(error).__name__}).",
+            f"Correct {endpoint.place.of('host', 'port', 'schema')}.",
+        )
+
+
+def _answer(
+    endpoint: Endpoint, method: str, url: str, document: Mapping[str, Any]
+) -> Answer | Problem:
+    import requests
+
+    with requests.request(
+        method,
+        url,
+        auth=_authentication(endpoint),
+        headers={**dict(endpoint.headers), "Accept-Encoding": "identity"},  # a small body stays one
+        json=document if method == "POST" else None,
+        allow_redirects=False,
+        timeout=endpoint.timeout,
+        verify=endpoint.verify,
+        cert=endpoint.cert,
+        stream=True,
+    ) as response:
+        body = bytearray()
+        while part := response.raw.read(64 * 1024, decode_content=False):
+            body += part
+            if len(body) > MAX_BYTES:
+                return Problem(
+                    f"{url} answers with more than {MAX_BYTES // 1024 // 1024} MiB.",
+                    f"Check {endpoint.place.of('host', 'port')}: a lineage backend gives a list "
+                    "of a few names there.",
+                )
+        headers = response.headers
+        return Answer(
+            response.status_code,
+            headers.get("Content-Type", ""),
+            headers.get("Location", ""),
+            bytes(body),
+        )
+
+
+def _authentication(endpoint: Endpoint) -> Callable[[PreparedRequest], PreparedRequest]:
+    """Authenticate by the key, else as the URL says, and never by what ``.netrc`` has for all."""
+    from requests.auth import HTTPBasicAuth
+
+    parts = urlsplit(endpoint.url)
+
+    def authenticated(request: PreparedRequest) -> PreparedRequest:
+        if endpoint.api_key:
+            request.headers["Authorization"] = f"Bearer {endpoint.api_key}"
+        elif parts.username is not None:
+            user, password = unquote(parts.username), unquote(parts.password or "")
+            return HTTPBasicAuth(user, password)(request)
+        return request
+
+    return authenticated
+
+
+def _tls_problem(endpoint: Endpoint, url: str, error: str) -> Problem:
+    if re.search("WRONG_VERSION_NUMBER|UNKNOWN_PROTOCOL|RECORD_LAYER", error, re.IGNORECASE):
+        return Problem(
+            f"What answers at {url} does not speak TLS.",
+            f"Use http instead of https in {endpoint.place.of('schema')}.",
+        )
+    return Problem(
+        f"The certificate of {url} is not trusted by this machine.",
+        "Set REQUESTS_CA_BUNDLE to a file with the certificate of its authority, for Airflow as "
+        "for this check.",
+    )
+
+
+def _connection_problem(endpoint: Endpoint, url: str, error: str) -> Problem:
+    place = endpoint.place
+    if re.search("NameResolution|Name or service not known|getaddrinfo", error):
+        return Problem(f"The host of {url} has no IP address.", f"Correct {place.of('host')}.")
+    if "refused" in error:
+        return Problem(
+            f"Nothing listens at {url}.",
+            f"Start the backend, or correct {place.of('host', 'port')} ({endpoint.port}).",
+        )
+    return Problem(
+        f"What answers at {url} breaks the connection off.",
+        f"If the backend wants TLS, use https in {place.of('schema')}, else check "
+        f"{place.of('host', 'port')}.",
+    )
+
+
+# --- what an answer says --------------------------------------------------------------------------
+
+
+def failed(problem: Problem, name: str) -> Check:
+    """Make a check of what is wrong."""
+    return Check(name, Status.FAILED, problem.message, problem.fix)
+
+
+def unusable(endpoint: Endpoint, answer: Answer, url: str) -> Problem | None:
+    """Recognise answers that do not come from the backend itself."""
+    code, place = answer.status, endpoint.place
+    if 300 <= code < 400:
+        return Problem(
+            f"{url} sends elsewhere, to {_host_of(answer.location)}.",
+            f"Give the URL without a detour in {place.of('host', 'port', 'schema')}; if that is a "
+            f"page for logging in, the API key in {place.key} is missing or wrong.",
+        )
+    if code in (401, 403, 407):
+        return Problem(
+            f"{url} lets nobody in without a valid key (it answers {code}).",
+            f"Put the API key into {place.key}.",
+        )
+    if code in (502, 503, 504):
+        return Problem(
+            f"What stands before the backend at {url} does not reach it (it answers {code}).",
+            "Start the backend, or look at the configuration of that proxy.",
+        )
+    return None
+
+
+def is_html(answer: Answer) -> bool:
+    """Whether it is a web page, which no API has."""
+    return "html" in answer.content_type
+
+
+def document_of(answer: Answer) -> dict[str, Any]:
+    """Give the JSON object in it; an empty one if there is none."""
+    try:
+        found = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _host_of(location: str) -> str:
+    """Name where an answer sends to; a path and a query may hold a session."""
+    try:
+        parts = urlsplit(location)
+        host = parts.hostname or ""
+    except ValueError:
+        host = ""
+    return f"{parts.scheme}://{host[:100]}" if host else "another path"
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
 
 READ, WRITE, WEB = "backend, read", "backend, write", "backend, web pages"
 TRANSPORT = "transport"

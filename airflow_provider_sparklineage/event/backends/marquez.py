@@ -1,31 +1,90 @@
-"""Marquez 0.51: names that it can hold, and the URLs of its pages.
+"""Marquez 0.51: names that it can hold, the URLs of its pages, and repairs of what it cannot take.
 
 Marquez checks little of what it is sent and has no transactions. A dataset's namespace with a
 character outside of those of its own ``NamespaceName`` is answered with an error after the name has
 been written, and from then on the lists of namespaces and jobs answer 500, for everybody and for
-good. So such names must never get there. What else it cannot take is in :mod:`.marquez_repairs`.
+good. So such names must never get there (:meth:`Marquez.identity`).
 
 Pages are addressed by names, percent-encoded, and by node ids (``job:NAMESPACE:NAME``), which it
 takes apart again (``marquez.service.models.NodeId``): some names that it holds cannot be opened.
+
+What it answers with an error, or takes and is broken by, is repaired before it is sent:
+
+=========================================  =====================================================
+what an event has                          what is done
+=========================================  =====================================================
+NUL, or half of a surrogate pair, in text  taken out, for PostgreSQL holds neither
+NaN and infinite numbers                   left out
+a symlink's namespace with characters      the identifier is left out; of such a symlink Marquez
+that Marquez has no namespaces with        would answer nothing more, for good
+no ``dataSource``, or one without name     one of the namespace's name: else the list of sources
+or URI                                     fails for good, or what follows is lost
+a facet without ``_producer``,             added; all of the event would be refused
+``_schemaURL``, or with what is no URI
+a schema's field without a name            left out; all of the event would be refused
+a field's type or description that is no   left out; all of the event would be refused
+text
+a type of over 1,000 bytes                 truncated: an index, in which it is, has no more room
+facets, columns of over 255 characters     left out
+a column's source without dataset, field   left out
+``transformationType`` over 255            truncated
+an output with over 500 kB of facets       goes without detail (:mod:`..steps.size`): the time of
+                                           its page grows with the square of that
+=========================================  =====================================================
+
+What is only added is not declared, for nothing is missing then.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
-from typing import TYPE_CHECKING
+from collections import Counter
+from functools import cache
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import msgspec
+
 from airflow_provider_sparklineage.event.backends.base import Backend
-from airflow_provider_sparklineage.event.backends.marquez_names import (
-    MAX_NAMESPACE,
-    NOT_IN_NAMESPACES,
-    held_text,
+from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, declared
+from airflow_provider_sparklineage.event.document import (
+    COLUMNS_KEY,
+    Walk,
+    name_of,
+    producer,
+    replaced,
+    same,
 )
+from airflow_provider_sparklineage.event.document import facet as made_facet
+from airflow_provider_sparklineage.event.steps.size import reduced
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.event.document import Event
+    from collections.abc import Callable
+
+    from airflow_provider_sparklineage.event.document import Event, Facets
+
+
+# --- texts that it can hold -----------------------------------------------------------------------
+
+
+NOT_IN_NAMESPACES = re.compile(r"[^A-Za-z0-9:;=/_.@+-]")
+"""Of ``marquez.common.models.NamespaceName``, as which it reads all namespaces again."""
+MAX_NAMESPACE = 1024
+
+_UNHELD = re.compile("[\\x00\\ud800-\\udfff]")
+
+
+def held_text(text: str) -> str:
+    """Take out of a text what PostgreSQL cannot hold."""
+    return _UNHELD.sub("", text) if _UNHELD.search(text) else text
+
+
+# --- the backend ----------------------------------------------------------------------------------
+
 
 # What it makes of a job's namespace by itself.
 _NOT_IN_JOB_NAMESPACES = re.compile(r"[^A-Za-z0-9:/_.@+-]")
@@ -51,8 +110,8 @@ class Marquez(Backend):
         namespace, name = held_text(dataset.namespace), held_text(dataset.name)
         if not namespace.strip() or not name.strip():
             return None
-        namespace = _truncated(NOT_IN_NAMESPACES.sub("_", namespace), MAX_NAMESPACE)
-        return DatasetName(namespace, _truncated(name, _MAX_NAME))
+        namespace = _with_checksum(NOT_IN_NAMESPACES.sub("_", namespace), MAX_NAMESPACE)
+        return DatasetName(namespace, _with_checksum(name, _MAX_NAME))
 
     def text(self, text: str) -> str:
         """Take out what PostgreSQL cannot hold."""
@@ -61,7 +120,6 @@ class Marquez(Backend):
     def repaired(self, event: Event) -> Event:
         """See :mod:`.marquez_repairs`."""
         # Not needed for links, which a task pushes before its job starts.
-        from airflow_provider_sparklineage.event.backends.marquez_repairs import repaired
 
         return repaired(event)
 
@@ -73,14 +131,14 @@ class Marquez(Backend):
         if not _opens("job", namespace, name):
             return None
         node = quote(f"job:{namespace}:{name}", safe="")
-        return f"{_page(web_url, 'lineage/job', namespace, name)}?tableLevelNode={node}"
+        return f"{_page_url(web_url, 'lineage/job', namespace, name)}?tableLevelNode={node}"
 
     def dataset_page(self, web_url: str, dataset: DatasetName) -> str | None:
         """Link to the graph around a dataset, with its drawer open."""
         if not _opens("dataset", *dataset):
             return None
         node = quote(f"dataset:{dataset.namespace}:{dataset.name}", safe="")
-        return f"{_page(web_url, 'lineage/dataset', *dataset)}?tableLevelNode={node}"
+        return f"{_page_url(web_url, 'lineage/dataset', *dataset)}?tableLevelNode={node}"
 
     def columns_page(
         self, web_url: str, dataset: DatasetName, column: str | None = None
@@ -90,21 +148,21 @@ class Marquez(Backend):
         # What follows a # is taken for a version, on the pages of columns only.
         if not _opens("datasetField", *names) or any("#" in name for name in names):
             return None
-        page = _page(web_url, "datasets/column-level", *dataset)
+        page = _page_url(web_url, "datasets/column-level", *dataset)
         if column is None:
             return page
         node = quote(f"datasetField:{dataset.namespace}:{dataset.name}:{column}", safe="")
         return f"{page}?column={node}&columnName={quote(column, safe='')}&depth=2"
 
 
-def _truncated(name: str, limit: int) -> str:
+def _with_checksum(name: str, limit: int) -> str:
     if len(name) <= limit:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST]
     return f"{name[: limit - _DIGEST - 1]}-{digest}"
 
 
-def _page(web_url: str, route: str, namespace: str, name: str) -> str:
+def _page_url(web_url: str, route: str, namespace: str, name: str) -> str:
     path = "/".join(quote(part, safe="") for part in (namespace, name))
     return f"{web_url.rstrip('/')}/{route}/{path}"
 
@@ -126,3 +184,264 @@ def _opens(kind: str, *names: str) -> bool:
     if len(pieces) > len(names) + 1:
         pieces = _DELIMITER.split(node, maxsplit=len(names))
     return pieces == [kind, *names]
+
+
+# --- repairs --------------------------------------------------------------------------------------
+
+
+MAX_OUTPUT_BYTES = 500_000
+"""Of the facets of one output; the page of a dataset with 0.8 MB opens in 0.2 s, with 4.5 in 7."""
+
+_MAX_COLUMN = 255
+"""Of the columns of its own tables that hold names of facets and fields, and kinds of edges."""
+_MAX_TYPE = 1000
+"""In bytes; an entry of its index of fields has 2,704 of them, for the name and the type."""
+_MAX_LIFECYCLE_STATE = 63
+
+_BASE = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/BaseFacet"
+_DATA_SOURCE = "https://openlineage.io/spec/facets/1-0-1/DatasourceDatasetFacet.json"
+
+_PART = r"(?:[A-Za-z0-9._~!$&'()*+,;=@-]|%[0-9A-Fa-f]{2})"
+_URI = re.compile(
+    rf"(?:[A-Za-z][A-Za-z0-9+.-]*:/{{0,3}}|/?(?![^/?#]*:)){_PART}(?:{_PART}|[/:])*"
+    rf"(?:[?](?:{_PART}|[/:?])*)?(?:#(?:{_PART}|[/:?])*)?"
+)
+"""Texts that ``java.net.URI`` takes; not all of them, but nothing else."""
+
+
+def repaired(event: Event) -> Event:
+    """Repair an event; see the module."""
+    repairing = _Repairing()
+    inputs = [repairing.dataset(d) for d in event["inputs"]]
+    outputs = [repairing.dataset(d) for d in event["outputs"]]
+    run_facets = repairing.facets(event["run"]["facets"], "the run")
+    job_facets = repairing.facets(event["job"]["facets"], "the job")
+    outputs = [repairing.sized(d) for d in outputs]
+    fixed = replaced(
+        event, inputs=inputs, outputs=outputs, run_facets=run_facets, job_facets=job_facets
+    )
+    return declared(fixed, repairing.notes)
+
+
+class _Repairing:
+    """Repairs value by value; what needs no repair is given back as it is."""
+
+    def __init__(self) -> None:
+        self.notes: list[Degradation] = []
+        self._clean = _Holdable()
+
+    def _note(self, what: str, dataset: DatasetName | None = None) -> None:
+        message = f"{what}, because Marquez cannot take it."
+        self.notes.append(Degradation(DegradationCode.BACKEND_REPAIRED, message, dataset))
+
+    # --- datasets ---------------------------------------------------------------------------------
+
+    def dataset(self, dataset: dict[str, Any]) -> dict[str, Any]:
+        name = name_of(dataset)
+        facets = self.facets(dataset["facets"], str(name), name)
+        fixed = {key: self._modelled(key, facet, name) for key, facet in facets.items()}
+        fixed = {key: facet for key, facet in fixed.items() if facet is not None}
+        if "dataSource" not in fixed:
+            is_uri = _is_uri(name.namespace)
+            uri = name.namespace if is_uri else f"urn:{quote(name.namespace, safe='')}"
+            fixed["dataSource"] = made_facet(_DATA_SOURCE, name=name.namespace, uri=uri)
+        changed: dict[str, Any] = {}
+        if not same(fixed, dataset["facets"]):
+            changed["facets"] = fixed
+        for side in ("inputFacets", "outputFacets"):
+            of_side = dataset.get(side, {})
+            kept = self.facets(of_side, str(name), name)
+            if kept is not of_side:
+                changed[side] = kept
+        return {**dataset, **changed} if changed else dataset
+
+    def facets(self, facets: Facets, of: str, dataset: DatasetName | None = None) -> Facets:
+        """Repair texts and numbers in facets of any kind, and drop those with too long a name."""
+        kept = {}
+        for key, facet in facets.items():
+            if len(key) > _MAX_COLUMN:
+                self._note(f"The facet {key[:40]}… of {of} was left out", dataset)
+                continue
+            cleaned = facet if _is_holdable(facet) else self._clean.value(facet)
+            # That names which it mentions cannot be held has been declared in it by then.
+            if cleaned is not facet and key != CAPTURE_KEY:
+                self._note(f"Characters of the facet {key} of {of} were left out", dataset)
+            kept[key] = cleaned
+        return facets if same(kept, facets) else kept
+
+    def sized(self, output: dict[str, Any]) -> dict[str, Any]:
+        """Drop detail of an output whose page would take too long."""
+        alone = {"inputs": [], "outputs": [output], "run": {"facets": {}}, "job": {"facets": {}}}
+        fits, dropped = reduced(alone, MAX_OUTPUT_BYTES, "a page of Marquez")
+        if not dropped:
+            return output
+        name = name_of(output)
+        message = (
+            f"Detail of {name} was left out: Marquez takes seconds and more to open the page of a "
+            f"dataset whose facets have over {MAX_OUTPUT_BYTES // 1000} kB."
+        )
+        self.notes.append(Degradation(DegradationCode.BACKEND_REPAIRED, message, name))
+        smaller: dict[str, Any] = fits["outputs"][0]
+        return smaller
+
+    # --- facets that Marquez has classes for ------------------------------------------------------
+
+    def _modelled(self, key: str, facet: Any, name: DatasetName) -> Any:
+        if key == COLUMNS_KEY:
+            return self._columns(facet, name)
+        if key not in _MODELLED:
+            return facet
+        fixed = _MODELLED[key](self, facet, name) if isinstance(facet, dict) else None
+        if fixed is None:
+            self._note(f"The facet {key} of {name}, which is not complete, was left out", name)
+            return None
+        missing = {"_producer": producer(), "_schemaURL": _BASE}
+        missing = {k: v for k, v in missing.items() if not _is_uri(fixed.get(k))}
+        return fixed | missing if missing else fixed
+
+    def _schema(self, facet: dict[str, Any], name: DatasetName) -> dict[str, Any] | None:
+        fields = facet.get("fields")
+        if fields is None:
+            return facet
+        if not isinstance(fields, list):
+            return None
+        kept = [f for f in fields if isinstance(f, dict) and _is_held(f.get("name"))]
+        facet = self._fewer(facet, "fields", kept, f"columns of the schema of {name}", name)
+        typed = [_with_held_type(f) for f in kept]
+        if changed := sum(a is not b for a, b in zip(typed, kept, strict=True)):
+            self._note(f"Types or descriptions of {changed} columns of {name} were cut", name)
+            return facet | {"fields": typed}
+        return facet
+
+    def _symlinks(self, facet: dict[str, Any], name: DatasetName) -> dict[str, Any] | None:
+        identifiers = facet.get("identifiers")
+        if not isinstance(identifiers, list):
+            return None
+        kept = [i for i in identifiers if isinstance(i, dict) and _is_link(i)]
+        return self._fewer(facet, "identifiers", kept, f"symlinks of {name}", name)
+
+    def _fewer(
+        self, facet: dict[str, Any], key: str, kept: list[Any], what: str, name: DatasetName
+    ) -> dict[str, Any]:
+        gone = len(facet[key]) - len(kept)
+        if not gone:
+            return facet
+        self._note(f"{gone} {what} were left out", name)
+        return facet | {key: kept}
+
+    def _described(self, facet: dict[str, Any], _name: DatasetName) -> dict[str, Any] | None:
+        return facet if isinstance(facet.get("description"), str) else None
+
+    def _source(self, facet: dict[str, Any], _name: DatasetName) -> dict[str, Any] | None:
+        source = facet.get("name")
+        is_named = isinstance(source, str) and bool(source.strip())
+        return facet if is_named and _is_uri(facet.get("uri")) else None
+
+    def _changed(self, facet: dict[str, Any], _name: DatasetName) -> dict[str, Any] | None:
+        state = facet.get("lifecycleStateChange")
+        return facet if isinstance(state, str) and len(state) <= _MAX_LIFECYCLE_STATE else None
+
+    def _unheld(self, _facet: dict[str, Any], _name: DatasetName) -> None:
+        return None
+
+    # --- column lineage ---------------------------------------------------------------------------
+
+    def _columns(self, facet: dict[str, Any], name: DatasetName) -> dict[str, Any]:
+        gone: Counter[str] = Counter()
+
+        def sources(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            kept = [s for s in given if s["namespace"] and s["name"] and _is_held(s["field"])]
+            gone["sources"] += len(given) - len(kept)
+            return kept if len(kept) < len(given) else given
+
+        fields = {}
+        for column, field in facet["fields"].items():
+            if not _is_held(column):
+                gone["columns"] += 1
+                continue
+            kept, kind = sources(field["inputFields"]), field["transformationType"]
+            is_same = kept is field["inputFields"] and len(kind) <= _MAX_COLUMN
+            fields[column] = (
+                field
+                if is_same
+                else {**field, "inputFields": kept, "transformationType": kind[:_MAX_COLUMN]}
+            )
+        dataset = sources(facet["dataset"])
+        for what, count in gone.items():
+            if count:
+                self._note(f"{count} {what} of the column lineage of {name} were left out", name)
+        if same(fields, facet["fields"]) and dataset is facet["dataset"]:
+            return facet
+        return {**facet, "fields": fields, "dataset": dataset}
+
+
+_MODELLED: dict[str, Callable[[_Repairing, dict[str, Any], DatasetName], dict[str, Any] | None]] = {
+    "schema": _Repairing._schema,
+    "symlinks": _Repairing._symlinks,
+    "documentation": _Repairing._described,
+    "dataSource": _Repairing._source,
+    "lifecycleStateChange": _Repairing._changed,
+    "description": _Repairing._unheld,  # would have to be a text, which no facet is
+}
+"""Facets that Marquez has classes of its own for, by which it judges the event."""
+
+
+def _is_held(name: object) -> bool:
+    return isinstance(name, str) and bool(name.strip()) and len(name) <= _MAX_COLUMN
+
+
+def _is_uri(text: object) -> bool:
+    return isinstance(text, str) and bool(_URI.fullmatch(text))
+
+
+def _with_held_type(field: dict[str, Any]) -> dict[str, Any]:
+    """Give a schema's field with texts that can be held; the same object if it has none else."""
+    others = {
+        key: value
+        for key, value in field.items()
+        if key not in ("type", "description") or not isinstance(value, (list, dict))
+    }
+    kind = others.get("type")
+    if isinstance(kind, str) and len(kind.encode()) > _MAX_TYPE:
+        others["type"] = kind.encode()[: _MAX_TYPE - 3].decode(errors="ignore") + "…"
+    return field if same(others, field) else others
+
+
+def _is_link(identifier: dict[str, Any]) -> bool:
+    namespace, kind = identifier.get("namespace"), identifier.get("type")
+    return (
+        isinstance(namespace, str)
+        and 0 < len(namespace) <= MAX_NAMESPACE
+        and not NOT_IN_NAMESPACES.search(namespace)
+        and _is_held(identifier.get("name"))
+        and (kind is None or (isinstance(kind, str) and len(kind) <= _MAX_COLUMN))
+    )
+
+
+# --- texts and numbers in facets ------------------------------------------------------------------
+
+
+def _is_holdable(facet: Any) -> bool:
+    """Whether nothing in a facet needs a repair; False also where only a walk can find out.
+
+    To look at its JSON is far cheaper; what is no finite number is null there.
+    """
+    try:
+        text = msgspec.json.encode(facet)
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return b"null" not in text and rb"\u0000" not in text
+
+
+class _Holdable(Walk):
+    def __init__(self) -> None:
+        self._text = cache(held_text)
+
+    def text(self, text: str, _key: str, /) -> str:
+        return self._text(text)
+
+    def number(self, number: float) -> float | None:
+        return number if math.isfinite(number) else None
+
+    def key(self, key: str) -> str:
+        return self._text(key)

@@ -130,7 +130,7 @@ class _Renaming:
         facet = output["facets"].get(COLUMNS_KEY)
         if facet is None:
             return output
-        from airflow_provider_sparklineage.event.column_lineage_facet import summary
+        from airflow_provider_sparklineage.event.column_lineage import transformation_type
 
         fields: Json = {}
         for column, field in facet["fields"].items():
@@ -140,7 +140,7 @@ class _Renaming:
             left = self._sources(sources)
             # Of an event that was kept in part, the type may say what its sources no longer do.
             is_full = all("transformations" in source for source in left)
-            kind = summary(left) if is_full else known["transformationType"]
+            kind = transformation_type(left) if is_full else known["transformationType"]
             fields[name] = {
                 **known,
                 "inputFields": left,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.event.producer import SCHEMA_BASE
+from airflow_provider_sparklineage.event.document import SCHEMA_BASE
 from airflow_provider_sparklineage.history.facts.extents import Known, extents
 from airflow_provider_sparklineage.history.facts.line import Access
 from airflow_provider_sparklineage.history.facts.names import dataset_name

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.document import Written
-from airflow_provider_sparklineage.event.expected import KEY
+from airflow_provider_sparklineage.event.xcom import EXPECTED_KEY
 from airflow_provider_sparklineage.plugins import task_lineage
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 from tests.operators.tab.conftest import LATEST, event
@@ -150,7 +150,7 @@ def test_one_that_goes_away_after_its_first_answer_is_a_note(ask, ran, is_at, ar
 
 
 def test_what_is_expected_is_that_of_the_try(ask, push, is_at):
-    push(EXPECTED, key=KEY)
+    push(EXPECTED, key=EXPECTED_KEY)
     is_at("running")
     answer = ask()
     assert answer["expected"] == EXPECTED
@@ -158,13 +158,13 @@ def test_what_is_expected_is_that_of_the_try(ask, push, is_at):
 
 
 def test_what_an_earlier_try_expected_is_not(ask, push, is_at):
-    push(EXPECTED | {"try_number": 2}, key=KEY)
+    push(EXPECTED | {"try_number": 2}, key=EXPECTED_KEY)
     is_at("running")
     assert ask()["expected"] is None
 
 
 @pytest.mark.parametrize("value", ["s3://another/xcom/1", [1], 5])
 def test_what_is_no_expectation_is_none(ask, push, is_at, value):
-    push(value, key=KEY)
+    push(value, key=EXPECTED_KEY)
     is_at("running")
     assert ask()["expected"] is None

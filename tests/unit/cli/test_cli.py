@@ -110,11 +110,11 @@ def test_merge_takes_identity_and_time_of_a_bundle_from_its_manifest(run, bundle
 
 def test_notes_beyond_those_that_the_event_lists_are_counted():
 
-    from airflow_provider_sparklineage.event import reading
+    from airflow_provider_sparklineage.event import model
 
     capture = {"degradations": [{}, {}], "degradationCounts": {"a": 2, "b": 5}}
     event = {"run": {"facets": {"sparkLineage_capture": capture}}}
-    assert reading.unlisted_degradations(event) == 5
+    assert model.unlisted_degradations(event) == 5
 
 
 def test_strict_turns_a_note_into_exit_code_1(run):

@@ -9,7 +9,7 @@ import pytest
 from openlineage.client.transport.http import TokenProvider
 
 from airflow_provider_sparklineage.datahub.checks import check, check_transport
-from airflow_provider_sparklineage.event.backends.client import Endpoint
+from airflow_provider_sparklineage.event.backends.checks import Endpoint
 from airflow_provider_sparklineage.settings.checks import Status, UrlPlace
 from tests.unit.datahub.gms import PROPOSALS, TOKEN, Scripted, gms
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_sparklineage.event import archive as archives
-from airflow_provider_sparklineage.event.archive import Archive
-from airflow_provider_sparklineage.event.archive.folder import OwnFolder
+from airflow_provider_sparklineage.event.archive import Archive, OwnFolder
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity

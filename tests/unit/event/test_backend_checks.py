@@ -14,8 +14,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_provider_sparklineage.event.backends.checks import check, compare, endpoint_of
-from airflow_provider_sparklineage.event.backends.client import Endpoint
+from airflow_provider_sparklineage.event.backends.checks import (
+    Endpoint,
+    check,
+    compare,
+    endpoint_of,
+)
 from airflow_provider_sparklineage.settings.checks import FIELDS, Status, UrlPlace
 from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT, read
 from tests.loopback import Handler, serving

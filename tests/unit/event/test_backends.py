@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.event.backends import BACKENDS, backend_of, marquez_repairs
-from airflow_provider_sparklineage.event.backends.marquez_repairs import MAX_OUTPUT_BYTES
+from airflow_provider_sparklineage.event.backends import BACKENDS, backend_of, marquez
+from airflow_provider_sparklineage.event.backends.marquez import MAX_OUTPUT_BYTES
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
-from airflow_provider_sparklineage.event.document import empty, replaced
-from airflow_provider_sparklineage.event.producer import producer
+from airflow_provider_sparklineage.event.document import empty, producer, replaced
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.settings.option_kinds import BackendName
@@ -348,7 +347,7 @@ HOLDABLE_OR_NOT = JSON | st.text("a\0\ud800é", max_size=3).map(lambda text: [te
 @given(st.dictionaries(st.just("mine"), HOLDABLE_OR_NOT))
 def test_a_facet_is_walked_through_only_if_something_in_it_would_change(facets):
     before = event(outputs=[dataset(facets=facets)])
-    with mock.patch.object(marquez_repairs, "_is_holdable", return_value=False):
+    with mock.patch.object(marquez, "_is_holdable", return_value=False):
         expected = MARQUEZ.repaired(before)
     assert MARQUEZ.repaired(before) == expected
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.cli.show import print_event
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, MAX_DATASETS
 from airflow_provider_sparklineage.event.pipeline import event_of
-from airflow_provider_sparklineage.event.steps.credentials import without_credentials
+from airflow_provider_sparklineage.event.steps.texts import without_credentials
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.access.observed import Subset
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset

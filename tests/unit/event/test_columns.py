@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.event.leaving import Others, adapted, leaving
-from airflow_provider_sparklineage.event.pipeline import event_of
-from airflow_provider_sparklineage.event.steps.columns import with_few_columns
+from airflow_provider_sparklineage.event.pipeline import Others, adapted, event_of, leaving
+from airflow_provider_sparklineage.event.steps.size import with_few_columns
 from airflow_provider_sparklineage.lineage.declared_and_last_known import declared_lineage
 from airflow_provider_sparklineage.model.last_run import of_event
 from airflow_provider_sparklineage.model.representation import (

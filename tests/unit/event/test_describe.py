@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from airflow_provider_sparklineage.event.descriptions import Descriptions
-from airflow_provider_sparklineage.event.leaving import Others, leaving
+from airflow_provider_sparklineage.event.pipeline import Others, leaving
 from airflow_provider_sparklineage.model.representation import Leaving
 from tests.openlineage_spec import validate_event
 from tests.unit.event.test_descriptions import DAY, WHOLE, entry, event, source

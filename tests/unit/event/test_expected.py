@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from airflow_provider_sparklineage.event import expected
+from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition
@@ -25,7 +25,7 @@ def source(kind, number=6, template="{{ ds }}"):
 
 
 def described(*expectations, inputs=(), outputs=(), mask=str):
-    return expected.document(2, inputs, outputs, expectations, mask)
+    return xcom.expected_document(2, inputs, outputs, expectations, mask)
 
 
 def in_short(document):
@@ -128,22 +128,21 @@ def test_secrets_and_credentials_are_hidden_and_long_templates_cut():
 
 def test_what_is_too_large_is_counted():
     many = [
-        of_orders(dataset=DatasetName("file", f"/lake/{n}"))
-        for n in range(expected.MAX_ENTRIES + 5)
+        of_orders(dataset=DatasetName("file", f"/lake/{n}")) for n in range(xcom.MAX_ENTRIES + 5)
     ]
     document = described(*many)
-    assert (len(document["entries"]), document["unlisted"]) == (expected.MAX_ENTRIES, 5)
-    smaller = expected.fitted(document, 2000)
+    assert (len(document["entries"]), document["unlisted"]) == (xcom.MAX_ENTRIES, 5)
+    smaller = xcom.fitted_document(document, 2000)
     assert len(json.dumps(smaller)) <= 2000
-    assert 0 < len(smaller["entries"]) == expected.MAX_ENTRIES + 5 - smaller["unlisted"]
-    assert expected.fitted(document, 100) is None
-    assert expected.fitted(document, 10**6) == document
+    assert 0 < len(smaller["entries"]) == xcom.MAX_ENTRIES + 5 - smaller["unlisted"]
+    assert xcom.fitted_document(document, 100) is None
+    assert xcom.fitted_document(document, 10**6) == document
 
 
 def test_what_a_database_could_refuse_is_not_pushed():
     document = described(inputs=[DatasetName("file", "a\0b")])
-    assert expected.fitted(document, 10**6) is None
+    assert xcom.fitted_document(document, 10**6) is None
 
 
 def test_nothing_is_nothing_to_push():
-    assert expected.fitted(described(), 10**6) is None
+    assert xcom.fitted_document(described(), 10**6) is None

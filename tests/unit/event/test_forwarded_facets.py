@@ -6,7 +6,7 @@ import json
 
 import msgspec
 
-from airflow_provider_sparklineage.event.forwarded_facets import Forwarding
+from airflow_provider_sparklineage.event.make import Forwarding
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 ORDERS, RATES = DatasetName("file", "/orders"), DatasetName("file", "/rates")

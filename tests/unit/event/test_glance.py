@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_sparklineage.event import openlineage
 from airflow_provider_sparklineage.event.pipeline import events_of
-from airflow_provider_sparklineage.event.steps.glance import MAX_LINES, MORE_KEY
+from airflow_provider_sparklineage.event.steps.texts import MAX_LINES, MORE_KEY
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.access.observed import Subset
 from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome, TaskLineage

@@ -7,12 +7,17 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.event.backends import marquez_repairs
+from airflow_provider_sparklineage.event.backends import marquez
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
 from airflow_provider_sparklineage.event.document import name_of
-from airflow_provider_sparklineage.event.leaving import adapted, leaving, sent_of
 from airflow_provider_sparklineage.event.partition_facets import CHECK_KEY
-from airflow_provider_sparklineage.event.pipeline import event_of, events_of
+from airflow_provider_sparklineage.event.pipeline import (
+    adapted,
+    event_of,
+    events_of,
+    leaving,
+    sent_of,
+)
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -91,7 +96,7 @@ def test_an_event_that_was_kept_in_part_can_be_sent_again(limit):
 
 
 def test_a_page_that_would_be_slow_loses_detail_before_the_event_is_measured(monkeypatch):
-    monkeypatch.setattr(marquez_repairs, "MAX_OUTPUT_BYTES", 2000)
+    monkeypatch.setattr(marquez, "MAX_OUTPUT_BYTES", 2000)
     lineage = wide()
     kept, sent = both(lineage, Leaving("marquez", max_event_bytes=60_000))
     assert dropped_messages(kept)

@@ -14,13 +14,9 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.serde import Serde
 
-from airflow_provider_sparklineage.event import (
-    column_lineage_facet,
-    openlineage,
-    partition_facets,
-)
+from airflow_provider_sparklineage.event import column_lineage, openlineage, partition_facets
+from airflow_provider_sparklineage.event.document import producer
 from airflow_provider_sparklineage.event.pipeline import event_of
-from airflow_provider_sparklineage.event.producer import producer
 from airflow_provider_sparklineage.model.representation import Representation
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import RECORDED
@@ -64,7 +60,7 @@ def test_the_schemas_are_those_of_the_client():
         "outputCondition": base_subset_dataset.OutputSubsetOutputDatasetFacet,
     }
     own = {
-        "columnLineage": column_lineage_facet._SCHEMA,
+        "columnLineage": column_lineage._DATASET_FACET,
         "inputCondition": partition_facets._INPUT_SUBSET,
         "outputCondition": partition_facets._OUTPUT_SUBSET,
     }

@@ -7,12 +7,14 @@ import json
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.event import walk
+from airflow_provider_sparklineage.event import document
 from airflow_provider_sparklineage.event.literals import hidden
 from airflow_provider_sparklineage.event.pipeline import event_of
-from airflow_provider_sparklineage.event.steps.credentials import without_credentials
-from airflow_provider_sparklineage.event.steps.secrets import masked
-from airflow_provider_sparklineage.event.steps.short_texts import MAX_TEMPLATE
+from airflow_provider_sparklineage.event.steps.texts import (
+    MAX_TEMPLATE,
+    masked,
+    without_credentials,
+)
 from airflow_provider_sparklineage.expectations import Kind, Source
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
@@ -186,7 +188,7 @@ def test_what_has_nothing_to_hide_is_given_back_as_it_is():
     [pytest.param(*row, id=name) for name, row in (IN_URLS | IN_WORDS).items()],
 )
 def test_a_credential_is_found_among_other_texts(monkeypatch, text, expected, at_once):
-    monkeypatch.setattr(walk, "_AT_ONCE", at_once)
+    monkeypatch.setattr(document, "_AT_ONCE", at_once)
     given = [{"description": around} for around in ("before", text, "and after", "before")]
     assert [entry["description"] for entry in without_credentials(given)] == [
         "before",

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.event.pipeline import event_of
-from airflow_provider_sparklineage.event.steps.secrets import masked
+from airflow_provider_sparklineage.event.steps.texts import masked
 from airflow_provider_sparklineage.expectations import Kind, Source
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,

@@ -9,9 +9,8 @@ import pytest
 from openlineage.client import OpenLineageClient
 from openlineage.client.serde import Serde
 
-from airflow_provider_sparklineage.event import relay
-from airflow_provider_sparklineage.event.relay import emitter, sending
-from airflow_provider_sparklineage.event.relay.privacy import fit_to_pass_on
+from airflow_provider_sparklineage.event import emitter, relay, sending
+from airflow_provider_sparklineage.event.relay import fit_to_pass_on
 from airflow_provider_sparklineage.model.exceptions import DeliveryError
 from tests.conftest import golden
 
@@ -286,14 +285,14 @@ def test_what_a_transport_took_and_did_not_deliver_is_reported(mocker, done, sta
 
 
 def test_a_process_that_is_ended_in_mid_word_is_still_heard():
-    sent = sending._read(
+    sent = sending._outcome_of(
         b'{"sent": 1}\n{"refused": "no"}\n{"sent": 2}\n{"se', b"", "time was up", -9
     )
     assert sent == sending.Sent(("", "no", ""), "time was up")
 
 
 def test_a_process_that_crashes_is_reported_with_its_last_words():
-    sent = sending._read(b"", b"Traceback\nImportError: nothing there\n", "", 1)
+    sent = sending._outcome_of(b"", b"Traceback\nImportError: nothing there\n", "", 1)
     assert sent.stopped == "the process that sends them ended with 1: ImportError: nothing there"
 
 

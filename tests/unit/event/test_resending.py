@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.event import resending
+from airflow_provider_sparklineage.event import emitter
+from airflow_provider_sparklineage.event import sending as resending
 from airflow_provider_sparklineage.event.archive import Kept
-from airflow_provider_sparklineage.event.leaving import leaving
-from airflow_provider_sparklineage.event.relay import emitter
-from airflow_provider_sparklineage.event.resending import Candidate, candidate, followers, in_order
+from airflow_provider_sparklineage.event.pipeline import leaving
+from airflow_provider_sparklineage.event.sending import Candidate, candidate, followers, in_order
 from airflow_provider_sparklineage.model.last_run import KEPT
 from airflow_provider_sparklineage.model.representation import Leaving
 from airflow_provider_sparklineage.settings.resolution import resolve
@@ -43,7 +43,7 @@ def unchanged(facets):
 
 
 def sent(event, sending=SENDING, *, with_start=True, redact=unchanged, how=HOW):
-    lines = resending.events(Kept(event, sending), how, redact, with_start=with_start)
+    lines = resending.lines_of(Kept(event, sending), how, redact, with_start=with_start)
     return [json.loads(line) for line in lines]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sparklineage.event.shape import readable
+from airflow_provider_sparklineage.event.model import readable
 from airflow_provider_sparklineage.model.exceptions import DocumentError
 
 COLUMN = {"inputFields": [], "transformationType": "DIRECT:IDENTITY"}

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.event.column_lineage_facet import column_lineage_facet
+from airflow_provider_sparklineage.event import column_lineage
+from airflow_provider_sparklineage.event.column_lineage import column_lineage_facet
 from airflow_provider_sparklineage.event.from_bundle import in_legacy_form
 from airflow_provider_sparklineage.event.pipeline import event_of, events_of
-from airflow_provider_sparklineage.event.steps.size import foreseen
 from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
@@ -80,13 +80,13 @@ def test_the_legacy_form_is_the_same(lineage):
 
 @given(shared(), st.integers(0, 3000))
 def test_what_has_no_place_in_an_event_is_foreseen_alike(lineage, max_bytes):
-    cheap, foreseen.CHEAP = foreseen.CHEAP, 0
+    cheap, column_lineage.CHEAP = column_lineage.CHEAP, 0
     try:
-        assert foreseen.bounded(of(lineage), max_bytes, "x") == foreseen.bounded(
+        assert column_lineage.bounded(of(lineage), max_bytes, "x") == column_lineage.bounded(
             of(with_edges_of_its_own(lineage)), max_bytes, "x"
         )
     finally:
-        foreseen.CHEAP = cheap
+        column_lineage.CHEAP = cheap
 
 
 @pytest.fixture

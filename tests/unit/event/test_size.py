@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from openlineage.client.serde import Serde
 
+from airflow_provider_sparklineage.event.document import MeasuredEvent, is_surely_within
 from airflow_provider_sparklineage.event.pipeline import event_of
-from airflow_provider_sparklineage.event.steps.size import ever_smaller, fitted, fitting, reduced
-from airflow_provider_sparklineage.event.steps.size.measured_event import (
-    MeasuredEvent,
-    is_surely_within,
-)
+from airflow_provider_sparklineage.event.steps import fitting
+from airflow_provider_sparklineage.event.steps.size import ever_smaller, fitted, reduced
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
     INDIRECT,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openlineage.client.serde import Serde
 
-from airflow_provider_sparklineage.event.walk import Walk, without_nulls
+from airflow_provider_sparklineage.event.document import Walk, without_nulls
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

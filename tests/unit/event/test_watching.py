@@ -6,7 +6,7 @@ import pytest
 from openlineage.client.transport import get_default_factory
 from openlineage.client.transport.transport import Config, Transport
 
-from airflow_provider_sparklineage.event.watching import failures
+from airflow_provider_sparklineage.event.emitter import failures
 
 
 class Failing(Transport):

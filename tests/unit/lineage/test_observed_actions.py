@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.event.observed_facets import observed_facets
+from airflow_provider_sparklineage.event.observed import observed_facets
 from airflow_provider_sparklineage.lineage.application import observed_actions
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     Action,

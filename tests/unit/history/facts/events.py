@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from airflow_provider_sparklineage.event.producer import producer
+from airflow_provider_sparklineage.event.document import producer
 from airflow_provider_sparklineage.history.facts import Line, facts_of
 
 RUN_ID = "01890a5d-ac96-774b-bcce-b302099a8057"

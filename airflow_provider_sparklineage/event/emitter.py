@@ -12,6 +12,10 @@ result    ``{"sent": 3}`` (events that the transport took), ``{"refused": "why"}
           one of several transports at least), ``{"stopped": "why"}`` (of this and all further
           ones), ``{"lost": 2}`` (taken and not delivered, as far as the transport says)
 ========  ==========================================================================================
+
+A composite transport raises only if none of its places took an event; of one that failed it logs
+no more than that. To keep it for another time that has to be known (:func:`failures`): here, and
+in the task, whose event Airflow sends by the same transport.
 """
 
 from __future__ import annotations
@@ -22,13 +26,80 @@ import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from openlineage.client import OpenLineageClient
     from openlineage.client.event_v2 import RunEvent
+
+
+# --- what a composite transport did not send ------------------------------------------------------
+#
+# Where one place is enough (``continue_on_success: false``), one that failed before it is no loss.
+
+
+class Failure(NamedTuple):
+    """What a child of a composite transport raised."""
+
+    child: Any
+    error: Exception
+
+    def repeat(self) -> None:
+        """Let the child raise it for each event to come, which the others need not wait for."""
+
+        def failing(_: Any) -> NoReturn:
+            raise self.error
+
+        vars(self.child)["emit"] = failing
+
+
+@contextmanager
+def failures(transport: Any) -> Iterator[list[Failure]]:
+    """Give what the children of a transport raise meanwhile, and it does not.
+
+    :param transport: of OpenLineage's client; nothing is raised below one that is not composite
+    """
+    found: list[Failure] = []
+    with ExitStack() as noted:
+        for child in _silent_children(transport):
+            noted.enter_context(_noted(child, found))
+        yield found
+
+
+def _silent_children(transport: Any) -> Iterator[Any]:
+    config = getattr(transport, "config", None)
+    if getattr(config, "continue_on_success", False):
+        for child in transport.transports:
+            yield child
+            yield from _silent_children(child)
+
+
+@contextmanager
+def _noted(child: Any, found: list[Failure]) -> Iterator[None]:
+    before = dict(vars(child))
+    emit = child.emit
+
+    def noted(event: Any) -> Any:
+        try:
+            return emit(event)
+        except Exception as error:
+            found.append(Failure(child, error))
+            raise
+
+    vars(child)["emit"] = noted
+    try:
+        yield
+    finally:
+        del vars(child)["emit"]
+        if "emit" in before:
+            vars(child)["emit"] = before["emit"]
+
+
+# --- the process ----------------------------------------------------------------------------------
+
 
 # Answers that are about the event that was sent; after any other the next would fare no better.
 _REFUSALS = frozenset({400, 409, 413, 422})
@@ -110,8 +181,6 @@ def send_all(
     going_on: Callable[[], bool] = lambda: True,
 ) -> None:
     """Send events in order; ends at the first failure that is not about the event itself."""
-    from airflow_provider_sparklineage.event.watching import failures
-
     sent = 0
     for line in lines:
         if not going_on():

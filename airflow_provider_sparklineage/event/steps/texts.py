@@ -1,0 +1,195 @@
+"""Texts of an event: what nobody may see is taken out of them, and what is left is short.
+
+=============================  =====================================================================
+:func:`without_credentials`    ``s3a://key:secret@bucket/x`` is ``s3a://bucket/x``, in names too
+:func:`masked`                 secrets are masked in all that is not a name
+:func:`shortened`              long texts are truncated, once nothing in them is secret: half a
+                               secret would not be recognised
+:func:`with_lines`             the partition check says of each dataset, in a line of its own, what
+                               was accessed
+=============================  =====================================================================
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow_provider_sparklineage.event.document import (
+    COLUMNS_KEY,
+    IDENTITIES,
+    Walk,
+    is_unchanged,
+    name_of,
+    replaced,
+)
+from airflow_provider_sparklineage.event.partition_facets import CHECK_KEY, how, part
+from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.model.credentials import scrub, scrub_name
+from airflow_provider_sparklineage.model.datasets import short_names
+from airflow_provider_sparklineage.model.texts import truncated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from airflow_provider_sparklineage.event.document import Event, Facets
+
+
+# --- credentials ----------------------------------------------------------------------------------
+#
+# What is one is decided by :mod:`~airflow_provider_sparklineage.model.credentials`; here, which
+# texts are names: a partition ``token=5`` is no credential, and of a name only a URL's are
+# stripped.
+
+
+V = TypeVar("V")
+
+_NAMES = IDENTITIES | {"identifier", "summary", "first", "last", "locations"}
+"""What else names a part of a dataset."""
+
+
+def without_credentials(value: V) -> V:
+    """Strip the credentials in all texts of an event, or of a part of one."""
+    if is_unchanged(value, scrub):
+        return value
+    stripped: V = _Stripping().value(value)
+    return stripped
+
+
+class _Stripping(Walk):
+    def __init__(self) -> None:
+        # Names and descriptions come again with each edge.
+        self._name, self._text = cache(scrub_name), cache(scrub)
+
+    def text(self, text: str, key: str, /) -> str:
+        return self._name(text) if key in _NAMES else self._text(text)
+
+
+# --- secrets --------------------------------------------------------------------------------------
+#
+# Airflow's own redactor works on attribute names: a column called ``password`` would lose its
+# lineage to it, and 16 MB of column lineage take it half of the ten seconds after which Airflow
+# drops an event. Our facets therefore ask it to leave them alone (:mod:`..openlineage`), and so
+# what Airflow masks in logs is masked here. Names of datasets and columns are identities and stay.
+
+
+def masked(value: V, mask: Callable[[str], str]) -> V:
+    """Mask the secrets in all texts of an event, or of a part of one, that are not names.
+
+    :param mask: hides the secrets in a text
+    """
+    if mask is str or is_unchanged(value, mask):
+        return value
+    without: V = _Masking(mask).value(value)
+    return without
+
+
+class _Masking(Walk):
+    def __init__(self, mask: Callable[[str], str]) -> None:
+        self._text = cache(mask)  # descriptions come again with each edge
+
+    def text(self, text: str, key: str, /) -> str:
+        return text if key in IDENTITIES else self._text(text)
+
+
+# --- long texts -----------------------------------------------------------------------------------
+#
+# - the deprecated ``transformationDescription`` of a column, of which Marquez has 255 characters
+# - templates of the partition check, around what a value was made by
+
+
+MAX_DESCRIPTION = 255
+"""Marquez stores the deprecated field in a varchar(255)."""
+MAX_TEMPLATE = 500
+"""Characters of a template that are kept."""
+
+
+def shortened(event: Event) -> Event:
+    """Truncate the event's long texts."""
+    return replaced(
+        event,
+        outputs=[_with_short_descriptions(d) for d in event["outputs"]],
+        run_facets=_with_short_check(event["run"]["facets"]),
+    )
+
+
+def _with_short_descriptions(output: dict[str, Any]) -> dict[str, Any]:
+    facet = output["facets"].get(COLUMNS_KEY)
+    if facet is None:
+        return output
+    short = {
+        column: field | {"transformationDescription": truncated(text, MAX_DESCRIPTION)}
+        for column, field in facet["fields"].items()
+        if len(text := field["transformationDescription"]) > MAX_DESCRIPTION
+    }
+    if not short:
+        return output
+    facets = output["facets"] | {COLUMNS_KEY: facet | {"fields": facet["fields"] | short}}
+    return output | {"facets": facets}
+
+
+def _with_short_check(facets: Facets) -> Facets:
+    check = facets.get(CHECK_KEY)
+    if check is None:
+        return facets
+    short = {
+        side: [with_short_templates(entry) for entry in check[side]] for side in ("reads", "writes")
+    }
+    if all(short[side] == check[side] for side in short):
+        return facets
+    return facets | {CHECK_KEY: check | short}
+
+
+def with_short_templates(entry: dict[str, Any]) -> dict[str, Any]:
+    """Truncate the templates of an entry of the partition check."""
+    sources = entry.get("from", ())
+    if all(len(source["template"]) <= MAX_TEMPLATE for source in sources):
+        return entry
+    return entry | {"from": [source | {"template": _excerpt(source)} for source in sources]}
+
+
+def _excerpt(source: dict[str, Any]) -> str:
+    """Leave of a long template what stands around the value's expression, or the value itself."""
+    template: str = source["template"]
+    if len(template) <= MAX_TEMPLATE:
+        return template
+    found = (template.find(text) for text in (*source.get("expressions", ()), source["value"]))
+    at = next((place for place in found if place >= 0), 0)
+    start = max(0, min(at - MAX_TEMPLATE // 2, len(template) - MAX_TEMPLATE))
+    end = start + MAX_TEMPLATE
+    return f"{'…' if start else ''}{template[start:end]}{'…' if end < len(template) else ''}"
+
+
+# --- lines of the partition check -----------------------------------------------------------------
+#
+# A backend that shows a facet as it is shows the texts at its top first, and cuts long ones:
+# Marquez after thirty characters, but no keys. So the dataset is in the key, and the text is its
+# partitions. They repeat what the entries say, and no command of this package reads them.
+
+
+MAX_LINES = 20
+"""Datasets with a line; outputs come first."""
+MAX_LINE = 200
+MORE_KEY = "and more"
+
+
+def with_lines(event: Event) -> Event:
+    """Give the partition check, which the event has, a line for each dataset.
+
+    Lines that it has already are replaced, for datasets may have got other names.
+    """
+    facets = event["run"]["facets"]
+    check = {key: value for key, value in facets[CHECK_KEY].items() if " " not in key}
+    return replaced(event, run_facets={**facets, CHECK_KEY: {**check, **_lines(check)}})
+
+
+def _lines(check: Mapping[str, Any]) -> dict[str, str]:
+    entries = [(side, e) for side in (Side.WRITE, Side.READ) for e in check[f"{side}s"]]
+    names = short_names(name_of(entry["dataset"]) for _, entry in entries)
+    lines = {
+        f"{how(entry, side)} {names[name_of(entry['dataset'])]}": truncated(part(entry), MAX_LINE)
+        for side, entry in entries[:MAX_LINES]
+    }
+    if len(entries) > MAX_LINES:
+        lines[MORE_KEY] = f"{len(entries) - MAX_LINES} datasets, in reads and writes"
+    return lines
