@@ -57,7 +57,7 @@ _DATASET_FACET = (
 
 
 def column_lineage_facet(lineage: ColumnLineage) -> dict[str, Any]:
-    """Make the facet; descriptions are in full (:mod:`.steps.short_texts` truncates them).
+    """Make the facet; descriptions are in full (:func:`.steps.texts.shortened` truncates them).
 
     Columns whose edges are one object have one entry.
     """

@@ -37,13 +37,12 @@ from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.texts import some, truncated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
     Json = dict[str, Any]
-    from collections.abc import Sequence
 
 
 # --- the texts of an event ------------------------------------------------------------------------

@@ -27,7 +27,6 @@ from airflow_provider_sparklineage.model.terms import Frozen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from airflow_provider_sparklineage.event.steps.fitting import Reduced
     from airflow_provider_sparklineage.model.terms import Outcome
 
 
@@ -333,6 +332,10 @@ def is_surely_within(event: Event, max_bytes: int) -> bool:
     values = sum(map(text.count, (b",", b":", b"[")))
     unescaped = len(text.translate(None, _PRINTABLE))
     return HEADER + len(text) + 6 * (values + unescaped) <= max_bytes
+
+
+Reduced = tuple[dict[str, Any] | None, int]
+"""What is left of a facet (None: nothing), and how much went."""
 
 
 class Measure(Frozen, frozen=True):

@@ -2,15 +2,17 @@
 
 Airflow redacts what an operator gives it: it goes through dicts by the names of their keys, and
 would blank the lineage of a column called ``password``. Facets of this package hold no secret by
-then (:mod:`.steps.secrets`), so each is given to Airflow as an object that asks to be left alone;
-that goes for all that is in it. Facets of the listener stay dicts, for Airflow's redactor to see.
+then (:func:`.steps.texts.masked`), so each is given to Airflow as an object that asks to be left
+alone; that goes for all that is in it. Facets of the listener stay dicts, for Airflow's redactor to
+see.
 
 The classes of OpenLineage's client for facets would not do: not every version that this package
 runs with has all of them, and making their objects takes longer than all that is before.
 
-What is handed over was made for one backend (:mod:`.leaving`). A transport for another one, next to
-it, needs the event as it was before that. So the object of the capture facet can carry it, in a
-slot that is no field: nobody writes it into JSON, and Airflow's redactor does not look there.
+What is handed over was made for one backend (:func:`.pipeline.leaving`). A transport for another
+one, next to it, needs the event as it was before that. So the object of the capture facet can carry
+it, in a slot that is no field: nobody writes it into JSON, and Airflow's redactor does not look
+there.
 """
 
 from __future__ import annotations

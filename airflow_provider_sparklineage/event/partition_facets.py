@@ -312,7 +312,7 @@ def _counted(partitions: Collection[Partition]) -> dict[str, Any]:
 
 
 def source_entry(source: Source) -> dict[str, Any]:
-    """Describe where a value comes from; :mod:`.steps.short_texts` truncates the template."""
+    """Describe where a value comes from; :func:`.steps.texts.shortened` truncates the template."""
     entry: dict[str, Any] = {
         "value": source.value,
         "kind": str(source.kind),

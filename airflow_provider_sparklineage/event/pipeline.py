@@ -47,11 +47,17 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.event.backends import backend_of
+from airflow_provider_sparklineage.event.descriptions import described
 from airflow_provider_sparklineage.event.make import made
 from airflow_provider_sparklineage.event.partition_facets import CHECK_KEY
 from airflow_provider_sparklineage.event.steps.rename import renamed
-from airflow_provider_sparklineage.event.steps.size import fitted
-from airflow_provider_sparklineage.event.steps.texts import masked, shortened, without_credentials
+from airflow_provider_sparklineage.event.steps.size import fitted, with_few_columns
+from airflow_provider_sparklineage.event.steps.texts import (
+    masked,
+    shortened,
+    with_lines,
+    without_credentials,
+)
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_REPRESENTATION,
@@ -103,9 +109,7 @@ def adapted(event: Event, how: Leaving, budget: Budget = UNLIMITED) -> Event:
 
 def finished(event: Event, max_bytes: int, budget: Budget = UNLIMITED) -> Event:
     """Do what is done last with an event whose names are those that it will have."""
-    if CHECK_KEY in event["run"]["facets"]:  # START has none, and does not wait for an import
-        from airflow_provider_sparklineage.event.steps.texts import with_lines
-
+    if CHECK_KEY in event["run"]["facets"]:  # START has none
         event = with_lines(event)
     return fitted(event, max_bytes, SIZE_OPTION, budget)
 
@@ -135,12 +139,8 @@ def shows_descriptions(how: Leaving) -> bool:
 def _steps_for_backend(how: Leaving, others: Others) -> tuple[Step, ...]:
     steps: list[Step] = []
     if shows_descriptions(how):
-        from airflow_provider_sparklineage.event.descriptions import described
-
         steps.append(partial(described, last=others.last, upstream=others.upstream))
     if backend_of(how.backend).pays_per_column:
-        from airflow_provider_sparklineage.event.steps.size import with_few_columns
-
         steps.append(partial(with_few_columns, max_columns=how.max_columns, last=others.last))
     return tuple(steps)
 
@@ -152,7 +152,7 @@ class Made(NamedTuple):
     """The event of a task's lineage, for those who keep it and for those who send it.
 
     :param kept: neutral
-    :param adapted: as the backend can take it, see :func:`.leaving.adapted`; the same object if
+    :param adapted: as the backend can take it, see :func:`adapted`; the same object if
         that needs nothing
     """
 
@@ -208,6 +208,7 @@ def _clean(
 ) -> Event:
     """Make an event, and take out of it what nobody may see."""
     if report is not None:  # else there are no columns yet, and nothing to declare in
+        # START does not wait for this import.
         from airflow_provider_sparklineage.event.column_lineage import bounded
 
         lineage = bounded(lineage, representation.max_event_bytes, SIZE_OPTION)

@@ -185,7 +185,7 @@ def lines_of(
     """Give what is sent of a try, each event as a line of JSON.
 
     A line is an event, or a list of that and of the one that it carries for a transport which
-    converts events; :mod:`.relay.emitter` sends either.
+    converts events; :mod:`.emitter` sends either.
 
     :param kept: with what Airflow adds
     :param last: of the task's last successful run before it

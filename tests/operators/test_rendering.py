@@ -424,12 +424,12 @@ def test_loading_a_dag_does_not_load_what_traces(loaded):
 
 def test_what_a_submission_waits_for_does_not_load_what_merges(loaded):
     _, with_submission = loaded
-    merging = {"lineage.merge", "event.from_bundle", "event.archive", "event.steps.size.foreseen"}
-    merging |= {"lineage.columns", "lineage.application.accumulation", "event.column_lineage_facet"}
+    merging = {"lineage.merge", "event.from_bundle", "event.archive", "event.column_lineage"}
+    merging |= {"lineage.columns", "lineage.application.accumulation"}
     reading = {"spark.capture.events", "spark.capture.lines", "spark.capture.observations"}
-    declaring = {"expectations.declarations", "model.predicates", "model.subset.evaluation"}
-    too_large = {"event.steps.size.fitting", "event.steps.size.reductions"}
-    asking = {"spark.submit.commands", "event.backends.client"}
+    declaring = {"expectations.declarations", "model.predicates"}
+    too_large = {"event.steps.fitting"}
+    asking = {"spark.submit.commands", "event.backends.checks"}
     unneeded = merging | reading | declaring | too_large | asking
     assert all(find_spec(f"airflow_provider_sparklineage.{module}") for module in unneeded)
     assert "operators.try_capture" in with_submission

@@ -65,7 +65,7 @@ def location_checks(settings: Settings, timeout_s: float = _PROBE_S) -> list[Che
     if not captures.url:
         return []
     try:
-        in_spark = location.in_spark(captures.url, settings.capture_location_in_spark)
+        in_spark = capture.in_spark(captures.url, settings.capture_location_in_spark)
     except SettingsError as error:
         return [failed(REMOTE, error)]
     steps: list[str] = []

@@ -16,10 +16,10 @@ To add one:
 
 All of it is pure: no backend is asked anything on the way of an event, which is plain JSON by then
 (:mod:`..document`). What is kept of a try is neutral; what a backend needs is done with the event
-that is sent to it (:mod:`..leaving`): ``identity`` and ``text`` are asked by :mod:`..steps.rename`,
-and ``repaired`` is a step itself. Repairs are idempotent, keep datasets apart that are apart, and
-give the same name to a dataset in every event, because names are what joins the lineage of one task
-to the next. Pages are asked for by the names that ``identity`` gives.
+that is sent to it (:func:`..pipeline.adapted`): ``identity`` and ``text`` are asked by
+:mod:`..steps.rename`, and ``repaired`` is a step itself. Repairs are idempotent, keep datasets
+apart that are apart, and give the same name to a dataset in every event, because names are what
+joins the lineage of one task to the next. Pages are asked for by the names that ``identity`` gives.
 """
 
 from __future__ import annotations

@@ -118,9 +118,7 @@ class Marquez(Backend):
         return held_text(text)
 
     def repaired(self, event: Event) -> Event:
-        """See :mod:`.marquez_repairs`."""
-        # Not needed for links, which a task pushes before its job starts.
-
+        """Repair what the table above lists."""
         return repaired(event)
 
     # --- pages ------------------------------------------------------------------------------------

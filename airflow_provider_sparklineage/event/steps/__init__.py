@@ -1,1 +1,1 @@
-"""Steps of an event, one a module; :mod:`..pipeline` lists them in their order."""
+"""Steps of an event: texts, names, size; :mod:`..pipeline` lists them in their order."""

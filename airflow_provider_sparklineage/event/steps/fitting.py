@@ -28,9 +28,9 @@ from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from airflow_provider_sparklineage.event.document import Event, Measure, Place
+    from airflow_provider_sparklineage.event.document import Event, Measure, Place, Reduced
     from airflow_provider_sparklineage.model.budget import Budget
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
@@ -38,10 +38,6 @@ if TYPE_CHECKING:
     Facet = Json
     Left = tuple[list[Json] | None, int]
     """What is left of the transformations of a source (None: nothing), and how much went."""
-    Reduced = tuple[Facet | None, int]
-    """What is left of a facet (None: nothing), and how much went."""
-    from collections.abc import Iterable, Mapping
-
     Named = tuple[DatasetName, str]
 
 

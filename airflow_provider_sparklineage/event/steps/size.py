@@ -29,8 +29,8 @@ The policy is the same for whoever has a bound: an event on its way to a backend
 in a database, one for a server that takes less. What Airflow adds to a task's event, some KB of its
 own facets, is not in it.
 
-Few events are too large: so only the look whether one is stands here, and :mod:`.fitting` has the
-rest.
+Few events are too large. So here is only the look whether one is, which START waits for;
+:mod:`.fitting` drops, and is imported when there is something to drop.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
 from airflow_provider_sparklineage.event.document import (
     COLUMNS_KEY,
+    Measure,
     is_surely_within,
     name_of,
     replaced,
@@ -76,7 +77,7 @@ def ever_smaller(event: Event, option: str, budget: Budget = UNLIMITED) -> Calla
     """
     if CAPTURE_KEY not in event["run"]["facets"]:
         return lambda _: event
-    from airflow_provider_sparklineage.event.steps.fitting import Fitting
+    from airflow_provider_sparklineage.event.steps.fitting import Fitting  # few are too large
 
     return Fitting(event, option, budget).within
 
@@ -90,7 +91,7 @@ def reduced(
     """
     if is_surely_within(event, max_bytes):
         return event, ()
-    from airflow_provider_sparklineage.event.steps.fitting import Fitting
+    from airflow_provider_sparklineage.event.steps.fitting import Fitting  # few are too large
 
     fitting = Fitting(event, option, budget)
     return fitting.within(max_bytes), fitting.dropped
@@ -134,11 +135,10 @@ def _within_columns(event: Event, max_columns: int) -> Event:
     facets = (facet for d in (*event["inputs"], *event["outputs"]) for facet in d["facets"].items())
     if sum(_cost_in_edges(*facet) for facet in facets) <= max_columns * _COLUMN:
         return event
-    from airflow_provider_sparklineage.event import document
-    from airflow_provider_sparklineage.event.steps import fitting
+    from airflow_provider_sparklineage.event.steps.fitting import Fitting  # few have too many
 
-    measure = document.Measure(_cost_in_edges, lambda _: 0, of_text=False)
-    return fitting.Fitting(event, _COLUMNS_OPTION, measure=measure).within(max_columns * _COLUMN)
+    measure = Measure(_cost_in_edges, lambda _: 0, of_text=False)
+    return Fitting(event, _COLUMNS_OPTION, measure=measure).within(max_columns * _COLUMN)
 
 
 def _cost_in_edges(key: str, facet: Any) -> int:

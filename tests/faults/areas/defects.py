@@ -67,9 +67,9 @@ EVENT = {
     "stripping credentials": ".event.pipeline.without_credentials",
     "masking secrets": ".event.pipeline.masked",
     "truncating texts": ".event.pipeline.shortened",
-    "replacing names": ".event.leaving.renamed",
-    "repairing for the backend": ".event.leaving.backend_of",
-    "fitting the size": ".event.leaving.fitted",
+    "replacing names": ".event.pipeline.renamed",
+    "repairing for the backend": ".event.pipeline.backend_of",
+    "fitting the size": ".event.pipeline.fitted",
 }
 for what, name in EVENT.items():
     fault(f"A defect in {what}", warns="cannot be reported")(_breaks(name))
