@@ -39,8 +39,12 @@ def meanwhile() -> Iterator[None]:
 
 def _import() -> None:
     with suppress(Exception):
-        from airflow_provider_sparklineage.event import descriptions  # noqa: F401
-        from airflow_provider_sparklineage.event.backends import marquez  # noqa: F401
+        from airflow_provider_sparklineage.event import (  # noqa: F401
+            archive,
+            column_lineage,
+            from_bundle,
+        )
+        from airflow_provider_sparklineage.event.steps import fitting  # noqa: F401
         from airflow_provider_sparklineage.operators import (  # noqa: F401
             partition_check,
             publishing,

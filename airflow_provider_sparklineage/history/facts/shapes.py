@@ -299,7 +299,7 @@ class Dataset(Name):
 
 
 class Sending(Struct):
-    """What the archive has of a try next to its event (:mod:`.event.resending`)."""
+    """What the archive has of a try next to its event (:mod:`.event.sending`)."""
 
     started: str | None = None
     facets: RunFacets | None = field(name="runFacets", default=None)
