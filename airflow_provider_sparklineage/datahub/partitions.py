@@ -281,7 +281,7 @@ def _is_witnessed(entry: Mapping[str, Any]) -> bool:
 
 
 def _by_dataset(entries: Iterable[dict[str, Any]]) -> dict[tuple[Any, Any], Mapping[str, Any]]:
-    """Find entries by namespace and name, as :func:`.event.reading.accesses` does of our events."""
+    """Find entries by namespace and name, as :func:`.event.model.accesses` does of our events."""
     found: dict[tuple[Any, Any], Mapping[str, Any]] = {}
     for entry in entries:
         name = lenient.at(entry, "dataset", "namespace"), lenient.at(entry, "dataset", "name")
