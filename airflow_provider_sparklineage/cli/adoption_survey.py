@@ -26,7 +26,7 @@ from airflow_provider_sparklineage.model.exceptions import RulesError, UnusableI
 from airflow_provider_sparklineage.model.task_rules import TaskDeclarations, is_like
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.model.texts import some
-from airflow_provider_sparklineage.operators.adoption import decisions
+from airflow_provider_sparklineage.operators.adoption import adopting
 from airflow_provider_sparklineage.settings.checks import Check, Status
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ class Rules(Frozen, frozen=True):
     def of(cls, adopt: str, declared: str) -> Rules:
         """Read both settings; what cannot be read is none."""
         problems: list[Check] = []
-        rules, declaring, off = task_rules.ADOPT_NONE, TaskDeclarations(), decisions.OFF
+        rules, declaring, off = task_rules.ADOPT_NONE, TaskDeclarations(), adopting.OFF
         try:
             rules = task_rules.load_adoption(adopt)
         except RulesError as error:
@@ -290,7 +290,7 @@ class Survey(Frozen, frozen=True):
 
 def survey(dags: Iterable[Any], rules: Rules) -> Survey:
     """Ask about the tasks of DAGs."""
-    tasks = [(task, decisions.names_of(task)) for dag in dags for task in dag.tasks]
+    tasks = [(task, adopting.names_of(task)) for dag in dags for task in dag.tasks]
     of_spark = [(task, names) for task, names in tasks if names is not None]
     names = [names for _, names in of_spark]
     declares = Matches.of(rules.declarations.rules, names)
@@ -309,14 +309,14 @@ def survey(dags: Iterable[Any], rules: Rules) -> Survey:
 
 
 def _row(task: Any, names: TaskNames, rules: Rules, declared: Mapping[TaskNames, list[int]]) -> Row:
-    decision = decisions.decide(task, rules.adoption)
+    decision = adopting.decide(task, rules.adoption)
     return Row(
         names.dag_id,
         names.task_id,
         task.operator_name,
         names.operators[0],
         decision.adopts,
-        rules.off if decision.reason == decisions.OFF else decision.reason,
+        rules.off if decision.reason == adopting.OFF else decision.reason,
         None if decision.rule is None else decision.rule + 1,
         declared[names][0] + 1 if decision.adopts and names in declared else None,
     )

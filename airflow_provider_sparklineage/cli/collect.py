@@ -21,7 +21,7 @@ def _collect(args: argparse.Namespace) -> int:
         from airflow_provider_sparklineage.cli import collector
         from airflow_provider_sparklineage.event.archive import Archive, archive_of
         from airflow_provider_sparklineage.hooks import sources
-        from airflow_provider_sparklineage.operators.deadline import Deadline
+        from airflow_provider_sparklineage.operators.attempt.timing import Deadline
         from airflow_provider_sparklineage.settings import resolution
 
         resolved = resolution.resolve(*sources.for_settings(sources.connection(args.conn_id)))

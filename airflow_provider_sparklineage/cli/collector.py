@@ -37,10 +37,10 @@ from airflow_provider_sparklineage.model.exceptions import (
     DocumentError,
     SparkLineageError,
 )
-from airflow_provider_sparklineage.operators import afterwards
-from airflow_provider_sparklineage.operators.collecting import is_kept
+from airflow_provider_sparklineage.operators.attempt import publish
+from airflow_provider_sparklineage.operators.attempt.collect import is_kept
+from airflow_provider_sparklineage.operators.attempt.publish import xcom_of
 from airflow_provider_sparklineage.operators.masking import masked, masked_message
-from airflow_provider_sparklineage.operators.publishing import xcom_of
 from airflow_provider_sparklineage.spark.capture import bundle, remote_bundles
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
@@ -326,7 +326,7 @@ class Collector:
     def _sending(self, found: Found, name: str) -> dict[str, Any] | None:
         """Give what Airflow adds to an event: by its bundle, else by the archive."""
         try:
-            return afterwards.additions(found.url)
+            return publish.kept_additions(found.url)
         except CaptureError:
             with suppress(ArchiveError, DocumentError):
                 if (sending := self._archive.kept(name).sending) is not None:

@@ -11,7 +11,7 @@ away, be it a START, a failure, or of a task that only reads. So every dataset o
 text, and one that this run has not accessed (yet) that of the last run which did: it is then still
 true. What a task before this one wrote keeps the writer's texts, next to the reader's. Airflow puts
 the user's text of a job in the place of what is here, which
-:mod:`airflow_provider_sparklineage.operators.documentation` joins with it.
+:mod:`airflow_provider_sparklineage.operators.attempt.publish` joins with it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 They are read from the capture bundle once Spark has ended, and sent before the task's own terminal
 event, in the order in which the listener wrote them, by a process of its own (:mod:`.emitter`).
-Nothing here knows Airflow; what Airflow is asked for is in ``operators/relaying.py``.
+Nothing here knows Airflow; what Airflow is asked for is in ``operators/attempt/publish.py``.
 
 The merged event is made of what this package knows, fact by fact; these events are passed on as the
 listener wrote them. So what the merged event never says is taken out of them: stack traces and

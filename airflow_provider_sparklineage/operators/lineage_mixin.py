@@ -1,13 +1,15 @@
-"""Lineage for an operator that runs Spark: what is rendered, and the frame of its execution.
+"""Lineage for an operator that runs Spark: arguments, rendering, and the frame of its execution.
 
-What is particular to how the driver is started is in the mixins made of this one:
+Every parse of a DAG file with such an operator imports this module, so modules that only a running
+task needs are imported in functions. The start of the driver is in the mixins made of this one:
 :mod:`.spark_submit` and :mod:`.pyspark`.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,8 +20,8 @@ from airflow.sdk.bases.operator import BaseOperatorMeta
 
 from airflow_provider_sparklineage.links.lineage import LINKS, push
 from airflow_provider_sparklineage.model.credentials import logger
-from airflow_provider_sparklineage.operators import arguments, converters
-from airflow_provider_sparklineage.operators.openlineage_hooks import OpenLineageHooks
+from airflow_provider_sparklineage.model.exceptions import SettingsError
+from airflow_provider_sparklineage.operators.attempt.task_try import Try
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:
@@ -27,11 +29,167 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from airflow.providers.common.compat.sdk import Context
+    from airflow.providers.openlineage.extractors import OperatorLineage
     from jinja2 import Environment
 
+    from airflow_provider_sparklineage.event.pipeline import Made
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
     from airflow_provider_sparklineage.operators.partition_check import PartitionCheck
-    from airflow_provider_sparklineage.operators.try_capture import TryCapture
+
+
+class OpenLineageHooks:
+    """The hooks of an operator whose lineage is collected while it executes."""
+
+    __slots__ = ()
+
+    _try: Try | None = None
+
+    @property
+    def lineage_try(self) -> Try:
+        """The try that this operator is run for; each rendering of its fields begins another.
+
+        Not made with the operator: Airflow runs a shallow copy, which would share it.
+        """
+        current = self._try
+        if current is None:
+            current = Try(self)
+            self._set_try(current)
+        current.take_arguments(self)
+        return current
+
+    def _set_try(self, current: Try | None) -> None:
+        # Not as Airflow or an operator's own class has it: that may refuse what it does not know.
+        object.__setattr__(self, "_try", current)
+
+    @property
+    def doc(self) -> str | None:
+        """The task's text for people; once its job has ended, what it did comes first.
+
+        Airflow's provider makes the job's facet ``documentation`` of it, over any that an operator
+        gives, and of the DAG's text for a task without one. It asks before it asks the hooks.
+        """
+        own: str | None = vars(self).get("doc")
+        current = self._try
+        return own if current is None else current.documentation(self, own)
+
+    @doc.setter
+    def doc(self, text: str | None) -> None:
+        vars(self)["doc"] = text
+
+    # Airflow takes its default extractor for every operator that has one of these as a callable.
+    # They are properties so that they are none where lineage is switched off: then the task's
+    # events are the stock ones.
+
+    @property
+    def get_openlineage_facets_on_start(self) -> Callable[[], OperatorLineage[Any, Any]] | None:
+        """Hook of Airflow's OpenLineage provider: datasets known before the job runs."""
+        return self._facets_on_start if self.lineage_try.is_on else None
+
+    @property
+    def get_openlineage_facets_on_complete(
+        self,
+    ) -> Callable[[Any], OperatorLineage[Any, Any]] | None:
+        """Hook of Airflow's OpenLineage provider: the merged lineage of the try."""
+        return self._facets_at_end if self.lineage_try.is_on else None
+
+    @property
+    def get_openlineage_facets_on_failure(
+        self,
+    ) -> Callable[[Any], OperatorLineage[Any, Any]] | None:
+        """Hook of Airflow's OpenLineage provider: what had been done until the try failed."""
+        return self._facets_on_failure if self.lineage_try.is_on else None
+
+    def _facets_on_start(self) -> OperatorLineage[Any, Any]:
+        return self._operator_lineage(self.lineage_try.at_start(self))
+
+    def _facets_at_end(self, _task_instance: Any) -> OperatorLineage[Any, Any]:
+        made = self.lineage_try.made
+        if made is None:  # execute() did not get as far as submitting
+            made = self.lineage_try.expected(self, has_ended=True)
+        lineage = self._operator_lineage(made)
+        self.lineage_try.watch_delivery()
+        return lineage
+
+    def _operator_lineage(self, made: Made) -> OperatorLineage[Any, Any]:
+        from airflow_provider_sparklineage.operators.attempt import prepare
+
+        current = self.lineage_try
+        return prepare.operator_lineage(made, current.leaving, current.prepared, self)
+
+    def _facets_on_failure(self, task_instance: Any) -> OperatorLineage[Any, Any]:
+        from airflow_provider_sparklineage.operators.attempt import prepare
+
+        ended_as = self.lineage_try.ended_as
+        if ended_as is not None:
+            msg = f"Airflow has ended this try as {ended_as}, and sent its event."
+            raise prepare.TryEndedError(msg)
+        return self._facets_at_end(task_instance)
+
+
+MISMATCH_POLICIES = ("warn", "ignore", "fail")
+_SIDES = ("reads", "writes")
+# Who writes one of these wants a side, and a glob of that name would match nothing.
+_LIKE_SIDE = re.compile(r"(read|write|input|output)s?", re.IGNORECASE)
+
+
+def check_arguments(
+    on_partition_mismatch: object,
+    check_partitions_of: object,
+    callback: object,
+    record_asset_partitions: object,
+) -> None:
+    """Refuse what can only be a mistake, where the author of the DAG sees it.
+
+    :raise SettingsError: naming the argument and what it may be
+    """
+    if on_partition_mismatch not in MISMATCH_POLICIES:
+        problem = f"on_partition_mismatch={on_partition_mismatch!r}."
+        fix = "It must be 'warn', 'ignore' or 'fail'."
+        raise SettingsError(problem, fix)
+    of = check_partitions_of
+    chosen = [of] if isinstance(of, str) else of if isinstance(of, Collection) else []
+    is_usable = of is None or (chosen and all(isinstance(c, str) and c.strip() for c in chosen))
+    mistakes = [c for c in chosen if c not in _SIDES and _LIKE_SIDE.fullmatch(str(c).strip())]
+    if mistakes or not is_usable:
+        problem = f"check_partitions_of={of!r}."
+        fix = (
+            "It must be 'reads', 'writes', a glob of datasets such as '*/lake/revenue', or a list "
+            "of these."
+        )
+        raise SettingsError(problem, fix)
+    if callback is not None and not callable(callback):
+        problem = f"on_partition_mismatch_callback={callback!r}."
+        fix = "It must be a function."
+        raise SettingsError(problem, fix)
+    key = record_asset_partitions
+    if not isinstance(key, bool) and not (isinstance(key, str) and re.search(r"\{[^{}]+\}", key)):
+        problem = f"record_asset_partitions={key!r}."
+        fix = "It must be True, False, or a format of keys such as '{dt}|{region}'."
+        raise SettingsError(problem, fix)
+
+
+# At each assignment to an attribute Airflow looks for a method `_convert_<attribute>`: a hundred
+# times for each task of a DAG file, mostly in vain, and through all classes of the operator, as
+# Python remembers no search for a name that is put together anew. That takes a fifth of the time of
+# making a task, and more with each class. So each class has the answers.
+
+
+def note_converters(operator_class: type) -> None:
+    """Let the class itself answer which converter an attribute has: None for most.
+
+    :param operator_class: what its constructors assign is among the names that stand in their code
+    """
+    classes = operator_class.__mro__
+    constructors = (
+        inspect.unwrap(vars(of)["__init__"]) for of in classes if "__init__" in vars(of)
+    )
+    assigned = {name for c in constructors if inspect.isfunction(c) for name in c.__code__.co_names}
+    for name in (f"_convert_{attribute}" for attribute in assigned):
+        # Not what is inherited: that may be the None of a class before the one that has it.
+        found = (vars(of).get(name) for of in classes)
+        setattr(operator_class, name, next(filter(None, found), None))
+
 
 log = logger(__name__)
 
@@ -87,7 +245,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             named = {link.name for link in links}
             more = (link for link in LINKS if link.name not in named)
             cls.operator_extra_links = (*links, *more)
-        converters.note(cls)
+        note_converters(cls)
         # A property of a subclass is no default, and so is set.
         of_each = {name: getattr(cls, name) for name in ARGUMENTS}
         cls._argument_defaults = of_each  # type: ignore[attr-defined]
@@ -114,7 +272,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         super().__init__(**kwargs)
         if self.is_adopted:  # a mapped one; these are `default_args` for other operators
             return
-        arguments.check(
+        check_arguments(
             on_partition_mismatch,
             check_partitions_of,
             on_partition_mismatch_callback,
@@ -190,15 +348,15 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
     def _prepare_lineage(self, context: Context) -> None:
         """Ask Airflow what START needs, before the fields are rendered; never raises."""
         # What START needs is imported before its process is forked, once for both.
-        from airflow_provider_sparklineage.operators import declared, rendering, reporting  # noqa: F401
+        from airflow_provider_sparklineage.operators.attempt import prepare, rendering  # noqa: F401
 
         with _harmless("Asking Airflow for settings and the last run"):
             self.lineage_try.prepare(context)
         if self.is_adopted:
-            from airflow_provider_sparklineage.operators.adoption import declaring
+            from airflow_provider_sparklineage.operators.attempt import rendering
 
             with _harmless("Reading declarations"):
-                declaring.declare(self)
+                rendering.declare(self)
 
     def follow_rendering(
         self,
@@ -234,7 +392,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         :param templates: all of these fields as they were
         :param seen_oids: of what is rendered, or is no template, as Airflow keeps them
         """
-        from airflow_provider_sparklineage.operators import rendering
+        from airflow_provider_sparklineage.operators.attempt import rendering
 
         current = self.lineage_try
         with _harmless("Hiding secrets among the properties"):
@@ -258,7 +416,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         if not current.is_on or not current.is_sent():
             return super().execute(context)  # type: ignore[misc]
         from airflow_provider_sparklineage.model.terms import Outcome
-        from airflow_provider_sparklineage.operators import expecting
+        from airflow_provider_sparklineage.operators.attempt import prepare
 
         own = self._own_arguments()
         with current.cost.before_job():
@@ -269,7 +427,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             return super().execute(context)  # type: ignore[misc]
         with current.cost.before_job():
             push(self, context)
-            expecting.push(capture, context)
+            prepare.push_expected(capture, context)
         outcome = Outcome.FAIL
         failures: list[AirflowFailException] = []
 
@@ -322,9 +480,9 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
 
     def _job_running(self) -> AbstractContextManager[None]:
         """Do what there is to do around the job, and while the task waits for it."""
-        from airflow_provider_sparklineage.operators import importing
+        from airflow_provider_sparklineage.operators.attempt import collect
 
-        return importing.meanwhile()
+        return collect.importing_meanwhile()
 
     def _is_refused(self) -> bool:
         """Whether Airflow has refused to start the job, and nothing was started before."""

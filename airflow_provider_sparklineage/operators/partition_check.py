@@ -22,7 +22,7 @@ from airflow_provider_sparklineage.lineage.partitions.selection import extent, w
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.model.globs import compiled
-from airflow_provider_sparklineage.operators.declared import asset_name
+from airflow_provider_sparklineage.operators.attempt.prepare import asset_name
 from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
 
 if TYPE_CHECKING:

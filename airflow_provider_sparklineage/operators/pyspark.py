@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sparklineage.operators.try_capture import TryCapture
+    from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
 
 
 class PySparkLineageMixin(LineageMixin):
@@ -41,7 +41,7 @@ class PySparkLineageMixin(LineageMixin):
 
     def _inject(self, capture: TryCapture, context: Context) -> None:
         """Prepare to add the listener as soon as there is a JVM."""
-        from airflow_provider_sparklineage.operators.task_driver import TaskDriver
+        from airflow_provider_sparklineage.operators.attempt.task_driver import TaskDriver
         from airflow_provider_sparklineage.spark.submit.injection import refuse_connect
         from airflow_provider_sparklineage.spark.submit.submission import Submission
 

@@ -1,10 +1,13 @@
-"""SparkSubmitOperator with lineage: what it passes to spark-submit, and whose job that runs."""
+"""SparkSubmitOperator with lineage: its submission, and the job that an earlier try submitted."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.openlineage.utils.spark import (
+    inject_transport_information_into_spark_properties,
+)
 
 from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
 
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sparklineage.operators.try_capture import TryCapture
+    from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
 
 
 class SparkLineageMixin(LineageMixin):
@@ -79,8 +82,7 @@ class SparkLineageMixin(LineageMixin):
 
     def _inject(self, capture: TryCapture, context: Context) -> None:
         """Put the listener into this operator's own submission."""
-        from airflow_provider_sparklineage.operators import airflow_transport
-        from airflow_provider_sparklineage.operators.injection import SubmitTarget
+        from airflow_provider_sparklineage.operators.attempt.submit import SubmitTarget
         from airflow_provider_sparklineage.spark.submit.submission import Submission
 
         operator: Any = self
@@ -93,7 +95,7 @@ class SparkLineageMixin(LineageMixin):
             connection["master"],
             connection["deploy_mode"],
             operator.properties_file,
-            airflow_transport.properties(operator, context),
+            airflow_transport_properties(operator, context),
             is_polled=hook._should_track_driver_status  # noqa: SLF001
             or hook._should_track_driver_via_k8s_api()  # noqa: SLF001
             or hook._should_track_yarn_application_via_rm_api(),  # noqa: SLF001
@@ -159,3 +161,39 @@ class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
     :param relay_spark_events: Send Spark's own events as well, through Airflow's transport;
         ``[sparklineage] relay_spark_events`` if None.
     """
+
+
+# Airflow's own transport for Spark, which `openlineage_inject_transport_info` asks for. The stock
+# operator would pass it by `--conf`, where every user of the machine reads its key. So it is taken
+# from the provider here, corrected, and goes the way of a transport of the user's own.
+
+
+_TRANSPORT_FLAG = "_openlineage_inject_transport_info"
+
+
+def airflow_transport_properties(operator: Any, context: Context) -> dict[str, str]:
+    """Give the transport's Spark properties if the operator would inject them, and keep it from it.
+
+    :param operator: a SparkSubmitOperator; its flag is off until its execution has ended
+    """
+    if not getattr(operator, _TRANSPORT_FLAG, False):
+        return {}
+    setattr(operator, _TRANSPORT_FLAG, False)
+    given: Mapping[str, Any] = inject_transport_information_into_spark_properties({}, context)
+    return corrected_transport(given)
+
+
+def corrected_transport(given: Mapping[str, Any]) -> dict[str, str]:
+    """Correct what the listener would misread in the provider's properties.
+
+    The listener puts ``Bearer`` before a key itself, and takes a time of 0, to which times below a
+    second are truncated, as no time at all.
+    """
+    properties = {}
+    for key, value in given.items():
+        if value is None or (key.endswith(".timeoutInMillis") and str(value) == "0"):
+            continue
+        properties[key] = str(value)
+        if key.endswith(".auth.apiKey"):
+            properties[key] = properties[key].removeprefix("Bearer ")
+    return properties

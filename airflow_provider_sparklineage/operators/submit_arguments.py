@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.model.terms import Frozen
-from airflow_provider_sparklineage.operators.injection import SubmitTarget
+from airflow_provider_sparklineage.operators.attempt.submit import SubmitTarget
+from airflow_provider_sparklineage.operators.attempt.task_try import Try
 from airflow_provider_sparklineage.operators.lineage_mixin import ARGUMENTS, LineageMixin
-from airflow_provider_sparklineage.operators.task_try import Try
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 from airflow_provider_sparklineage.spark.submit import distribution
 from airflow_provider_sparklineage.spark.submit.submission import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sparklineage.operators.try_capture import TryCapture
+    from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
     from airflow_provider_sparklineage.spark.submit.submission import CommandLine
 
 log = logger(__name__)

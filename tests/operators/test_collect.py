@@ -301,7 +301,7 @@ def test_what_airflows_emission_policy_holds_back_is_kept_and_not_sent(
     lake, archive, backend, execute, collect, monkeypatch
 ):
     monkeypatch.setattr(
-        "airflow_provider_sparklineage.operators.delivery._is_emitted", lambda *_: False
+        "airflow_provider_sparklineage.operators.attempt.publish._is_emitted", lambda *_: False
     )
     submitted(execute)
     folder = delivered(lake)

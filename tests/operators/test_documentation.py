@@ -8,8 +8,8 @@ from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_provider_sparklineage.event.descriptions import Descriptions
-from airflow_provider_sparklineage.operators.previous_run import Known
-from airflow_provider_sparklineage.operators.reporting import Prepared, operator_lineage
+from airflow_provider_sparklineage.operators.attempt.other_runs import Known
+from airflow_provider_sparklineage.operators.attempt.prepare import Prepared, operator_lineage
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.settings.resolution import resolve
 

@@ -16,8 +16,8 @@ from msgspec.json import encode
 
 from airflow_provider_sparklineage.links.lineage import LINKS, _button
 from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset
-from airflow_provider_sparklineage.operators.previous_run import Known
-from airflow_provider_sparklineage.operators.reporting import Prepared
+from airflow_provider_sparklineage.operators.attempt.other_runs import Known
+from airflow_provider_sparklineage.operators.attempt.prepare import Prepared
 from airflow_provider_sparklineage.operators.spark_submit import (
     SparkLineageMixin,
     SparkLineageSubmitOperator,

@@ -16,7 +16,7 @@ from openlineage.client.facet_v2 import documentation_job
 from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.event.document import name_of
 from airflow_provider_sparklineage.event.openlineage import neutral_of
-from airflow_provider_sparklineage.operators import reporting
+from airflow_provider_sparklineage.operators.attempt import prepare
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT
 from tests.lineage_backend import receiving, send_by
@@ -167,7 +167,7 @@ def test_secrets_in_facets_of_others_are_hidden_in_what_is_carried(both, run):
     theirs = {"_producer": "https://example.org", "password": "hunter2", "name": "x"}
     event = {**kept, "inputs": [{**kept["inputs"][0], "facets": {"theirs": theirs}}]}
     made = current.made._replace(kept=event)
-    lineage = reporting.operator_lineage(made, current.leaving, current.prepared, task)
+    lineage = prepare.operator_lineage(made, current.leaving, current.prepared, task)
     [source] = lineage.run_facets["sparkLineage_capture"].neutral["inputs"]
     assert source["facets"]["theirs"] == {**theirs, "password": "***"}
 
@@ -176,7 +176,7 @@ def test_a_defect_in_what_is_carried_costs_the_backend_nothing(both, run, caplog
     task, sent = run()
     current = task.lineage_try
     made = current.made._replace(kept={"damaged": True})
-    lineage = reporting.operator_lineage(made, current.leaving, current.prepared, task)
+    lineage = prepare.operator_lineage(made, current.leaving, current.prepared, task)
     assert lineage.inputs == sent.inputs
     assert "as it is sent to another backend" in caplog.text
 
@@ -184,11 +184,11 @@ def test_a_defect_in_what_is_carried_costs_the_backend_nothing(both, run, caplog
 def test_the_next_start_has_the_names_and_facets_that_the_end_was_sent_with(both, run):
     task, sent = run()
     kept = task.lineage_try.collected
-    known = reporting.previous_run.Known(reporting.previous_run.of_event(kept), event=kept)
+    known = prepare.previous_run.Known(prepare.previous_run.of_event(kept), event=kept)
     resolved = task.lineage_try.prepared.settings
-    prepared = reporting.Prepared(resolved, known, known.in_form_of(task.lineage_try.made.adapted))
-    begin = reporting.expected(task.lineage_try.declared(task, resolved.partitioning), prepared)
-    start = reporting.operator_lineage(begin, resolved.leaving, prepared)
+    prepared = prepare.Prepared(resolved, known, known.in_form_of(task.lineage_try.made.adapted))
+    begin = prepare.expected_event(task.lineage_try.declared(task, resolved.partitioning), prepared)
+    start = prepare.operator_lineage(begin, resolved.leaving, prepared)
     assert [(d.namespace, d.name) for d in start.inputs] == [
         (d.namespace, d.name) for d in sent.inputs
     ]
@@ -201,10 +201,10 @@ def test_a_run_that_fails_keeps_real_names_and_is_sent_with_those_of_the_last_ru
 ):
     before, sent = run()
     kept = before.lineage_try.collected
-    known = reporting.previous_run.Known(reporting.previous_run.of_event(kept), event=kept)
+    known = prepare.previous_run.Known(prepare.previous_run.of_event(kept), event=kept)
     spark_submit.does(exit=1)
     task = SparkLineageSubmitOperator(task_id="revenue", application="job.py")
-    task.lineage_try.prepared = reporting.Prepared(
+    task.lineage_try.prepared = prepare.Prepared(
         before.lineage_try.prepared.settings,
         known,
         known.in_form_of(before.lineage_try.made.adapted),

@@ -247,13 +247,13 @@ def test_an_argument_that_is_no_unicode_costs_no_task(run):
 
 def test_a_lineage_that_cannot_be_made_costs_no_task(run, monkeypatch):
     from airflow_provider_sparklineage.event import from_bundle as task
-    from airflow_provider_sparklineage.operators import collecting
+    from airflow_provider_sparklineage.operators.attempt import collect
 
     def broken(*_):
         raise TypeError
 
     monkeypatch.setattr(task, "task_lineage", broken)
-    monkeypatch.setattr(collecting._Collecting, "_without", broken)
+    monkeypatch.setattr(collect._Collecting, "_without", broken)
     assert "merge_failed" in codes(run(operator()).complete)
 
 

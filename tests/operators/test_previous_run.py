@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
-from airflow_provider_sparklineage.operators import previous_run
-from airflow_provider_sparklineage.operators.reporting import ended_as
+from airflow_provider_sparklineage.operators.attempt import other_runs
+from airflow_provider_sparklineage.operators.attempt.prepare import ended_as
 
 pytestmark = pytest.mark.airflow
 
@@ -111,7 +111,7 @@ def known(mocker):
             autospec=True,
             side_effect=getattr(ti, "sibling", None),
         )
-        found = previous_run.last_known(ti, archive, is_dated=is_dated)
+        found = other_runs.last_known(ti, archive, is_dated=is_dated)
         if found.event is not None:  # of which of the two it is
             run_ids = {found.last.run_id, found.stand_in.run_id}
             assert found.event["run"]["runId"] in run_ids
@@ -297,7 +297,7 @@ def test_of_many_runs_of_which_nothing_is_left_a_few_are_asked(known):
 
 
 def test_an_archive_that_does_not_answer_leaves_time_for_airflow(known, monkeypatch):
-    monkeypatch.setattr(previous_run, "ARCHIVE_S", 0.05)
+    monkeypatch.setattr(other_runs, "ARCHIVE_S", 0.05)
     archive = Archive(takes_s=0.1)
     ti = TaskInstance("abc", map_index=5, siblings=["index 4"], try_number=4)
     assert known(ti, archive) == (None, "index 4")
@@ -305,7 +305,7 @@ def test_an_archive_that_does_not_answer_leaves_time_for_airflow(known, monkeypa
 
 
 def test_no_more_is_asked_when_time_is_up(known, monkeypatch):
-    monkeypatch.setattr(previous_run, "TIMEOUT_S", -1.0)
+    monkeypatch.setattr(other_runs, "PREVIOUS_RUN_TIMEOUT_S", -1.0)
     archive = Archive((("a", 2), "a"))
     ti = TaskInstance("a", pushed=ALL, prior="a", try_number=2, map_index=3)
     assert known(ti, archive, is_dated=False) == (None, None)

@@ -20,7 +20,8 @@ from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.event.pipeline import leaving
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.model.representation import Leaving
-from airflow_provider_sparklineage.operators import partition_check, publishing
+from airflow_provider_sparklineage.operators import partition_check
+from airflow_provider_sparklineage.operators.attempt import publish
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
@@ -238,7 +239,7 @@ def test_a_killed_try_does_not_wait_for_the_archive(spark_submit, execute, archi
 
     monkeypatch.setattr(partition_check, "follow_up", killed)
     execute(task)
-    assert given == [publishing.ARCHIVE_TIMEOUT_S, 1.0]
+    assert given == [publish.ARCHIVE_TIMEOUT_S, 1.0]
 
 
 @pytest.fixture

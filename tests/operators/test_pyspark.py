@@ -15,13 +15,13 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowTaskTimeout
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.operators import session_injection, task_driver
-from airflow_provider_sparklineage.operators.adoption import classes
+from airflow_provider_sparklineage.operators.adoption import adopting
+from airflow_provider_sparklineage.operators.attempt import task_driver
+from airflow_provider_sparklineage.operators.attempt.task_driver import TaskDriver
 from airflow_provider_sparklineage.operators.pyspark import (
     PySparkLineageMixin,
     SparkLineagePySparkOperator,
 )
-from airflow_provider_sparklineage.operators.task_driver import TaskDriver
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 from airflow_provider_sparklineage.spark.submit.injection import (
     DELTA_TAG,
@@ -83,7 +83,7 @@ def test_all_fields_that_can_name_data_are_traced():
 def test_arguments_of_an_adopted_function_are_traced():
     with DAG("d", schedule=None):
         task = pyspark_task(task_id="t")(job)("{{ ds }}", orders="/lake/{{ ds_nodash }}").operator
-    classes.adopt(task)
+    adopting.adopt(task)
     assert dated(rendered(task)) == {"op_args[0]": [DAY], "op_kwargs[orders]": ["20240506"]}
 
 
@@ -93,7 +93,7 @@ def test_arguments_that_an_adopted_function_is_expanded_over_are_traced():
 
     with DAG("d", schedule=None):
         mapped = pyspark_task(task_id="t")(load).expand(day=["{{ ds }}", "/x"]).operator
-    classes.adopt(mapped)
+    adopting.adopt(mapped)
     task = expanded(mapped, 0)
     assert isinstance(task, SparkLineagePySparkOperator)
     assert dated(task) == {"op_kwargs[day]": [DAY]}
@@ -256,7 +256,7 @@ def capture(tmp_path):
 
 def configured(capture, *, is_late=False, **properties):
     given = Submission(conf={key.replace("__", "."): value for key, value in properties.items()})
-    after = session_injection.with_listener(given, capture, {}, is_late=is_late)
+    after = task_driver.with_listener(given, capture, {}, is_late=is_late)
     return {**after.in_file, **after.conf}
 
 
@@ -303,7 +303,7 @@ def chosen(spark_submit, found=(), **settings):
     settings = {"listener_jar": spark_submit.jar, "fetch_listener": False} | settings
     settings = {"listener_extensions": (), "strict": False} | settings
     spark = SparkDistribution(None, "4.0.1", "2.13")
-    return session_injection.jars(Submission(), spark, found, SimpleNamespace(**settings))
+    return task_driver.chosen_jars(Submission(), spark, found, SimpleNamespace(**settings))
 
 
 def test_the_configured_jar_is_added(spark_submit):

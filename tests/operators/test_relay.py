@@ -11,7 +11,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
 
 from airflow_provider_sparklineage.event.sending import send
-from airflow_provider_sparklineage.operators import relaying
+from airflow_provider_sparklineage.operators.attempt import publish
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from tests.conftest import golden
 from tests.loopback import Handler, serving
@@ -245,7 +245,7 @@ def test_a_task_timeout_that_fires_while_sending_costs_the_relay_only(
     def interrupted(*args, **kwargs):
         raise AirflowTaskTimeout
 
-    monkeypatch.setattr(relaying, "relay", interrupted)
+    monkeypatch.setattr(publish, "relay", interrupted)
     spark_submit.does(CASE)
     task = operator()
     execute(task)
@@ -257,7 +257,7 @@ def test_a_task_timeout_that_fires_while_sending_costs_the_relay_only(
 def test_what_airflow_masks_is_masked_and_the_key_of_the_transport_is_in_no_file(
     spark_submit, execute, backend, transport, captures, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(relaying, "masked", lambda text: text.replace("local[2]", "***"))
+    monkeypatch.setattr(publish, "masked", lambda text: text.replace("local[2]", "***"))
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES", "all")
     transport(type="http", url=backend.url, auth={"type": "api_key", "apiKey": "hunter2"})
     spark_submit.does(CASE)

@@ -19,8 +19,8 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow_provider_sparklineage.cli import main
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.model.budget import Budget
-from airflow_provider_sparklineage.operators import afterwards, remote_folder
-from airflow_provider_sparklineage.operators.deadline import Deadline
+from airflow_provider_sparklineage.operators.attempt import publish, remote_driver
+from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture import remote_bundles
 from airflow_provider_sparklineage.spark.capture.bundle import (
@@ -299,9 +299,13 @@ def test_a_task_that_is_killed_waits_for_no_driver(runs, monkeypatch):
 @pytest.mark.parametrize(
     ("asks", "of_store"),
     [
-        pytest.param(remote_folder.withdraw, "remove", id="a job that was not submitted"),
-        pytest.param(remote_folder.of_earlier_try, "earlier_try", id="a job of another try"),
-        pytest.param(partial(remote_folder.end, keep=True), "announce", id="what is kept"),
+        pytest.param(remote_driver.withdraw, "remove", id="a job that was not submitted"),
+        pytest.param(
+            remote_driver.manifest_of_earlier_try, "earlier_try", id="a job of another try"
+        ),
+        pytest.param(
+            partial(remote_driver.end_remote_folder, keep=True), "announce", id="what is kept"
+        ),
     ],
 )
 def test_a_task_that_is_killed_meanwhile_has_time_left_for_its_event(asks, of_store, monkeypatch):
@@ -326,7 +330,7 @@ def test_a_task_that_is_killed_meanwhile_has_time_left_for_its_event(asks, of_st
 
 
 def test_a_store_that_did_not_answer_is_not_waited_for_twice(unreachable, runs, lake, monkeypatch):
-    monkeypatch.setattr(afterwards, "keep_additions", lambda *_: pytest.fail("asked again"))
+    monkeypatch.setattr(publish, "keep_additions", lambda *_: pytest.fail("asked again"))
     runs(code="")
 
 

@@ -16,7 +16,7 @@ from airflow.sdk import DAG, Asset
 from airflow.sdk.bases.operator import BaseOperator
 from airflow.sdk.execution_time.context import MacrosAccessor
 
-from airflow_provider_sparklineage.operators import rendering
+from airflow_provider_sparklineage.operators.attempt import rendering
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 
 pytestmark = pytest.mark.airflow

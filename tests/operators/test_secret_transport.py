@@ -13,7 +13,7 @@ import pytest
 from airflow.sdk.execution_time.timeout import timeout
 
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
-from airflow_provider_sparklineage.operators import airflow_transport
+from airflow_provider_sparklineage.operators import spark_submit as airflow_transport
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.submit import distribution
 

@@ -10,12 +10,12 @@ import pytest
 from airflow.sdk.exceptions import AirflowTaskTimeout
 
 from airflow_provider_sparklineage.event import from_bundle
-from airflow_provider_sparklineage.operators import collecting, publishing, task_try
+from airflow_provider_sparklineage.operators.attempt import collect, publish, task_try
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 
 pytestmark = pytest.mark.airflow
 
-FILES = {str(Path(module.__file__)) for module in (collecting, publishing)}
+FILES = {str(Path(module.__file__)) for module in (collect, publish)}
 
 
 class _Firing:
@@ -79,7 +79,7 @@ def test_a_timeout_at_any_step_leaves_the_task_green_and_an_event(ended):
 
 def test_a_timeout_while_collecting_gives_up_leaves_an_event_too(ended, monkeypatch):
     def failing():
-        monkeypatch.setattr(collecting._Collecting, "merged", lambda *_: 1 / 0)
+        monkeypatch.setattr(collect._Collecting, "merged", lambda *_: 1 / 0)
 
     number = 1
     while True:

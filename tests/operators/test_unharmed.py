@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import conf as airflow_conf
 
 from airflow_provider_sparklineage.event import pipeline
 from airflow_provider_sparklineage.expectations import DatasetSubset
-from airflow_provider_sparklineage.operators import rendering, reporting, try_capture
+from airflow_provider_sparklineage.operators.attempt import capture, prepare, rendering
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture import bundle
 
@@ -100,7 +100,7 @@ def test_a_url_that_is_none_is_taken_for_a_secret(spark_submit, run, key):
 
 
 @pytest.mark.parametrize(
-    ("module", "part"), [(reporting, "prepared"), (rendering, "hide_secrets")], ids=["1", "2"]
+    ("module", "part"), [(prepare, "prepared"), (rendering, "hide_secrets")], ids=["1", "2"]
 )
 def test_a_defect_while_fields_are_rendered_costs_no_field(
     spark_submit, run, monkeypatch, module, part
@@ -133,7 +133,7 @@ def test_a_task_that_is_ended_does_not_sweep(spark_submit, run, monkeypatch, moc
 def test_a_try_that_cannot_be_identified_runs_without_lineage(
     spark_submit, run, monkeypatch, caplog
 ):
-    monkeypatch.setattr(try_capture, "manifest_of", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(capture, "manifest_of", lambda *_, **__: 1 / 0)
     [problem] = run().items()
     assert problem[0] == "injection_failed"
     assert problem[1].startswith("The job runs without lineage. It could not be set up (ZeroDiv")

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from airflow.sdk import DAG, BaseOperator
 
-from airflow_provider_sparklineage.operators import upstream
+from airflow_provider_sparklineage.operators.attempt import other_runs
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 
 pytestmark = pytest.mark.airflow
@@ -50,7 +50,9 @@ def chain(*task_ids):
 
 
 def found(ti, task):
-    return [event["job"]["name"].removeprefix("shop.") for event in upstream.events(ti, task)]
+    return [
+        event["job"]["name"].removeprefix("shop.") for event in other_runs.upstream_events(ti, task)
+    ]
 
 
 def test_the_nearest_come_first_and_only_tasks_with_lineage_are_asked():
@@ -67,8 +69,8 @@ def test_a_task_without_an_event_has_none():
 def test_so_many_are_asked_and_no_more(monkeypatch):
     ti = TaskInstance()
     assert found(ti, chain(*"abcdefghi", "report")) == []
-    assert len(ti.asked) == upstream.MAX_TASKS
-    monkeypatch.setattr(upstream, "TIMEOUT_S", -1.0)
+    assert len(ti.asked) == other_runs.MAX_UPSTREAM_TASKS
+    monkeypatch.setattr(other_runs, "UPSTREAM_TIMEOUT_S", -1.0)
     ti = TaskInstance(a=kept("a"))
     assert found(ti, chain("a", "report")) == []
     assert ti.asked == []
@@ -81,5 +83,5 @@ def test_a_task_with_none_before_it_asks_nothing():
 
 
 def test_an_airflow_that_does_not_answer_is_as_good_as_none():
-    assert upstream.events(object(), chain("a", "report")) == ()
-    assert upstream.events(TaskInstance(), object()) == ()
+    assert other_runs.upstream_events(object(), chain("a", "report")) == ()
+    assert other_runs.upstream_events(TaskInstance(), object()) == ()

@@ -223,7 +223,7 @@ def earlier(lake, context, store):
     run_id = str(uuid.uuid4())
     url = f"file://{lake}/shop.revenue-try1-abcdefgh"
     identity = TaskIdentity("shop", "revenue", "manual", 1, -1)
-    from airflow_provider_sparklineage.operators.deadline import Deadline
+    from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 
     deadline = Deadline()
     deadline.begin(10)

@@ -26,8 +26,8 @@ from airflow.sdk.execution_time.timeout import timeout
 from pyspark import SparkContext  # noqa: TID253  (of a process that is PySpark's)
 from pyspark.sql import SparkSession  # noqa: TID253
 
-from airflow_provider_sparklineage.operators import session_injection, task_driver
-from airflow_provider_sparklineage.operators.adoption import classes
+from airflow_provider_sparklineage.operators.adoption import adopting
+from airflow_provider_sparklineage.operators.attempt import task_driver
 from airflow_provider_sparklineage.operators.pyspark import SparkLineagePySparkOperator
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark import in_process
@@ -44,9 +44,9 @@ DEFECTS = {
     "finding listeners": (in_process.Jvm, "listeners"),
     "adding jars": (in_process.Jvm, "add"),
     "reading properties": (in_process.Jvm, "properties"),
-    "making properties": (session_injection, "with_listener"),
+    "making properties": (task_driver, "with_listener"),
     "setting properties": (task_driver, "_apply"),
-    "noting": (session_injection, "note"),
+    "noting": (task_driver, "note"),
     "observing": (task_driver.TaskDriver, "_observe"),
     "a listener that comes late": (task_driver, "LateListener"),
     "a session that is there": (task_driver.TaskDriver, "_observe_session"),
@@ -195,7 +195,7 @@ def main():
     spark = session()
     before = left()
     operator = pyspark(of=GoesOn)
-    classes.adopt(operator)
+    adopting.adopt(operator)
     run("goes_on", operator)["before"] = before
     spark.stop()
 
@@ -209,7 +209,7 @@ def main():
     with DAG("shop", schedule=None):
         task = pyspark_task(task_id="revenue", config_kwargs=UNSEEN, multiple_outputs=True)
         operator = task(decorated)("{{ ds }}").operator
-    classes.adopt(operator)
+    adopting.adopt(operator)
     run("decorated", operator)
 
     # --- none of ours ---
@@ -256,7 +256,7 @@ def main():
 
     session()
     operator = pyspark(of=GoesOn, function=streams)
-    classes.adopt(operator)
+    adopting.adopt(operator)
     run("streams", operator)
     SparkSession.builder.getOrCreate().stop()
 

@@ -43,7 +43,7 @@ from airflow_provider_sparklineage.model.exceptions import (
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.operators.adoption import kinds
 from airflow_provider_sparklineage.operators.adoption import policy as adopting
-from airflow_provider_sparklineage.operators.deadline import Deadline
+from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.settings import resolution as settings

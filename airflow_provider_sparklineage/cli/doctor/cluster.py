@@ -29,9 +29,9 @@ from airflow_provider_sparklineage.model.exceptions import (
     SparkLineageError,
 )
 from airflow_provider_sparklineage.model.texts import truncated
-from airflow_provider_sparklineage.operators import receiving
-from airflow_provider_sparklineage.operators.deadline import Deadline
-from airflow_provider_sparklineage.operators.injection import SubmitTarget, injected, resolved
+from airflow_provider_sparklineage.operators.attempt import remote_driver
+from airflow_provider_sparklineage.operators.attempt.submit import SubmitTarget, injected, resolved
+from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 from airflow_provider_sparklineage.settings.checks import Check, Status
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
@@ -125,7 +125,7 @@ def endpoint_checks(settings: Settings) -> list[Check]:
     if not settings.capture_endpoint:
         return []
     try:
-        receiver = receiving.begin(settings.capture_endpoint, Path(os.devnull))
+        receiver = remote_driver.listen(settings.capture_endpoint, Path(os.devnull))
     except (SettingsError, RemoteDriverError) as error:
         return [failed(ENDPOINT, error)]
     url = receiver.url

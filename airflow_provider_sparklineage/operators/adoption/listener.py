@@ -38,17 +38,17 @@ def _adopt(task_instance: Any, kind: Kind) -> None:
     rules = policy.configured()
     if rules is None:
         return
-    from airflow_provider_sparklineage.operators.adoption import classes, decisions
+    from airflow_provider_sparklineage.operators.adoption import adopting
     from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
     from airflow_provider_sparklineage.templates import Tracer
 
-    if issubclass(type(task), LineageMixin) or not decisions.decide(task, rules).adopts:
+    if issubclass(type(task), LineageMixin) or not adopting.decide(task, rules).adopts:
         return
-    ours: Any = classes.lineage_class(kind)
+    ours: Any = adopting.lineage_class(kind)
     context = task_instance.get_template_context()
     environment = task.dag.get_template_env()
     templates, problem = _templates(task, ours.traced_fields, Tracer(environment, context))
-    classes.adopt(task)
+    adopting.adopt(task)
     task.follow_rendering(templates, context, environment, problem)
 
 

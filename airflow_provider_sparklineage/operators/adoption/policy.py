@@ -44,10 +44,10 @@ def _adopt(task: Any) -> None:
     rules = _rules(task.get_dag())
     if rules is None:
         return
-    from airflow_provider_sparklineage.operators.adoption import classes, decisions
+    from airflow_provider_sparklineage.operators.adoption import adopting
 
-    if decisions.decide(task, rules).adopts:
-        classes.adopt(task)
+    if adopting.decide(task, rules).adopts:
+        adopting.adopt(task)
 
 
 def _rules(dag: Any) -> AdoptionRules | None:

@@ -12,7 +12,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import DAG
 
-from airflow_provider_sparklineage.operators.adoption import classes, kinds
+from airflow_provider_sparklineage.operators.adoption import adopting, kinds
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from tests.spark_submit_double import argument, injected
 
@@ -36,7 +36,7 @@ class Shop(SparkSubmitOperator):
 
 
 def adopted(task):
-    classes.adopt(task)
+    adopting.adopt(task)
     return task
 
 
@@ -63,7 +63,7 @@ def test_an_adopted_task_has_lineage_and_the_names_that_it_had(make):
         type(before).__qualname__,
     )
     assert vars(task).keys() == vars(before).keys()
-    assert classes.original(type(task)) is type(before)
+    assert adopting.original(type(task)) is type(before)
     assert task.is_adopted
 
 
@@ -152,7 +152,7 @@ def test_a_dag_with_adopted_tasks_is_pickled_as_if_they_were_not(protocol):
         SparkSubmitOperator(task_id="stock", application="job.py")
         Shop.partial(task_id="mapped").expand(table=["a"])
     for task in dag.tasks:
-        classes.adopt(task)
+        adopting.adopt(task)
     text = pickle.dumps(dag, protocol)
     tasks = pickle.loads(text).task_dict
     assert type(tasks["own"]) is tasks["mapped"].operator_class is Shop
@@ -179,13 +179,13 @@ def test_a_class_that_cannot_be_extended_is_refused_and_its_task_stays():
 
     task = Last(task_id="revenue", application="job.py")
     with pytest.raises(TypeError, match="none after me"):
-        classes.adopt(task)
+        adopting.adopt(task)
     assert type(task) is Last
 
 
 def test_what_runs_no_spark_cannot_be_adopted():
     with pytest.raises(TypeError, match="runs no Spark"):
-        classes.adopt(BashOperator(task_id="revenue", bash_command="true"))
+        adopting.adopt(BashOperator(task_id="revenue", bash_command="true"))
 
 
 def test_classes_go_with_their_dag_file():

@@ -13,8 +13,8 @@ from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import DAG, TaskGroup, task
 
 from airflow_provider_sparklineage.model.task_rules import ADOPT_ALL, ADOPT_NONE, load_adoption
-from airflow_provider_sparklineage.operators.adoption import classes
-from airflow_provider_sparklineage.operators.adoption.decisions import decide, names_of
+from airflow_provider_sparklineage.operators.adoption import adopting
+from airflow_provider_sparklineage.operators.adoption.adopting import decide, names_of
 from airflow_provider_sparklineage.operators.spark_submit import (
     SparkLineageMixin,
     SparkLineageSubmitOperator,
@@ -315,7 +315,7 @@ def test_the_decision_about_an_adopted_task_is_the_same(make):
         make()
     [task] = dag.tasks
     names = names_of(task)
-    classes.adopt(task)
+    adopting.adopt(task)
     assert decide(task, ADOPT_ALL).reason == "adopted"
     assert decide(task, ADOPT_NONE).reason == "left alone: adoption is off"
     assert names_of(task) == names

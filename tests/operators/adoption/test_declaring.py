@@ -13,8 +13,8 @@ from airflow.sdk.execution_time.context import MacrosAccessor
 from airflow_provider_sparklineage.cli import explanation
 from airflow_provider_sparklineage.expectations import DatasetSubset, PartitionRange
 from airflow_provider_sparklineage.model.rules import NO_RULES
-from airflow_provider_sparklineage.operators import arguments
-from airflow_provider_sparklineage.operators.adoption import classes
+from airflow_provider_sparklineage.operators import lineage_mixin
+from airflow_provider_sparklineage.operators.adoption import adopting
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from tests.observed_writes import written
 
@@ -67,7 +67,7 @@ def declared(tmp_path, monkeypatch):
 def adopted(task_id="revenue", cls=SparkSubmitOperator, **arguments):
     with DAG("shop", schedule=None):
         task = cls(task_id=task_id, application="job.py", **arguments)
-    classes.adopt(task)
+    adopting.adopt(task)
     return task
 
 
@@ -76,7 +76,7 @@ def mapped(values, task_id="revenue"):
         task = SparkSubmitOperator.partial(task_id=task_id, application="job.py").expand(
             application_args=values
         )
-    classes.adopt(task)
+    adopting.adopt(task)
     return task
 
 
@@ -159,7 +159,7 @@ def test_a_task_is_called_with_the_group_that_it_is_in(declared, rendered):
     declared(DECLARED)
     with DAG("shop", schedule=None), TaskGroup("etl"):
         load = SparkSubmitOperator(task_id="load", application="job.py")
-    classes.adopt(load)
+    adopting.adopt(load)
     assert rendered(load).on_partition_mismatch == "ignore"
 
 
@@ -167,7 +167,7 @@ def test_a_task_whose_driver_is_its_own_process_has_them_too(declared, rendered)
     declared(DECLARED)
     with DAG("shop", schedule=None):
         revenue = PySparkOperator(task_id="revenue", python_callable=lambda: None)
-    classes.adopt(revenue)
+    adopting.adopt(revenue)
     task = rendered(revenue)
     assert task.reads[0] == "/lake/rates/month=2024-05"
     assert "writes[0].partitions[dt]" in {text.field for text in task.lineage_try.traces}
@@ -201,7 +201,7 @@ def test_a_policy_that_is_declared_fails_the_task(declared, run):
         run(adopted(), "2024-05-07")
 
 
-@pytest.mark.parametrize("policy", arguments.POLICIES)
+@pytest.mark.parametrize("policy", lineage_mixin.MISMATCH_POLICIES)
 def test_each_policy_of_the_operator_can_be_declared(declared, rendered, policy):
     declared(f"- dag_id: shop\n  on_partition_mismatch: {policy}\n")
     assert rendered(adopted()).on_partition_mismatch == policy

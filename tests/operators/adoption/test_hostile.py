@@ -13,7 +13,7 @@ from airflow.sdk import DAG
 from airflow.sdk.bases.operator import BaseOperatorMeta
 
 from airflow_provider_sparklineage.model import task_rules
-from airflow_provider_sparklineage.operators.adoption import decisions, policy
+from airflow_provider_sparklineage.operators.adoption import adopting, policy
 from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
 from tests.spark_submit_double import injected
 
@@ -219,13 +219,13 @@ def test_a_job_is_the_same_with_adoption_and_without(job_of, parsed, cls):
     now = job_of(task)
     assert (now.job, now.kept) == (stock.job, stock.kept)
     assert now.is_collected is isinstance(task, LineageMixin)
-    decision = decisions.decide(task, task_rules.ADOPT_ALL)
+    decision = adopting.decide(task, task_rules.ADOPT_ALL)
     assert decision.adopts is isinstance(task, LineageMixin)
 
 
 def test_those_that_cannot_be_adopted_are_left_alone_with_a_reason():
     reasons = {
-        name: decisions.decide(made(cls), task_rules.ADOPT_ALL).reason
+        name: adopting.decide(made(cls), task_rules.ADOPT_ALL).reason
         for name, cls in zip(NAMES, HOSTILE, strict=True)
     }
     assert {name for name, reason in reasons.items() if reason != "adopted"} == {
@@ -240,7 +240,7 @@ def test_a_task_whose_execute_somebody_has_replaced_is_left_alone():
     task = made(SparkSubmitOperator)
     execute = task.execute
     task.execute = lambda context: execute(context)
-    decision = decisions.decide(task, task_rules.ADOPT_ALL)
+    decision = adopting.decide(task, task_rules.ADOPT_ALL)
     assert not decision.adopts
     assert "something of its own called execute" in decision.reason
 

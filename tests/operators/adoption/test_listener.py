@@ -19,7 +19,7 @@ from airflow.sdk._shared.listeners.spec import taskinstance
 from airflow.sdk.bases.operator import BaseOperator
 from airflow.sdk.execution_time.context import MacrosAccessor
 
-from airflow_provider_sparklineage.operators.adoption import classes, listener, policy
+from airflow_provider_sparklineage.operators.adoption import adopting, listener, policy
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.plugins import lineage_tab
 
@@ -174,7 +174,7 @@ def test_values_of_an_upstream_task_are_no_templates(monkeypatch):
 
 
 def test_a_task_that_the_policy_has_adopted_is_left_alone(mocker):
-    adopt = mocker.spy(classes, "adopt")
+    adopt = mocker.spy(adopting, "adopt")
     follow = mocker.spy(SparkLineageSubmitOperator, "follow_rendering")
     with DAG("shop", schedule=None):
         task = plain(SparkSubmitOperator)
@@ -188,7 +188,7 @@ def test_a_task_that_the_policy_has_adopted_is_left_alone(mocker):
 
 
 def test_a_task_is_adopted_once_however_many_managers_tell(mocker):
-    adopt = mocker.spy(classes, "adopt")
+    adopt = mocker.spy(adopting, "adopt")
     with DAG("shop", schedule=None):
         ti = rendered(plain(SparkSubmitOperator))
     listener.on_task_instance_running(task_instance=ti)
@@ -242,7 +242,7 @@ def test_nothing_is_asked_of_a_task_that_runs_no_spark(mocker):
 
 
 def test_a_task_runs_as_it_is_where_adopting_it_fails(mocker, caplog):
-    mocker.patch.object(classes, "adopt", side_effect=TypeError("no"))
+    mocker.patch.object(adopting, "adopt", side_effect=TypeError("no"))
     with DAG("shop", schedule=None):
         ti = rendered(plain(SparkSubmitOperator))
     with caplog.at_level(logging.WARNING):

@@ -7,7 +7,7 @@ import inspect
 
 import pytest
 
-from airflow_provider_sparklineage.operators.adoption.obstacles import (
+from airflow_provider_sparklineage.operators.adoption.adopting import (
     compares_class,
     defers,
     own_names,

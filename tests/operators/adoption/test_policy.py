@@ -12,7 +12,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import DAG, TaskGroup
 
-from airflow_provider_sparklineage.operators.adoption import classes, policy
+from airflow_provider_sparklineage.operators.adoption import adopting, policy
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 
 pytestmark = pytest.mark.airflow
@@ -92,7 +92,7 @@ def test_a_task_that_fails_when_it_is_looked_at_is_left_alone(parsed, caplog, mo
         raise RuntimeError(msg)
 
     caplog.set_level(logging.WARNING)
-    monkeypatch.setattr(classes, "adopt", broken)
+    monkeypatch.setattr(adopting, "adopt", broken)
     policy._Latest.problem = ""
     assert adopted(parsed(tasks)) == set()
     assert "is left without lineage (RuntimeError: looked at)" in caplog.text

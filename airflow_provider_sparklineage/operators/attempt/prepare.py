@@ -1,20 +1,25 @@
-"""What Airflow's OpenLineage provider gets where nothing was collected (yet), and when nothing.
+"""Before the job: the answers of Airflow, the declared datasets, and the event of START.
 
-START has the inputs and outputs of the last successful run, with what is declared of this one. An
-event without datasets would make a backend that shows the latest run show nothing, until the end of
-this one or, if it fails, of the next. So does the event at the end of a try whose job did not run.
-If there is no such run, something else stands in for it (:mod:`.previous_run`), but only of a side
-of which nothing is declared: to a backend, what START names is what the run writes.
+START has the inputs and outputs of the last successful run, with the datasets that are declared of
+this one. An event without datasets would make a backend that shows the latest run show nothing,
+until the end of this one or, if it fails, of the next. So does the event at the end of a try whose
+job did not run. If there is no such run, another one stands in for it (:mod:`.other_runs`), but
+only on a side of which nothing is declared: to a backend, a dataset in START is one that the run
+writes.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
+from airflow.providers.common.compat.sdk import Asset
 from airflow.providers.openlineage.extractors import OperatorLineage
 from msgspec.structs import replace
+from openlineage.client.event_v2 import Dataset
 
-from airflow_provider_sparklineage.event import openlineage
+from airflow_provider_sparklineage.event import openlineage, xcom
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
 from airflow_provider_sparklineage.event.pipeline import (
     NO_OTHERS,
@@ -26,27 +31,37 @@ from airflow_provider_sparklineage.event.pipeline import (
     shows_descriptions,
 )
 from airflow_provider_sparklineage.event.sending import neutral
+from airflow_provider_sparklineage.expectations import declared as declarations
+from airflow_provider_sparklineage.expectations.declared import Declared, TaskFields
+from airflow_provider_sparklineage.expectations.references import SCHEMES
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.lineage.declared_and_last_known import declared_lineage
-from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.model.credentials import logger, scrub_name
+from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.model.last_run import BothForms
-from airflow_provider_sparklineage.operators import previous_run, upstream
-from airflow_provider_sparklineage.operators.masking import masked, redacted
-from airflow_provider_sparklineage.operators.previous_run import NOTHING_KNOWN, Known
+from airflow_provider_sparklineage.model.locations import Locator
+from airflow_provider_sparklineage.operators.attempt import other_runs
+from airflow_provider_sparklineage.operators.attempt.other_runs import NOTHING_KNOWN, Known
+from airflow_provider_sparklineage.operators.masking import masked, masked_message, redacted
 from airflow_provider_sparklineage.settings import resolution as settings
 from airflow_provider_sparklineage.settings.connection import is_converted
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sparklineage.event.archive import Archive
     from airflow_provider_sparklineage.event.document import Event, Facets
-    from airflow_provider_sparklineage.expectations.declared import Declared
     from airflow_provider_sparklineage.model.representation import Leaving
+    from airflow_provider_sparklineage.model.rules import PartitionRules
+    from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
     from airflow_provider_sparklineage.settings.resolution import Settings
+    from airflow_provider_sparklineage.templates import TracedText
+
 
 log = logger(__name__)
 
@@ -89,10 +104,10 @@ def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Pre
     is_dated = context.get("logical_date") is not None
     known = NOTHING_KNOWN
     if ti is not None:
-        known = previous_run.last_known(ti, archive, is_dated=is_dated)
+        known = other_runs.last_known(ti, archive, is_dated=is_dated)
     written: tuple[Event, ...] = ()
     if ti is not None and shows_descriptions(resolved.leaving):
-        written = upstream.events(ti, context.get("task") or getattr(ti, "task", None))
+        written = other_runs.upstream_events(ti, context.get("task") or getattr(ti, "task", None))
     how = resolved.leaving
     sent = _adapted(known.event, how)
     every = (_adapted(event, how) for event in written)
@@ -136,19 +151,21 @@ NOT_SUBMITTED = Degradation(
 )
 
 
-def expected(declared: Declared, prepared: Prepared, ended: Degradation | None = None) -> Made:
+def expected_event(
+    declared: Declared, prepared: Prepared, ended: Degradation | None = None
+) -> Made:
     """Describe what a try is going to read and write, as far as that is known.
 
     :param ended: why no more is known of a try that is over
     """
     settings, known, sent, *_ = prepared
-    made = _expected(declared, settings, sent, ended)
+    made = _expected_event(declared, settings, sent, ended)
     if ended is None or sent is known:  # nobody keeps a START
         return made
-    return Made(_expected(declared, settings, known, ended).kept, made.adapted)
+    return Made(_expected_event(declared, settings, known, ended).kept, made.adapted)
 
 
-def _expected(
+def _expected_event(
     declared: Declared, resolved: Settings, known: Known, ended: Degradation | None
 ) -> Made:
     last, stand_in, _ = known
@@ -196,9 +213,9 @@ def _carrying(run_facets: Facets, kept: Event, operator: Any) -> Facets:
     if CAPTURE_KEY not in run_facets:
         return run_facets
     try:
-        from airflow_provider_sparklineage.operators.documentation import own_facet
+        from airflow_provider_sparklineage.operators.attempt.publish import own_documentation
 
-        shared = neutral(kept, redacted, own_facet(operator))
+        shared = neutral(kept, redacted, own_documentation(operator))
         return openlineage.with_neutral(run_facets, shared)
     except Exception:  # what is sent has the same, as the backend's names have it
         log.warning("The lineage is converted as it is sent to another backend.", exc_info=True)
@@ -225,3 +242,122 @@ def ended_as(ti: Any) -> str | None:
         log.debug("The task's state is not known.", exc_info=True)
         return None
     return state if state in _ENDED else None
+
+
+# The fields of an operator that name datasets; `expectations` reads them. Here is what needs
+# Airflow: the datasets that its assets, inlets and outlets are.
+
+
+def declared_in_fields(
+    operator: Any,
+    texts: Sequence[TracedText],
+    rules: PartitionRules,
+    partition_key: str | None = None,
+    naming: Mapping[str, str] | None = None,
+) -> Declared:
+    """Find the datasets that the rendered fields of an operator name, and what is expected.
+
+    :param texts: its traced texts
+    :param partition_key: of the run
+    :param naming: Spark properties of the submission; None: those that the operator has itself
+    """
+    conf = {str(k): str(v) for k, v in operator.spark_properties.items()}
+    own_naming = naming_properties(conf if naming is None else naming)
+    locator = Locator(Naming.of(own_naming), rules)
+    task = TaskFields(
+        texts,
+        _datasets(operator.inlets, locator),
+        _datasets(operator.outlets, locator),
+        operator.reads,
+        operator.writes,
+        partition_key,
+        operator.partition_key_dimensions,
+    )
+    found = declarations.declared(task, locator, partial(_dataset, locator=locator))
+    return replace(_without_secrets(found), naming=own_naming)
+
+
+def _without_secrets(found: Declared) -> Declared:
+    """Leave out what Airflow masks, before it is compared, kept in the bundle or sent.
+
+    A masked value could be compared with nothing: the observed one is not masked yet.
+    """
+    kept, problems = [], list(found.problems)
+    for expectation in found.expectations:
+        values = [expectation.location, expectation.where]
+        values += [value or "" for p in expectation.partitions or () for _, value in p.values]
+        if any(masked(value) != value for value in values):
+            name = expectation.dataset or expectation.table or "a dataset"
+            problems.append(
+                f"What is expected of {name} has a value that Airflow masks as a secret, so it is "
+                "neither kept nor compared with what is observed."
+            )
+            continue
+        sources = tuple(
+            replace(s, template=masked_message(s.template), value=masked_message(s.value))
+            for s in expectation.sources
+        )
+        kept.append(replace(expectation, sources=sources))
+    return replace(found, expectations=tuple(kept), problems=tuple(dict.fromkeys(problems)))
+
+
+def naming_properties(conf: Mapping[str, str]) -> dict[str, str]:
+    """Choose the Spark properties that change how the listener names datasets."""
+    return {k: v for k, v in conf.items() if k.startswith("spark.openlineage.dataset.")}
+
+
+def _datasets(entries: Iterable[object], locator: Locator) -> list[DatasetName]:
+    names = []
+    for entry in entries:
+        name = _dataset(entry, locator)
+        if name is None:
+            log.info("No OpenLineage dataset is known for %r; it is left out.", entry)
+        else:
+            names.append(name)
+    return names
+
+
+def asset_name(asset: Asset, locator: Locator) -> DatasetName | None:
+    """Name the dataset that an asset is, as its URI in a string; None where nobody knows."""
+    if urlsplit(asset.uri).scheme in SCHEMES:
+        location = locator.locate(asset.uri, may_be_file=True)
+        return location.dataset if location else None
+    from airflow.providers.openlineage.utils.utils import translate_airflow_asset
+
+    found = translate_airflow_asset(asset, None)
+    return DatasetName(found.namespace, found.name) if found is not None else None
+
+
+def _dataset(entry: object, locator: Locator) -> DatasetName | None:
+    found = _named(entry, locator)
+    return found and DatasetName(scrub_name(found.namespace), scrub_name(found.name))
+
+
+def _named(entry: object, locator: Locator) -> DatasetName | None:
+    if isinstance(entry, Dataset):
+        return DatasetName(entry.namespace, entry.name)
+    if isinstance(entry, Asset):
+        return asset_name(entry, locator)
+    from airflow.providers.openlineage.extractors.manager import ExtractorManager
+
+    found = ExtractorManager.convert_to_ol_dataset(entry)
+    return DatasetName(found.namespace, found.name) if found is not None else None
+
+
+def push_expected(capture: TryCapture, context: Context) -> None:
+    """Push what is expected of a try, if XComs are wanted; never raises."""
+    try:
+        manifest, max_bytes = capture.bundle.manifest, capture.settings.xcom_max_bytes
+        if not max_bytes or manifest.task is None:
+            return
+        document = xcom.expected_document(
+            manifest.task.try_number,
+            manifest.declared_inputs,
+            manifest.declared_outputs,
+            manifest.expectations,
+            masked,
+        )
+        if (value := xcom.fitted_document(document, max_bytes)) is not None:
+            context["ti"].xcom_push(key=xcom.EXPECTED_KEY, value=value)
+    except Exception:
+        log.debug("What is expected is shown when the task has ended.", exc_info=True)

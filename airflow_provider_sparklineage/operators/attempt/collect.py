@@ -1,13 +1,15 @@
-"""What the job of a try reported, collected and merged once Spark has ended.
+"""After the job: the reports of the driver, collected and merged into the event of the try.
 
 Nothing here raises, not even Airflow's task timeout if that fires in here: how Spark ended is the
-task's outcome. Whatever goes wrong becomes a degradation in the event, and what needs a person's
-attention one warning.
+task's outcome. Whatever goes wrong becomes a degradation in the event, and a problem that needs a
+person's attention one warning. While the job runs, the modules that are needed after it are
+imported.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+import threading
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -24,14 +26,15 @@ from airflow_provider_sparklineage.settings.option_kinds import KeepCaptures
 from airflow_provider_sparklineage.spark.capture import bundle as retention
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.event.pipeline import Made
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-    from airflow_provider_sparklineage.operators.deadline import Deadline
-    from airflow_provider_sparklineage.operators.try_capture import TryCapture
+    from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
+    from airflow_provider_sparklineage.operators.attempt.timing import Deadline
     from airflow_provider_sparklineage.settings.resolution import Settings
+
 
 log = logger(__name__)
 
@@ -65,7 +68,7 @@ def collect(
             outcome = Outcome.FAIL
             lineage = collecting.completed(collecting.failed(merged))
         if capture.settings.relay_spark_events:
-            from airflow_provider_sparklineage.operators.relaying import relayed
+            from airflow_provider_sparklineage.operators.attempt.publish import relayed
 
             # Its own time: what has been asked may have taken long.
             deadline.begin(capture.settings.collect_timeout.total_seconds())
@@ -251,12 +254,50 @@ def _clean_up(capture: TryCapture, lineage: TaskLineage, event: Event, deadline:
         log.info("Spark lineage was collected.%s", where)
     if not deadline.is_killed:  # else the next try has the time for it
         if bundle.manifest.remote:
-            from airflow_provider_sparklineage.operators import remote_folder
+            from airflow_provider_sparklineage.operators.attempt import remote_driver
 
             may_go_on = lineage.outcome is Outcome.FAIL and capture.is_resumable
-            remote_folder.end(capture, deadline, keep=keep or may_go_on)
+            remote_driver.end_remote_folder(capture, deadline, keep=keep or may_go_on)
         retention.sweep_at_times(
             settings.capture_location.folder,
             older_than=settings.capture_retention,
             now=datetime.now(UTC),
         )
+
+
+# Modules that are needed after the job are imported while it runs, when the task only waits for it:
+# in a thread, which is safe here. It imports modules that the task would import anyway, and an
+# import that fails in it fails again, and is reported, where it is needed. It has ended before the
+# task goes on: Airflow's OpenLineage provider forks then, and a lock that an import holds would
+# never be released in the child.
+
+
+IMPORT_DELAY_S = 1.0
+"""By then spark-submit has been started, which this must not delay. No job of Spark is over."""
+
+
+@contextmanager
+def importing_meanwhile() -> Iterator[None]:
+    """Import while what is in here runs, if it takes long enough; its outcome stays what it is."""
+    timer = threading.Timer(IMPORT_DELAY_S, _import_for_collecting)
+    timer.daemon = True
+    with suppress(RuntimeError):  # there may be no more threads
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        with suppress(AirflowTaskTimeout):  # the job has ended
+            if timer.is_alive():
+                timer.join()
+
+
+def _import_for_collecting() -> None:
+    with suppress(Exception):
+        from airflow_provider_sparklineage.event import (  # noqa: F401
+            archive,
+            column_lineage,
+            from_bundle,
+        )
+        from airflow_provider_sparklineage.event.steps import fitting  # noqa: F401
+        from airflow_provider_sparklineage.spark.capture import events  # noqa: F401

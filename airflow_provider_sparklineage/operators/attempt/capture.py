@@ -7,18 +7,26 @@ submitted.
 
 from __future__ import annotations
 
+import uuid
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
+import airflow
 import msgspec
+from airflow.providers import openlineage as openlineage_provider
+from airflow.providers.apache import spark as spark_provider
 from airflow.providers.common.compat.openlineage.utils.spark import (
     inject_parent_job_information_into_spark_properties,
 )
 from airflow.providers.openlineage.plugins.macros import (
+    lineage_job_name,
     lineage_job_namespace,
+    lineage_run_id,
 )
 from msgspec.structs import replace
 
+from airflow_provider_sparklineage.event.document import DISTRIBUTION, version
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import (
@@ -27,8 +35,8 @@ from airflow_provider_sparklineage.model.exceptions import (
     RemoteDriverError,
     SparkLineageError,
 )
-from airflow_provider_sparklineage.operators.identity import manifest_of
-from airflow_provider_sparklineage.operators.injection import (
+from airflow_provider_sparklineage.model.terms import JobName
+from airflow_provider_sparklineage.operators.attempt.submit import (
     ResolvedSubmission,
     SubmitTarget,
     injected,
@@ -36,11 +44,11 @@ from airflow_provider_sparklineage.operators.injection import (
     with_transport,
     without_secrets,
 )
-from airflow_provider_sparklineage.operators.masking import mask, masked_message
+from airflow_provider_sparklineage.operators.masking import mask, masked, masked_message
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 from airflow_provider_sparklineage.spark.capture import bundle
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest, TaskIdentity
 from airflow_provider_sparklineage.spark.submit import injection
 from airflow_provider_sparklineage.spark.submit.injection import injected_names
 from airflow_provider_sparklineage.spark.submit.submitted_files import Links, PropertiesFile
@@ -52,12 +60,59 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sparklineage.expectations.declared import Declared
-    from airflow_provider_sparklineage.operators.deadline import Deadline
-    from airflow_provider_sparklineage.operators.task_driver import TaskDriver
+    from airflow_provider_sparklineage.operators.attempt.task_driver import TaskDriver
+    from airflow_provider_sparklineage.operators.attempt.timing import Deadline
     from airflow_provider_sparklineage.settings.resolution import Settings
-    from airflow_provider_sparklineage.spark.capture.bundle import Manifest
     from airflow_provider_sparklineage.spark.capture.receiver import Receiver
     from airflow_provider_sparklineage.spark.submit.submission import Submission
+
+
+def manifest_of(context: Context, settings: Settings, *, of_command: bool = False) -> Manifest:
+    """Make the manifest of a try that begins; nothing in it is a secret."""
+    ti: Any = context["ti"]
+    run_id = str(lineage_run_id(ti))
+    namespace = lineage_job_namespace()  # type: ignore[no-untyped-call]
+    map_index = getattr(ti, "map_index", None)
+    return Manifest(
+        # The same try always gets the same application run id, so that a replay is recognised.
+        application_run_id=str(uuid.uuid5(uuid.UUID(run_id), "spark-application")),
+        task=TaskIdentity(
+            dag_id=ti.dag_id,
+            task_id=ti.task_id,
+            run_id=ti.run_id,
+            try_number=ti.try_number,
+            map_index=-1 if map_index is None else map_index,
+        ),
+        job=JobName(namespace, lineage_job_name(ti)),
+        run_id=run_id,
+        worker=bundle.this_worker(),
+        started=datetime.now(UTC),
+        partitioning=settings.partitioning.documents(),
+        max_partitions=settings.max_partitions,
+        max_locations=settings.max_locations,
+        bare_partitions=settings.emit_bare_partitions_facet,
+        max_event_bytes=settings.max_event_bytes,
+        redact_literals=settings.redact_literals,
+        column_lineage=settings.column_lineage,
+        intermediate_datasets=str(settings.intermediate_datasets),
+        lineage_facet=settings.emit_lineage_facet,
+        backend=str(settings.backend),
+        versions=_versions(),
+        of_command=of_command,
+        settings={name: masked(text) for name, text in settings.described().items()},
+    )
+
+
+def _versions() -> dict[str, str]:
+    # Of Airflow's packages from their modules: to look it up in what is installed takes as long
+    # as all else that is done for a manifest.
+    return {
+        DISTRIBUTION: version(),
+        "apache-airflow": airflow.__version__,
+        "apache-airflow-providers-apache-spark": spark_provider.__version__,
+        "apache-airflow-providers-openlineage": openlineage_provider.__version__,
+    }
+
 
 log = logger(__name__)
 
@@ -164,10 +219,10 @@ class TryCapture:
 
     def _listen(self) -> Mapping[str, str]:
         """Take the events of a driver that can neither write nor deliver them."""
-        from airflow_provider_sparklineage.operators import receiving
+        from airflow_provider_sparklineage.operators.attempt import remote_driver
 
         path = cast("Path", self.bundle.events_path)
-        self._receiver = receiving.begin(self.settings.capture_endpoint, path)
+        self._receiver = remote_driver.listen(self.settings.capture_endpoint, path)
         return self._receiver.transport
 
     def end_receiving(self, seconds: float) -> None:
@@ -177,10 +232,10 @@ class TryCapture:
         """
         if self._receiver is None:
             return
-        from airflow_provider_sparklineage.operators import receiving
+        from airflow_provider_sparklineage.operators.attempt import remote_driver
 
-        self._receiver.close(min(receiving.ON_ITS_WAY_S, seconds / 4))
-        for code, problem in receiving.missing(self._receiver):
+        self._receiver.close(min(remote_driver.ON_ITS_WAY_S, seconds / 4))
+        for code, problem in remote_driver.missing_events(self._receiver):
             self.degrade(code, problem)
 
     def _stop_receiving(self) -> None:
@@ -243,9 +298,9 @@ class TryCapture:
         if not self.bundle.manifest.remote:
             return True
         try:
-            from airflow_provider_sparklineage.operators import remote_folder
+            from airflow_provider_sparklineage.operators.attempt import remote_driver
 
-            remote_folder.announce(self)
+            remote_driver.announce(self)
         except Exception as error:
             if self.settings.strict:
                 raise
@@ -258,13 +313,13 @@ class TryCapture:
         """Put into the bundle what a driver in a cluster has delivered."""
         if not self.bundle.manifest.remote:
             return
-        from airflow_provider_sparklineage.operators import remote_folder
+        from airflow_provider_sparklineage.operators.attempt import remote_driver
 
         if self._is_refused:
-            remote_folder.withdraw(self, deadline)
+            remote_driver.withdraw(self, deadline)
             self.note(remote="")
         else:
-            remote_folder.receive(self, deadline.budget)
+            remote_driver.download_delivered(self, deadline.budget)
 
     def identity(self, submission: Submission, context: Context) -> dict[str, str]:
         """Name the application in OpenLineage: its job names, and the task as its parent."""
@@ -365,9 +420,9 @@ class TryCapture:
         own = self.bundle
         if own.manifest.remote:
             # Its bundle may be on another worker; what its driver delivered is not.
-            from airflow_provider_sparklineage.operators import remote_folder
+            from airflow_provider_sparklineage.operators.attempt import remote_driver
 
-            return remote_folder.of_earlier_try(self, deadline)
+            return remote_driver.manifest_of_earlier_try(self, deadline)
         with suppress(Exception):
             location = self.settings.capture_location.folder
             if earlier := bundle.earlier_try(location, own.manifest):

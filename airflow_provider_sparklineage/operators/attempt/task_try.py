@@ -1,7 +1,7 @@
 """One try of a task: the object that holds its lineage from rendering to the event that is sent.
 
 The operator has it in one attribute. OpenLineage's hooks, the links, ``explain`` and whatever else
-of this package asks what is known of a try ask this object.
+of this package asks about a try ask this object.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.model.last_run import BothForms
-from airflow_provider_sparklineage.operators.cost import Cost
-from airflow_provider_sparklineage.operators.deadline import Deadline
+from airflow_provider_sparklineage.operators.attempt.timing import Cost, Deadline
 from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.options import OPTIONS
@@ -35,9 +34,10 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.representation import Leaving
     from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.model.terms import Outcome
-    from airflow_provider_sparklineage.operators.reporting import Prepared
-    from airflow_provider_sparklineage.operators.try_capture import TryCapture
+    from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
+    from airflow_provider_sparklineage.operators.attempt.prepare import Prepared
     from airflow_provider_sparklineage.templates import TracedText
+
 
 log = logger(__name__)
 
@@ -117,11 +117,11 @@ class Try:
 
     def prepare(self, context: Mapping[str, Any]) -> None:
         """Ask Airflow, over a wire and once for a try, for settings and for the last run."""
-        from airflow_provider_sparklineage.operators import reporting
+        from airflow_provider_sparklineage.operators.attempt import prepare
 
         with suppress(SettingsError):  # execute() reports it
             self._asked = self._ask_airflow()
-        self.prepared = reporting.prepared(self.settings, context)
+        self.prepared = prepare.prepared(self.settings, context)
 
     @property
     def collected(self) -> Event | None:
@@ -143,11 +143,11 @@ class Try:
         if self.made is None:
             return own
         try:
-            from airflow_provider_sparklineage.operators import documentation
+            from airflow_provider_sparklineage.operators.attempt import publish
 
             if self._described is None:  # which Airflow asks for several times
-                self._described = documentation.of_run(self.made.adapted, self.leaving)
-            return documentation.of_job(operator, own, self._described)
+                self._described = publish.description_of_run(self.made.adapted, self.leaving)
+            return publish.documentation_of_job(operator, own, self._described)
         except Exception:
             log.debug("What the job did is not described.", exc_info=True)
             return own
@@ -205,10 +205,12 @@ class Try:
         :param operator: with its fields rendered
         """
         from airflow_provider_sparklineage.expectations.declared import Declared
-        from airflow_provider_sparklineage.operators.declared import declared
+        from airflow_provider_sparklineage.operators.attempt.prepare import declared_in_fields
 
         try:
-            found = declared(operator, self.traces or (), rules, partition_key, spark_properties)
+            found = declared_in_fields(
+                operator, self.traces or (), rules, partition_key, spark_properties
+            )
         except Exception as error:
             log.debug("Declarations cannot be understood.", exc_info=True)
             found = Declared(problems=(f"{type(error).__name__}: {error}",))
@@ -219,12 +221,12 @@ class Try:
 
         :param has_ended: whether the try is over, without its job having run
         """
-        from airflow_provider_sparklineage.operators import reporting
+        from airflow_provider_sparklineage.operators.attempt import prepare
 
-        prepared = self.prepared or reporting.prepared(self.settings, {})
+        prepared = self.prepared or prepare.prepared(self.settings, {})
         declared = self.declared(operator, prepared.settings.partitioning)
-        ended = (self.uncaptured or reporting.NOT_SUBMITTED) if has_ended else None
-        return reporting.expected(declared, prepared, ended)
+        ended = (self.uncaptured or prepare.NOT_SUBMITTED) if has_ended else None
+        return prepare.expected_event(declared, prepared, ended)
 
     def begin(
         self,
@@ -242,8 +244,8 @@ class Try:
         :return: None if there is not even a manifest; a warning has the reason
         """
         # And what finish() needs: Airflow's task timeout must not fire in an import after the job.
-        from airflow_provider_sparklineage.operators import collecting, reporting  # noqa: F401
-        from airflow_provider_sparklineage.operators.try_capture import TryCapture
+        from airflow_provider_sparklineage.operators.attempt import collect, prepare  # noqa: F401
+        from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
 
         self.capture = None
         self.deadline = Deadline()
@@ -283,9 +285,9 @@ class Try:
             raise
         # A store that did not answer is not waited for once more.
         if is_announced and (capture.bundle.manifest.remote or not capture.is_awaited):
-            from airflow_provider_sparklineage.operators import afterwards
+            from airflow_provider_sparklineage.operators.attempt import publish
 
-            afterwards.keep_additions(capture, context)
+            publish.keep_additions(capture, context)
         self.capture = capture
         return capture
 
@@ -314,7 +316,7 @@ class Try:
         """
         if self.capture is None:
             return
-        from airflow_provider_sparklineage.operators import collecting, reporting
+        from airflow_provider_sparklineage.operators.attempt import collect, prepare
 
         if self.is_over(context):
             self.capture.degrade(
@@ -327,20 +329,20 @@ class Try:
         known = self.prepared.last if self.prepared else BothForms()
         try:
             if self.capture.is_awaited:
-                self.made = collecting.collect(
+                self.made = collect.collect(
                     self.capture, self.deadline, outcome, has_failed, known, context.get("task")
                 )
             else:
-                from airflow_provider_sparklineage.operators import afterwards
+                from airflow_provider_sparklineage.operators.attempt import publish as afterwards
 
                 error = afterwards.not_awaited(self.capture)
-                self.made = collecting.given_up(self.capture, self.deadline, outcome, known, error)
+                self.made = collect.given_up(self.capture, self.deadline, outcome, known, error)
         except AirflowTaskTimeout as error:  # while collecting gave up, or between two steps
-            self.made = collecting.given_up(self.capture, self.deadline, outcome, known, error)
+            self.made = collect.given_up(self.capture, self.deadline, outcome, known, error)
         with suppress(Exception, AirflowTaskTimeout):  # which importing can meet as well
             if self.deadline.is_killed:
-                self.ended_as = reporting.ended_as(context["ti"])
-            from airflow_provider_sparklineage.operators.publishing import publish
+                self.ended_as = prepare.ended_as(context["ti"])
+            from airflow_provider_sparklineage.operators.attempt.publish import publish
 
             is_for_sending = self.ended_as is None
             publish(
@@ -349,7 +351,7 @@ class Try:
 
     def watch_delivery(self) -> None:
         """Note it when the event of this try was sent, which Airflow is about to do."""
-        from airflow_provider_sparklineage.operators import delivery
+        from airflow_provider_sparklineage.operators.attempt import publish
 
         if self.capture is not None and self.made is not None:
-            delivery.watch(self.capture)
+            publish.watch_delivery(self.capture)

@@ -1,7 +1,9 @@
-"""The remote folder of a try whose driver runs in a cluster: announced, received, kept or removed.
+"""A driver in a cluster that cannot write into the bundle: its deliveries, or the events it sends.
 
-Whatever is asked of the store ends in time, and what it does not do is a degradation. This is
-imported only where there is such a driver.
+A driver with Python delivers to a folder of the capture location, which is announced before the
+job, received after it, and kept or removed. Whatever is asked of the store ends in time, and a
+failure of the store is a degradation. From a driver without Python the task takes the events
+itself, for as long as it waits. This is imported only where there is such a driver.
 """
 
 from __future__ import annotations
@@ -11,15 +13,20 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
-from airflow_provider_sparklineage.model.exceptions import CaptureError
-from airflow_provider_sparklineage.operators.deadline import Deadline
+from airflow_provider_sparklineage.model.exceptions import CaptureError, RemoteDriverError
+from airflow_provider_sparklineage.operators.attempt.timing import Deadline
+from airflow_provider_sparklineage.operators.masking import mask
 from airflow_provider_sparklineage.spark.capture import remote_bundles
+from airflow_provider_sparklineage.spark.capture.receiver import HOSTNAME, Endpoint, Receiver
 from airflow_provider_sparklineage.spark.capture.remote_bundles import received
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from airflow_provider_sparklineage.model.budget import Budget
-    from airflow_provider_sparklineage.operators.try_capture import TryCapture
+    from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
     from airflow_provider_sparklineage.spark.capture.bundle import Manifest
+
 
 log = logger(__name__)
 
@@ -44,7 +51,7 @@ def withdraw(capture: TryCapture, deadline: Deadline) -> None:
     remote_bundles.remove(capture.bundle.manifest.remote, deadline.part(_END_S, _KEPT_S))
 
 
-def receive(capture: TryCapture, budget: Budget) -> None:
+def download_delivered(capture: TryCapture, budget: Budget) -> None:
     """Put into the bundle what the driver has delivered, and wait for the rest, for some time."""
     bundle = capture.bundle
     if bundle.path is None:
@@ -57,7 +64,7 @@ def receive(capture: TryCapture, budget: Budget) -> None:
         capture.degrade(degradation.code, degradation.message)
 
 
-def of_earlier_try(capture: TryCapture, deadline: Deadline) -> Manifest | None:
+def manifest_of_earlier_try(capture: TryCapture, deadline: Deadline) -> Manifest | None:
     """Find what the try knew that submitted the job, whichever worker it had.
 
     To the folder of this one nobody is going to deliver.
@@ -72,7 +79,7 @@ def of_earlier_try(capture: TryCapture, deadline: Deadline) -> Manifest | None:
         return None
 
 
-def end(capture: TryCapture, deadline: Deadline, *, keep: bool) -> None:
+def end_remote_folder(capture: TryCapture, deadline: Deadline, *, keep: bool) -> None:
     """Keep or remove the folder, and look now and then for what is old.
 
     While a driver may still deliver, or somebody may have to find what it did, it is kept.
@@ -92,3 +99,51 @@ def end(capture: TryCapture, deadline: Deadline, *, keep: bool) -> None:
         now=datetime.now(UTC),
         budget=budget,
     )
+
+
+ON_ITS_WAY_S = 2.0
+"""For which what a driver has sent at its end is waited for; it has ended a second ago."""
+
+
+def listen(endpoint: str, path: Path) -> Receiver:
+    """Listen for events, and append them to a file.
+
+    :param endpoint: ``[sparklineage] capture_endpoint``
+    :raise SettingsError: if that cannot be understood
+    :raise RemoteDriverError: if nothing can be listened on
+    """
+    hostname = ""
+    if HOSTNAME in endpoint:
+        from airflow.utils.net import get_hostname
+
+        hostname = str(get_hostname())  # type: ignore[no-untyped-call]
+    try:
+        receiver = Receiver(Endpoint.of(endpoint, hostname), path)
+    except (OSError, RuntimeError) as error:
+        msg = f"This worker cannot take what the driver would send: {error}."
+        raise RemoteDriverError(msg) from error
+    mask(receiver.token)
+    return receiver
+
+
+def missing_events(receiver: Receiver) -> list[tuple[DegradationCode, str]]:
+    """Report what did not come, of a receiver that is closed."""
+    found = []
+    if not receiver.events:
+        tokens = ""
+        if receiver.refused:
+            tokens = f" {receiver.refused} request(s) did not have the token of this try."
+        message = (
+            f"The driver ran in a cluster, and no event of it came to {receiver.url}, where this "
+            f"worker listened.{tokens} If the job did start a SparkSession, look in the driver's "
+            "log for messages of HttpTransport, and let drivers reach [sparklineage] "
+            "capture_endpoint."
+        )
+        found.append((DegradationCode.DRIVER_ELSEWHERE, message))
+    if receiver.lost:
+        message = (
+            f"{len(receiver.lost)} event(s) that the driver sent to this worker were not taken: "
+            f"{receiver.lost[0]}."
+        )
+        found.append((DegradationCode.DELIVERY_INCOMPLETE, message))
+    return found

@@ -1,8 +1,9 @@
-"""What a backend shows of a task before it has run again, found in Airflow: no backend is asked.
+"""Other runs as Airflow knows them: earlier ones of the task, and the tasks before it in its own.
 
-It is what the last successful run read and wrote, in its XCom or in the archive. Where there is no
-such run, something stands in for it, so that START does not blank the job's graph: the lineage of
-another map index, as all of them are one job in a backend, or that of a run that failed.
+A backend shows of a task that has not run again the datasets of its last successful run, which is
+found in its XCom or in the archive; no backend is asked. Where there is no such run, something
+stands in for it, so that START does not blank the job's graph: the lineage of another map index, as
+all of them are one job in a backend, or that of a run that failed.
 
 The job waits for the answers. Each question is a call to Airflow's API server, so those that mostly
 have an answer come first, and after it nothing is asked. A value that cannot be had is as good as
@@ -12,12 +13,15 @@ none.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.event import model, xcom
 from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.model.exceptions import DocumentError
 from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, LastRun, of_event
+from airflow_provider_sparklineage.operators.lineage_mixin import OpenLineageHooks
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 if TYPE_CHECKING:
@@ -26,9 +30,10 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.archive import Archive
     from airflow_provider_sparklineage.event.document import Event
 
+
 log = logger(__name__)
 
-TIMEOUT_S = 3.0
+PREVIOUS_RUN_TIMEOUT_S = 3.0
 """The job waits for it."""
 ARCHIVE_S = 1.0
 """As much of it an archive may take that does not answer."""
@@ -97,7 +102,7 @@ class _Questions:
     def __init__(self, ti: Any, archive: Archive | None, *, is_dated: bool) -> None:
         self._ti, self._archive, self._is_dated = ti, archive, is_dated
         self._map_index = -1 if ti.map_index is None else ti.map_index
-        self._until = time.monotonic() + TIMEOUT_S
+        self._until = time.monotonic() + PREVIOUS_RUN_TIMEOUT_S
         self._archive_s = ARCHIVE_S
 
     def of_this(self) -> Iterator[Event]:
@@ -212,3 +217,40 @@ class _Questions:
             log.debug("No lineage of an earlier run: %s", error)
         else:
             yield answer
+
+
+# A backend that keeps one text of a table takes the writer's away when a reader's event has none.
+# So a task repeats the texts of the datasets that the tasks before it wrote.
+
+
+MAX_UPSTREAM_TASKS = 5
+"""Of those that are asked; each is a question to Airflow, for which the job waits."""
+UPSTREAM_TIMEOUT_S = 1.0
+"""No more are asked after it."""
+
+
+def upstream_events(ti: Any, task: Any) -> tuple[Event, ...]:
+    """Give the events of the tasks before a task, the nearest first; never raises.
+
+    :param ti: the task instance that runs
+    :param task: its operator; results of mapped tasks are not looked at
+    """
+    deadline = time.monotonic() + UPSTREAM_TIMEOUT_S
+    found = []
+    try:
+        for task_id in _tasks_before(task)[:MAX_UPSTREAM_TASKS]:
+            if time.monotonic() > deadline:
+                break
+            value = ti.xcom_pull(task_ids=task_id, key=xcom.KEY, map_indexes=-1)
+            with suppress(DocumentError):  # none, or of another version
+                found.append(xcom.decode(value))
+    except Exception:
+        log.debug("The lineage of the tasks before this one was not found.", exc_info=True)
+    return tuple(found)
+
+
+def _tasks_before(task: Any) -> list[str]:
+    direct = task.upstream_task_ids
+    relatives = task.get_flat_relatives(upstream=True)
+    every: set[str] = {of.task_id for of in relatives if issubclass(type(of), OpenLineageHooks)}
+    return sorted(every, key=lambda task_id: (task_id not in direct, task_id))

@@ -1,0 +1,426 @@
+"""Whether a task is adopted, why not, and the class with lineage that it gets.
+
+In go a task that a DAG has made and the rules of ``[sparklineage] adopt``; out come a decision with
+its reason as a sentence for people, and for an adopted task a class made of the task's own. The
+class of the lineage operator comes between the DAG's own classes and the stock one: an own
+``execute()`` runs first, and its ``super()`` is ours, after all that it prepares. Names stay as
+they are, for Airflow's pages, its serialised DAGs and rules about classes.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import dis
+import inspect
+import types
+from contextlib import suppress
+from copy import copy
+from functools import cache
+from importlib import import_module
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from airflow_provider_sparklineage.model.task_rules import TaskNames
+from airflow_provider_sparklineage.model.terms import Frozen
+from airflow_provider_sparklineage.operators.adoption import kinds
+from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+
+    from airflow_provider_sparklineage.model.task_rules import AdoptionRules, Verdict
+    from airflow_provider_sparklineage.operators.adoption.kinds import Kind
+
+
+# Obstacles in the code of a class, of which nothing is run. Code that cannot be seen counts as an
+# obstacle: it is better to leave a task alone than to break it.
+
+
+_COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
+
+
+def unreached(classes: Sequence[type], methods: Collection[str]) -> str:
+    """Find a method that does not come to the one of the same name behind it; else empty.
+
+    :param classes: those before the one whose methods are to be reached
+    """
+    for cls in classes:
+        for name in methods:
+            method = vars(cls).get(name)
+            if method is None:
+                continue
+            function = inspect.unwrap(method)
+            if not isinstance(function, FunctionType):
+                return f"its {name}() is no plain method"
+            if inspect.iscoroutinefunction(function):
+                return f"its {name}() is asynchronous"
+            if not any(_calls_super(code, name) for code in _codes(function.__code__)):
+                return f"its {name}() does not call super().{name}()"
+    return ""
+
+
+def own_names(classes: Sequence[type], names: Collection[str]) -> str:
+    """Find a name that classes have, or give to their instances; else empty."""
+    of_classes = (name for cls in classes for name in names if name in vars(cls))
+    return next(of_classes, "") or assigned(classes, names)
+
+
+def assigned(classes: Sequence[type], names: Collection[str]) -> str:
+    """Find a name that classes give to their instances; else empty."""
+    return next(filter(None, (_assigned(code, names) for code in _codes_of(classes))), "")
+
+
+def defers(classes: Sequence[type]) -> bool:
+    """Whether a class has code that waits in the triggerer."""
+    return any({"defer", "TaskDeferred"} & {*code.co_names} for code in _codes_of(classes))
+
+
+def compares_class(classes: Sequence[type]) -> bool:
+    """Whether classes ask if ``self`` is of one class and of none made of it."""
+    return any(map(_compares_class, _codes_of(classes)))
+
+
+def _codes_of(classes: Sequence[type]) -> Iterator[CodeType]:
+    """Give the code of all that classes define themselves."""
+    for cls in classes:
+        for function in _functions(cls):
+            yield from _codes(function.__code__)
+
+
+def _functions(cls: type) -> Iterator[FunctionType]:
+    for value in vars(cls).values():
+        accessors: tuple[Callable[..., Any] | None, ...] = (value,)
+        if isinstance(value, property):
+            accessors = (value.fget, value.fset)
+        for each in accessors:
+            function = inspect.unwrap(each) if callable(each) else None
+            if isinstance(function, FunctionType):
+                yield function
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """Give the code of a function, and of those inside of it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _calls_super(code: CodeType, method: str) -> bool:
+    """Whether a method is the first thing that is asked of a ``super()``."""
+    if not {"super", method} <= {*code.co_names}:
+        return False
+    is_super = False
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            is_super = is_super or instruction.argval == "super"
+        elif is_super and instruction.opname in ("LOAD_METHOD", "LOAD_ATTR", "LOAD_SUPER_ATTR"):
+            if instruction.argval == method:
+                return True
+            is_super = False
+    return False
+
+
+def _compares_class(code: CodeType) -> bool:
+    """Find ``type(self) is …`` and the like: the class of ``self``, and soon after it a comparison.
+
+    Not of something that the class has, such as its name.
+    """
+    if not {"type", "__class__"} & {*code.co_names} or not code.co_varnames:
+        return False
+    if code.co_name in _COMPARISONS:  # of two operators
+        return False
+    before: list[tuple[str, object]] = [("", None)] * 2
+    left = 0  # instructions in which the comparison would be
+    for instruction in dis.get_instructions(code):
+        name, value = instruction.opname, instruction.argval
+        if name in ("CACHE", "PRECALL", "PUSH_NULL"):
+            continue
+        is_used = name == "LOAD_ATTR" and before[-1][0] in ("CALL", "LOAD_ATTR")
+        if is_used or name == "CALL":  # what the class has or makes, not the class
+            left = 0
+        if left and (name in ("IS_OP", "CONTAINS_OP") or _is_equality(name, value)):
+            return True
+        left = max(left - 1, 0)
+        of_self = [v for _, v in before][-1] == code.co_varnames[0]
+        if (name == "CALL" and of_self and before[-2][1] == "type") or (
+            name == "LOAD_ATTR" and of_self and value == "__class__"
+        ):
+            left = 4
+        before = [before[-1], (name, value)]
+    return False
+
+
+def _is_equality(name: str, value: object) -> bool:
+    return name == "COMPARE_OP" and any(sign in str(value) for sign in ("==", "!="))
+
+
+def _assigned(code: CodeType, names: Collection[str]) -> str:
+    """Find one of some names that a method gives to its first argument, ``self``."""
+    if not code.co_varnames or not {*names} & {*code.co_names}:
+        return ""
+    target: object = None
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "STORE_ATTR" and instruction.argval in names:
+            last = target[-1] if isinstance(target, tuple) else target  # two are loaded at once
+            if last == code.co_varnames[0]:
+                return str(instruction.argval)
+        target = instruction.argval
+    return ""
+
+
+# An adopted class lives as long as tasks have it, and with it the class that it is made of.
+_adopted: MutableMapping[type, type] = WeakValueDictionary()
+
+
+def adopt(task: Any) -> None:
+    """Give a task lineage: a plain one now, those of a mapped one when they are made.
+
+    :raise Exception: whatever the class has against it
+    """
+    cls, kind = kinds.of(task)
+    if kind is None:
+        msg = f"{kinds.path(cls)} runs no Spark."
+        raise TypeError(msg)
+    if vars(cls).get("is_adopted"):
+        return
+    adopted = adopted_class(cls, kind)
+    if cls is type(task):
+        # Airflow's own way to assign looks for converters, and at the arguments of the task.
+        object.__setattr__(task, "__class__", adopted)
+    else:
+        task.operator_class = adopted
+        task.operator_extra_links = adopted.operator_extra_links  # type: ignore[attr-defined]
+
+
+def adopted_class(cls: type, kind: Kind) -> type:
+    """Make the class with lineage of one without it, once.
+
+    :raise Exception: if Python, or a base of the class, does not let it be made
+    """
+    adopted = _adopted.get(cls)
+    if adopted is None:
+        ours = lineage_class(kind)
+        # Python lets an object change its class where the first of the bases has all that the
+        # object has. The stock operator itself cannot come before the operator that is made of it.
+        first = _subclass(cls, (cls,)) if issubclass(ours, cls) else cls
+        adopted = _subclass(cls, (first, ours))
+        object.__setattr__(object.__new__(cls), "__class__", adopted)
+        _adopted[cls] = adopted
+    return adopted
+
+
+def lineage_class(kind: Kind) -> type:
+    """Import the lineage operator of a kind."""
+    module, _, name = kind.ours.rpartition(".")
+    ours: type = getattr(import_module(module), name)
+    return ours
+
+
+def original(cls: type) -> type:
+    """Give the class that the DAG has, of an adopted one or of any other."""
+    while vars(cls).get("is_adopted"):
+        cls = cls.__bases__[0]
+    return cls
+
+
+def _subclass(cls: type, bases: tuple[type, ...]) -> type:
+    namespace = {
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "__slots__": (),
+        "is_adopted": True,
+    }
+    options = {"metaclass": _metaclass(type(cls))}
+    return types.new_class(cls.__name__, bases, options, lambda into: into.update(namespace))
+
+
+@cache
+def _metaclass(of: type) -> type:
+    """Make a metaclass whose classes are pickled as those that they are made of.
+
+    A virtualenv task may be given its DAG, pickled. There nobody adopts, nor has this package.
+    """
+    made = type(of.__name__, (of,), {})
+    copyreg.pickle(made, lambda cls: (copy, (original(cls),)))  # which copies no class
+    return made
+
+
+OFF = "left alone: adoption is off"
+NO_SPARK = "left alone: it is none of Airflow's Spark operators, nor made of one"
+
+_OF_ATTRIBUTES = ("__setattr__", "__getattribute__")
+"""What decides which attributes a task has: it may refuse those of lineage."""
+
+
+class Decision(Frozen, frozen=True):
+    """What becomes of a task.
+
+    :param reason: "adopted", or "left alone: …", with what decides
+    :param rule: the one that decides, counted from 0; None if none does
+    """
+
+    adopts: bool
+    reason: str
+    rule: int | None = None
+
+
+class _Class(Frozen, frozen=True):
+    """What counts for all tasks of a class.
+
+    :param has_lineage: whether its tasks have lineage by themselves
+    :param names: which rules may call it by
+    :param reserved: names that a task of it may not have for things of its own
+    :param obstacle: why none of its tasks can be adopted; empty if they can
+    :param is_deferrable: of tasks that do not say so themselves
+    """
+
+    has_lineage: bool
+    names: tuple[str, ...]
+    reserved: frozenset[str] = frozenset()
+    obstacle: str = ""
+    is_deferrable: bool = False
+
+
+_known: MutableMapping[type, _Class] = WeakKeyDictionary()
+
+
+def decide(task: Any, rules: AdoptionRules) -> Decision:
+    """Decide about a task, adopted already or not: by what the DAG has made."""
+    cls, kind = kinds.of(task)
+    if kind is None:
+        return Decision(False, NO_SPARK)
+    known = _class(cls, kind)
+    if known.has_lineage:
+        return Decision(False, "left alone: it has lineage by itself")
+    if rules.is_off:
+        return Decision(False, OFF)
+    verdict = rules.verdict(_names(task, known))
+    if not verdict.adopts:
+        return Decision(False, f"left alone: {_unchosen(verdict)}", verdict.rule)
+    obstacle = known.obstacle or _of_task(task, known)
+    if obstacle:
+        return Decision(False, f"left alone: {obstacle}", verdict.rule)
+    return Decision(True, f"adopted{_of_rule(verdict)}", verdict.rule)
+
+
+def names_of(task: Any) -> TaskNames | None:
+    """Give what rules know of a task; None if it runs no Spark."""
+    cls, kind = kinds.of(task)
+    return None if kind is None else _names(task, _class(cls, kind))
+
+
+def _names(task: Any, known: _Class) -> TaskNames:
+    dag = task.get_dag()
+    tags = tuple(map(str, dag.tags or ())) if dag is not None else ()
+    return TaskNames(task.dag_id, task.task_id, known.names, tags)
+
+
+def _unchosen(verdict: Verdict) -> str:
+    return "no rule is for it" if verdict.rule is None else f"rule {verdict.rule + 1} excludes it"
+
+
+def _of_rule(verdict: Verdict) -> str:
+    return "" if verdict.rule is None else f" (rule {verdict.rule + 1})"
+
+
+def _class(cls: type, kind: Kind) -> _Class:
+    found = _known.get(cls)
+    if found is None:
+        found = _known[cls] = _look_at(original(cls), kind)
+    return found
+
+
+def _look_at(cls: type, kind: Kind) -> _Class:
+    names = _class_names(cls)
+    if issubclass(cls, LineageMixin):
+        return _Class(True, names)
+    try:
+        own = kind.own_classes(cls)
+        stock = cls.__mro__[len(own)]
+        reserved = _reserved(lineage_class(kind), stock)
+        added = [each for each in cls.__mro__ if each not in stock.__mro__]
+        obstacle = unreached(own, kind.methods)
+        if name := own_names(added, [*_OF_ATTRIBUTES, *sorted(reserved)]):
+            obstacle = obstacle or _own_name(name)
+        if name := assigned(added, kind.methods):
+            obstacle = obstacle or _own_name(name)
+        if name := assigned(added, kind.replaced):
+            obstacle = obstacle or f"its own code sets {name}, which lineage has made anew"
+        if compares_class(own):
+            obstacle = obstacle or "its code asks for its exact class"
+        if not obstacle:
+            adopted_class(cls, kind)
+        # A wrapper that a task has of its own would go past ours.
+        reserved |= {*kind.methods}
+        return _Class(False, names, reserved, obstacle, _is_deferrable(own))
+    except Exception as error:
+        return _Class(False, names, obstacle=_failed(error))
+
+
+def _class_names(cls: type) -> tuple[str, ...]:
+    """Give the paths and the names of a class and of its bases, and what Airflow's pages show."""
+    names = (n for each in cls.__mro__ for n in (kinds.path(each), each.__qualname__))
+    shown = None
+    with suppress(Exception):  # of a descriptor
+        shown = cls.custom_operator_name  # type: ignore[attr-defined]
+    return tuple(dict.fromkeys([*names, *([shown] if isinstance(shown, str) and shown else [])]))
+
+
+def _reserved(ours: type, stock: type) -> frozenset[str]:
+    """Give the names that lineage adds to an operator."""
+    mixins = ours.__mro__[: ours.__mro__.index(stock)]
+    names = (name for mixin in mixins for name in vars(mixin))
+    ours_alone = (name for name in names if not hasattr(stock, name))
+    return frozenset(n for n in ours_alone if not n.startswith(("__", "_convert")))
+
+
+def _own_name(name: str) -> str:
+    return f"it has something of its own called {name}, as lineage has"
+
+
+def _failed(error: Exception) -> str:
+    return f"its class cannot be extended ({type(error).__name__}: {error})"
+
+
+def _is_deferrable(own: Sequence[type]) -> bool:
+    """Whether tasks of a class wait in the triggerer if nobody says whether they do."""
+    for cls in own:
+        if "start_from_trigger" in vars(cls):
+            return bool(vars(cls)["start_from_trigger"])
+        constructor = vars(cls).get("__init__")
+        if constructor is not None:
+            argument = inspect.signature(constructor).parameters.get("deferrable")
+            if argument is not None:
+                return argument.default is not False
+    return defers(own)
+
+
+def _of_task(task: Any, known: _Class) -> str:
+    """Say why a single task cannot be adopted; empty if it can."""
+    has, given = _made_with(task)
+    if has.get("start_from_trigger"):
+        return "it is deferrable"
+    if has.get("deferrable", given.get("deferrable", known.is_deferrable)):
+        return "it is deferrable"
+    function = has.get("python_callable")
+    if callable(function) and inspect.iscoroutinefunction(inspect.unwrap(function)):
+        return "its function is asynchronous"
+    found = has.keys() & known.reserved
+    return _own_name(min(found)) if found else ""
+
+
+def _made_with(task: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Give the attributes of a task, as far as they are known, and its arguments."""
+    if not task.is_mapped:
+        attributes = vars(task)
+        return attributes, attributes.get("_BaseOperator__init_kwargs", {})
+    mapped = getattr(task.expand_input, "value", None)
+    # Of a decorated function, Airflow's mapped task has that itself.
+    own = {"python_callable": getattr(task, "python_callable", None)}
+    arguments = {**own, **task.partial_kwargs, **(mapped if isinstance(mapped, dict) else {})}
+    for each in mapped if isinstance(mapped, list | tuple) else ():  # of expand_kwargs()
+        if isinstance(each, dict):
+            arguments |= {name: value for name, value in each.items() if value}
+    return arguments, arguments

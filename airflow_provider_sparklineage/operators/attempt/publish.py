@@ -1,0 +1,462 @@
+"""The event of a try leaves: to XCom, archive, backend, and to commands that come later.
+
+XCom and archive have the event that Airflow's OpenLineage provider sends, as no backend has changed
+it (:mod:`~airflow_provider_sparklineage.event.leaving`); of the provider's additions (ownership,
+run facets of Airflow) nothing is in it. Those are kept next to it, for ``resend`` and for
+``collect``.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowTaskTimeout
+from airflow.providers.openlineage.api import is_openlineage_active
+from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
+from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
+from msgspec.structs import replace
+
+from airflow_provider_sparklineage.event import sending, xcom
+from airflow_provider_sparklineage.event.archive import archive_of
+from airflow_provider_sparklineage.event.descriptions import Descriptions
+from airflow_provider_sparklineage.event.document import DOCUMENTATION_KEY, Written
+from airflow_provider_sparklineage.event.emitter import failures
+from airflow_provider_sparklineage.event.pipeline import shows_descriptions
+from airflow_provider_sparklineage.event.relay import relay
+from airflow_provider_sparklineage.event.steps.size import ever_smaller
+from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.model import budget
+from airflow_provider_sparklineage.model.credentials import logger, scrub
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.exceptions import (
+    ArchiveError,
+    CaptureError,
+    NotAwaitedError,
+    SparkLineageError,
+)
+from airflow_provider_sparklineage.operators.masking import masked, redacted
+from airflow_provider_sparklineage.settings.connection import (
+    DATAHUB_TRANSPORT,
+    DEFAULT_CONN_ID,
+    types_of,
+)
+from airflow_provider_sparklineage.spark.capture.bundle import collect_command
+from airflow_provider_sparklineage.spark.capture.remote import SENDING
+from airflow_provider_sparklineage.storage.bounded import reason, within
+from airflow_provider_sparklineage.storage.objects import Objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sparklineage.event.document import Event, Facets
+    from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    from airflow_provider_sparklineage.model.representation import Leaving
+    from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
+    from airflow_provider_sparklineage.operators.attempt.timing import Deadline
+    from airflow_provider_sparklineage.settings.resolution import Settings
+    from airflow_provider_sparklineage.spark.capture.bundle import (
+        CaptureBundle,
+        Manifest,
+        TaskIdentity,
+    )
+
+
+# A task's job is described in the backend by the deeds of its run, then by the user's own text.
+
+
+def description_of_run(event: Event, how: Leaving) -> str:
+    """Describe the run that an event is of; empty where the backend shows no such text."""
+    return Descriptions(event).of_run() if shows_descriptions(how) else ""
+
+
+def documentation_of_job(operator: Any, own: str | None, run: str) -> str | None:
+    """Put the text of the job's run in front of the one that Airflow would show.
+
+    :param own: the operator's ``doc``
+    :return: that, where there is no text of the run
+    """
+    if not run:
+        return own
+    texts = [run, next(filter(None, _doc_texts(operator, own)), "")]
+    return _BETWEEN_DOCS.join(filter(None, texts))
+
+
+def own_documentation(task: Any) -> Facets | None:
+    """Give the job facet that Airflow would send of the user's own text; None if there is none.
+
+    :param task: an operator, whose ``doc`` may begin with what its run did; None if it is not known
+    """
+    if task is None:
+        return None
+    from airflow.providers.openlineage.utils import utils
+    from openlineage.client.facet_v2 import documentation_job
+    from openlineage.client.serde import Serde
+
+    texts = {name: getattr(task, name, None) for name in _DOC_FIELDS}
+    own: Any = SimpleNamespace(**texts | {"doc": vars(task).get("doc")})
+    text, kind = utils.get_task_documentation(own)
+    if not text:
+        text, kind = utils.get_dag_documentation(getattr(task, "dag", None))
+    if not text:
+        return None
+    facet = Serde.to_dict(documentation_job.DocumentationJobFacet(text, kind))
+    safe: Facets = redacted({DOCUMENTATION_KEY: facet})[DOCUMENTATION_KEY]
+    return safe
+
+
+_BETWEEN_DOCS = "\n\n—\n\n"
+"""Marquez shows all of it as one paragraph."""
+
+
+_DOC_FIELDS = ("doc_md", "doc_json", "doc_yaml", "doc_rst")
+
+
+def _doc_texts(operator: Any, own: str | None) -> Iterator[str | None]:
+    """Give what Airflow's OpenLineage provider looks at, in its order."""
+    yield own
+    for name in _DOC_FIELDS:
+        yield getattr(operator, name, None)
+    dag = getattr(operator, "dag", None)
+    for name in ("doc_md", "description"):
+        yield getattr(dag, name, None)
+
+
+# Whether the event has left is noted in the archive until Airflow's client has sent it. The mark is
+# made with the archive's entry, before anything is sent, and it is removed when the client has
+# returned from sending this run's event. So it stays if the process is killed, if Airflow cuts it
+# off, if the client gives up, and if one of the several places that a composite transport sends to
+# did not take the event. Where nobody can tell whether an event arrived, none is marked: with
+# transports that send later.
+
+
+_WATCHED = frozenset({"http", "file", "console", DATAHUB_TRANSPORT})
+"""Transports that return when the event has arrived, and raise if it has not."""
+
+_MARK_TIMEOUT_S = 2.0  # to remove a mark: Airflow's time for an event runs
+
+
+def airflow_additions(manifest: Manifest, context: Context) -> dict[str, Any] | None:
+    """Give what Airflow's OpenLineage provider adds to the event of a try, and a backend needs.
+
+    :return: None if Airflow's emission policy holds the event back
+    """
+    if manifest.task is None or not _is_emitted(context.get("task"), manifest.task):
+        return None
+    ti: Any = context["ti"]
+    started = getattr(ti, "start_date", None) or manifest.started
+    return {
+        sending.STARTED: started.isoformat() if started else "",
+        sending.RUN_FACETS: _run_facets(manifest.task.dag_id, manifest.run_id, context),
+        sending.JOB_FACETS: _job_facets(context.get("task")),
+        sending.OWN_TEXT: own_documentation(context.get("task")),
+    }
+
+
+def _is_emitted(task: Any, identity: TaskIdentity) -> bool:
+    from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
+
+    if task is None:
+        return True
+    policy = resolve_task_emission_policy(task, identity.dag_id, identity.task_id)
+    return bool(policy.emit and policy.extract_operator_metadata)
+
+
+def _run_facets(dag_id: str, run_id: str, context: Context) -> dict[str, Any]:
+    from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
+    from airflow.providers.openlineage.utils.utils import get_task_parent_run_facet
+    from openlineage.client.facet_v2 import nominal_time_run
+
+    dag_run: Any = context["dag_run"]
+    above = OpenLineageAdapter.build_dag_run_id(
+        dag_id, dag_run.logical_date or dag_run.run_after, dag_run.clear_number
+    )
+    facets = get_task_parent_run_facet(above, dag_id, dr_conf=dag_run.conf or {})
+    facets |= _airflow_facet(run_id, context)
+    start, end = (getattr(dag_run, f"data_interval_{side}", None) for side in ("start", "end"))
+    if start is not None:
+        facets["nominalTime"] = nominal_time_run.NominalTimeRunFacet(
+            start.isoformat(), end and end.isoformat()
+        )
+    return _as_sent(facets)
+
+
+def _airflow_facet(run_id: str, context: Context) -> dict[str, Any]:
+    """Give the facet that has run, try and the page of its log; none if it cannot be made."""
+    from airflow.providers.openlineage.utils.utils import get_airflow_run_facet
+
+    dag_run, dag, ti, task = (context.get(key) for key in ("dag_run", "dag", "ti", "task"))
+    with suppress(Exception):  # it only describes, and Airflow may need more than there is
+        made: dict[str, Any] = get_airflow_run_facet(dag_run, dag, ti, task, run_id)  # type: ignore[arg-type]
+        return made
+    return {}
+
+
+def _job_facets(task: Any) -> dict[str, Any]:
+    from airflow.providers.openlineage.utils import utils
+    from openlineage.client.facet_v2 import documentation_job, job_type_job
+
+    facets: dict[str, Any] = {"jobType": job_type_job.JobTypeJobFacet("BATCH", "AIRFLOW", "TASK")}
+    # Of a task whose job has ended it says what that did.
+    text, kind = utils.get_task_documentation(task)
+    if not text and getattr(task, "dag", None):
+        text, kind = utils.get_dag_documentation(task.dag)
+    if text:
+        facets["documentation"] = documentation_job.DocumentationJobFacet(text, kind)
+    return _as_sent(facets)
+
+
+def _as_sent(facets: dict[str, Any]) -> dict[str, Any]:
+    """Give facets of Airflow's as JSON, with the secrets hidden that Airflow hides in them."""
+    from openlineage.client.serde import Serde
+
+    hidden = redacted({key: Serde.to_dict(facet) for key, facet in facets.items()})
+    made: dict[str, Any] = json.loads(Serde.to_json(hidden))  # executor_config has any objects
+    return made
+
+
+def can_be_watched() -> bool:
+    """Whether it is going to be known that an event was sent, or was not."""
+    if sources.why_not_sent() is not None:
+        return False  # nothing is, and nobody wants it to be
+    try:
+        transport, _ = sources.transport()
+    except SparkLineageError:
+        return True  # Airflow's client cannot be made, so the event is not sent
+    return transport is not None and _WATCHED.issuperset(types_of(transport))
+
+
+def watch_delivery(capture: TryCapture) -> None:
+    """Remove the mark of a try once its event was sent; never raises.
+
+    Called in the process, or the thread, in which the provider sends the event right after.
+    """
+    try:
+        _watch_client(capture)
+    except Exception:  # no client can be made, which the provider meets as well when it sends
+        log.debug("It is not watched whether the event is sent.", exc_info=True)
+
+
+def _watch_client(capture: TryCapture) -> None:
+    from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
+
+    task, run_id = capture.bundle.manifest.task, capture.bundle.manifest.run_id
+    archive = archive_of(capture.settings, _MARK_TIMEOUT_S)
+    if archive is None or not archive.has_marks or task is None:
+        return
+    client = get_openlineage_listener().adapter.get_or_create_openlineage_client()
+    emit = client.emit
+
+    def watched(event: Any) -> None:
+        with failures(client.transport) as missed:
+            emit(event)  # raises if nobody took it
+        if getattr(getattr(event, "run", None), "runId", None) == run_id:
+            vars(client)["emit"] = emit
+            if missed:
+                return
+            with suppress(ArchiveError):  # sent twice is no harm
+                archive.sent(task)
+
+    vars(client)["emit"] = watched
+
+
+log = logger(__name__)
+
+ARCHIVE_TIMEOUT_S = 10.0
+_KILLED_TIMEOUT_S = 1.0  # Airflow sends SIGKILL 5 s after SIGTERM, and collecting had 3 of them
+_XCOM_OPTION = "[sparklineage] xcom_max_bytes"
+
+
+def publish(
+    capture: TryCapture,
+    deadline: Deadline,
+    event: Event,
+    context: Context,
+    *,
+    is_for_sending: bool = True,
+) -> None:
+    """Push the XCom and write the archive; never raises, and what fails is one warning for each.
+
+    :param is_for_sending: whether Airflow is going to ask for the event
+    """
+    written = Written(event)
+    with (
+        _warning("The lineage of this try is not shown in Airflow"),
+        budget.garbage_collector_paused(),
+    ):
+        _push(written, capture.settings, context)
+    with _warning("The event of this try is not in the archive"):
+        sending = _sending(capture, context) if is_for_sending else None
+        _archive(written, capture, sending, is_killed=deadline.is_killed)
+
+
+@contextmanager
+def _warning(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (Exception, AirflowTaskTimeout) as error:
+        # Spark has ended, and how it ended is the task's outcome.
+        log.warning("%s (%s: %s).", what, type(error).__name__, error)
+        log.debug("Publishing lineage failed.", exc_info=True)
+
+
+def xcom_of(written: Written, settings: Settings) -> dict[str, Any] | None:
+    """Make the XCom of an event, as large as it may be; None if not even names fit."""
+    smaller = ever_smaller(written.event, _XCOM_OPTION)
+    return xcom.encode(written, settings.xcom_max_bytes, smaller)
+
+
+def _push(written: Written, settings: Settings, context: Context) -> None:
+    if not settings.xcom_max_bytes:
+        return
+    value = xcom_of(written, settings)
+    if value is None:
+        log.warning(
+            "The lineage of this try is not shown in Airflow: even without detail it is more than "
+            "%s allows.",
+            _XCOM_OPTION,
+        )
+        return
+    context["ti"].xcom_push(key=xcom.KEY, value=value)
+
+
+def _sending(capture: TryCapture, context: Context) -> dict[str, Any] | None:
+    if not capture.settings.archive_url:
+        return None
+    try:
+        return airflow_additions(capture.bundle.manifest, context)
+    except Exception:  # of a provider that is not as those that are known
+        log.debug("What Airflow adds to the event is not known.", exc_info=True)
+        return None
+
+
+def _archive(
+    written: Written, capture: TryCapture, sending: dict[str, Any] | None, *, is_killed: bool
+) -> None:
+    settings, task = capture.settings, capture.bundle.manifest.task
+    archive = archive_of(settings, _KILLED_TIMEOUT_S if is_killed else ARCHIVE_TIMEOUT_S)
+    if archive is None or task is None:
+        return
+    is_unsent = sending is not None and archive.has_marks and can_be_watched()
+    archive.write(task, written, sending, is_unsent=is_unsent)
+    if not is_killed:  # else the next try has the time for it
+        with suppress(ArchiveError):  # the next try sweeps
+            archive.sweep_at_times(older_than=settings.archive_retention, now=datetime.now(UTC))
+
+
+# Left for `airflow sparklineage collect`, where a try cannot collect its lineage.
+
+
+_STORE_TIMEOUT_S = 5.0  # the job waits for it
+_MAX_ADDITIONS_BYTES = 16 * 1024 * 1024
+
+
+def not_awaited(capture: TryCapture) -> NotAwaitedError:
+    """Say what becomes of the lineage of a job that nobody has waited for."""
+    problem = (
+        "spark-submit did not wait for the end of the job, which is still running as far as is "
+        "known, so what it reads and writes is not in this event."
+    )
+    task, conn_id = capture.bundle.manifest.task, capture.lineage_conn_id
+    if task is None:
+        return NotAwaitedError(problem)
+    more = () if conn_id == DEFAULT_CONN_ID else ("--conn-id", conn_id)
+    return NotAwaitedError(problem, f"When it has ended: {collect_command(task, *more)}")
+
+
+def keep_additions(capture: TryCapture, context: Context) -> None:
+    """Keep with a bundle what Airflow adds to its event, ``null`` if that is not for sending.
+
+    Never raises.
+    """
+    manifest, path = capture.bundle.manifest, capture.bundle.path
+    if path is None:
+        return
+    try:
+        content = json.dumps(airflow_additions(manifest, context)).encode()
+        store = Objects(manifest.remote or f"file://{path}", is_for_group=True)
+        within(_STORE_TIMEOUT_S, lambda: store.write(SENDING, content), "sparklineage-sending")
+    except Exception:
+        log.debug("What Airflow adds to the event was not kept.", exc_info=True)
+
+
+def kept_additions(url: str) -> dict[str, Any] | None:
+    """Give what Airflow adds to the event of a bundle; None if that is not for sending.
+
+    :param url: of the bundle's folder
+    :raise CaptureError: if it is not known
+    """
+    try:
+        content = within(
+            _STORE_TIMEOUT_S,
+            lambda: Objects(url).read(SENDING, _MAX_ADDITIONS_BYTES),
+            "sparklineage-sending",
+        )
+        found = json.loads(content)
+    except Exception as error:  # whatever the store's library raises
+        problem = scrub(f"{url}/{SENDING} cannot be read ({reason(error, _STORE_TIMEOUT_S)}).")
+        raise CaptureError(problem) from error
+    return found if isinstance(found, dict) else None
+
+
+# Airflow's half of relaying: whether Spark's events may be sent on, and by which transport.
+
+
+def relayed(
+    lineage: TaskLineage, bundle: CaptureBundle, task: Any, deadline: Deadline
+) -> TaskLineage:
+    """Send Spark's events on, and note in the lineage what was not sent. Never raises.
+
+    :param task: the operator, which Airflow's emission policy may keep silent
+    :param deadline: by which it has to be done
+    """
+    if bundle.events_path is None or lineage.application is None:
+        return lineage  # there are no events, which is a degradation already
+    try:
+        missing = _relay(bundle, task, deadline)
+    except AirflowTaskTimeout:
+        missing = (
+            "The task's execution_timeout fired while Spark's events were being sent on; give the "
+            "task a little more time."
+        )
+    except Exception as error:
+        log.debug("Relaying failed.", exc_info=True)
+        missing = masked(f"Spark's events were not sent on ({type(error).__name__}: {error}).")
+    if not missing:
+        return lineage
+    entry = Degradation(DegradationCode.RELAY_INCOMPLETE, missing)
+    return replace(lineage, degradations=(*lineage.degradations, entry))
+
+
+def _relay(bundle: CaptureBundle, task: Any, deadline: Deadline) -> str:
+    if not is_openlineage_active():
+        return "Spark's events were not sent on, because Airflow's OpenLineage provider is off."
+    identity = bundle.manifest.task
+    if identity and not resolve_task_emission_policy(task, identity.dag_id, identity.task_id).emit:
+        return ""  # neither are the task's own events
+    if deadline.is_killed or deadline.has_passed():
+        # Of a task that is killed Airflow's server may have sent the end.
+        return "Spark's events were not sent on, because there was no time left."
+    path = bundle.events_path
+    assert path is not None  # noqa: S101  (as the caller has seen)
+    configuration = OpenLineageAdapter().get_openlineage_config()
+    missing, sent = relay(
+        path,
+        configuration,
+        masked,
+        seconds=deadline.left,
+        literals=bundle.manifest.redact_literals,
+        past_deadline=lambda: deadline.is_killed or deadline.has_passed(),
+    )
+    for line in sent.printed.splitlines():  # events of the console transport, warnings of others
+        log.info("%s", line)
+    if not missing:
+        log.info(
+            "%d Spark events were sent on through Airflow's OpenLineage transport", sent.events
+        )
+    return missing
