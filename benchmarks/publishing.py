@@ -89,10 +89,10 @@ def submit(hook, application):
     time.sleep(2)
     modules, began = len(sys.modules), clock()
     from airflow_provider_sparklineage.event import from_bundle
-    from airflow_provider_sparklineage.operators import publishing
+    from airflow_provider_sparklineage.operators.attempt import publish
     from_bundle.task_lineage = phase("merging", from_bundle.task_lineage)
     from_bundle.merged_events = phase("making the event", from_bundle.merged_events)
-    publishing.publish = phase("XCom and archive", publishing.publish)
+    publish.publish = phase("XCom and archive", publish.publish)
 
 SparkSubmitHook.submit = submit
 operator = SparkLineageSubmitOperator(

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
     from airflow_provider_sparklineage.operators.partition_check import PartitionCheck
 
+log = logger(__name__)
+
 
 class OpenLineageHooks:
     """The hooks of an operator whose lineage is collected while it executes."""
@@ -129,7 +131,7 @@ class OpenLineageHooks:
 
 MISMATCH_POLICIES = ("warn", "ignore", "fail")
 _SIDES = ("reads", "writes")
-# Who writes one of these wants a side, and a glob of that name would match nothing.
+# The author of one of these means a side, and a glob of that name would match nothing.
 _LIKE_SIDE = re.compile(r"(read|write|input|output)s?", re.IGNORECASE)
 
 
@@ -190,8 +192,6 @@ def note_converters(operator_class: type) -> None:
         found = (vars(of).get(name) for of in classes)
         setattr(operator_class, name, next(filter(None, found), None))
 
-
-log = logger(__name__)
 
 _DECLARED = ("reads", "writes")
 """Templates that every operator with lineage has. ``inlets`` and ``outlets`` are none."""

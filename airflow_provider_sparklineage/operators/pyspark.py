@@ -51,13 +51,13 @@ class PySparkLineageMixin(LineageMixin):
             master, properties = self._session_properties()
             capture.spark_properties = properties
             refuse_connect(Submission(conf=properties), master, os.environ)
-            capture.driver = TaskDriver(self.lineage_try, capture, context)
+            capture.running = TaskDriver(self.lineage_try, capture, context).running
 
     def _job_running(self) -> AbstractContextManager[None]:
         """Listen to the driver that this process becomes."""
         capture = self.lineage_try.capture
-        driver = capture.driver if capture is not None else None
-        return super()._job_running() if driver is None else driver.running()
+        running = capture.running if capture is not None else None
+        return super()._job_running() if running is None else running()
 
     def _session_properties(self) -> tuple[str, dict[str, str]]:
         """Give the master, and the properties, that Airflow's operator is going to set."""

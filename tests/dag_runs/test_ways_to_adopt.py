@@ -130,7 +130,7 @@ def test_with_adoption_off_stock_operators_run_as_without_the_package(own_airflo
     assert without.result()["modules"] == []
     not_needed = {
         "operators.adoption.listener",
-        "operators.adoption.classes",
+        "operators.adoption.adopting",
         "operators.spark_submit",
     }
     modules = {name.partition(".")[2] for name in off.result()["modules"]}

@@ -17,12 +17,12 @@ pytestmark = pytest.mark.airflow
 SCRIPT = """
 import pathlib, sys
 import pytest
-from airflow_provider_sparklineage.operators import importing, task_try
+from airflow_provider_sparklineage.operators.attempt import collect, task_try
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from tests import spark_submit_double
 
 folder, delay_s = sys.argv[1:]
-importing.DELAY_S = float(delay_s)
+collect.IMPORT_DELAY_S = float(delay_s)
 finish = task_try.Try.finish
 
 def noting(*args):

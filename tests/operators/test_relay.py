@@ -245,7 +245,7 @@ def test_a_task_timeout_that_fires_while_sending_costs_the_relay_only(
     def interrupted(*args, **kwargs):
         raise AirflowTaskTimeout
 
-    monkeypatch.setattr(publish, "relay", interrupted)
+    monkeypatch.setattr("airflow_provider_sparklineage.event.relay.relay", interrupted)
     spark_submit.does(CASE)
     task = operator()
     execute(task)

@@ -299,9 +299,17 @@ def test_a_task_that_is_killed_waits_for_no_driver(runs, monkeypatch):
 @pytest.mark.parametrize(
     ("asks", "of_store"),
     [
-        pytest.param(remote_driver.withdraw, "remove", id="a job that was not submitted"),
         pytest.param(
-            remote_driver.manifest_of_earlier_try, "earlier_try", id="a job of another try"
+            lambda manifest, _, deadline: remote_driver.withdraw(manifest, deadline),
+            "remove",
+            id="a job that was not submitted",
+        ),
+        pytest.param(
+            lambda manifest, _, deadline: remote_driver.earlier_manifest(
+                manifest, "", deadline, ""
+            ),
+            "earlier_try",
+            id="a job of another try",
         ),
         pytest.param(
             partial(remote_driver.end_remote_folder, keep=True), "announce", id="what is kept"
@@ -318,13 +326,10 @@ def test_a_task_that_is_killed_meanwhile_has_time_left_for_its_event(asks, of_st
 
     deadline, manifest = Deadline(), Manifest("r", remote="file:///nowhere/try1")
     settings = SimpleNamespace(capture_location=CaptureLocation(None), capture_retention=None)
-    capture = SimpleNamespace(
-        bundle=SimpleNamespace(manifest=manifest), settings=settings, resumed_id=""
-    )
     for name in ("remove", "sweep_at_times"):
         monkeypatch.setattr(remote_bundles, name, lambda *_, **__: None)
     monkeypatch.setattr(remote_bundles, of_store, hang)
-    asks(capture, deadline)
+    asks(manifest, settings, deadline)
     [left] = waited
     assert left <= 1  # of three; after five, Airflow ends the process
 

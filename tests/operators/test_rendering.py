@@ -406,8 +406,8 @@ def loaded():
         "from airflow_provider_sparklineage.operators import spark_submit\n"
         "spark_submit.SparkLineageSubmitOperator(task_id='t', application='a')\n"
         "report()\n"
-        "from airflow_provider_sparklineage.operators import collecting, declared, rendering\n"
-        "from airflow_provider_sparklineage.operators import expecting, reporting, try_capture\n"
+        "from airflow_provider_sparklineage.operators.attempt import capture, collect\n"
+        "from airflow_provider_sparklineage.operators.attempt import prepare, rendering, submit\n"
         "report()\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -432,5 +432,5 @@ def test_what_a_submission_waits_for_does_not_load_what_merges(loaded):
     asking = {"spark.submit.commands", "event.backends.checks"}
     unneeded = merging | reading | declaring | too_large | asking
     assert all(find_spec(f"airflow_provider_sparklineage.{module}") for module in unneeded)
-    assert "operators.try_capture" in with_submission
+    assert "operators.attempt.capture" in with_submission
     assert with_submission & {"sqlglot", *unneeded} == set()

@@ -54,17 +54,19 @@ from airflow_provider_sparklineage.spark.submit.injection import injected_names
 from airflow_provider_sparklineage.spark.submit.submitted_files import Links, PropertiesFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sparklineage.expectations.declared import Declared
-    from airflow_provider_sparklineage.operators.attempt.task_driver import TaskDriver
     from airflow_provider_sparklineage.operators.attempt.timing import Deadline
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.receiver import Receiver
     from airflow_provider_sparklineage.spark.submit.submission import Submission
+
+log = logger(__name__)
 
 
 def manifest_of(context: Context, settings: Settings, *, of_command: bool = False) -> Manifest:
@@ -114,8 +116,6 @@ def _versions() -> dict[str, str]:
     }
 
 
-log = logger(__name__)
-
 _REFUSALS: dict[type[Exception], DegradationCode] = {
     ListenerError: DegradationCode.LISTENER_UNAVAILABLE,
     RemoteDriverError: DegradationCode.DRIVER_ELSEWHERE,
@@ -141,8 +141,8 @@ class TryCapture:
         """Whether the task ends no earlier than its application."""
         self.is_delivered = False
         """Whether a driver in a cluster has reported that it delivered all."""
-        self.driver: TaskDriver | None = None
-        """Who adds to the driver where that is this process; None where it is not."""
+        self.running: Callable[[], AbstractContextManager[None]] | None = None
+        """Adds to the driver, where that is this process, around the job; None elsewhere."""
         self._receiver: Receiver | None = None
         self._is_refused = False
         self.lineage_conn_id = DEFAULT_CONN_ID
@@ -300,7 +300,7 @@ class TryCapture:
         try:
             from airflow_provider_sparklineage.operators.attempt import remote_driver
 
-            remote_driver.announce(self)
+            remote_driver.announce(self.bundle.manifest)
         except Exception as error:
             if self.settings.strict:
                 raise
@@ -316,10 +316,17 @@ class TryCapture:
         from airflow_provider_sparklineage.operators.attempt import remote_driver
 
         if self._is_refused:
-            remote_driver.withdraw(self, deadline)
+            remote_driver.withdraw(self.bundle.manifest, deadline)
             self.note(remote="")
-        else:
-            remote_driver.download_delivered(self, deadline.budget)
+        elif self.bundle.path is not None:
+            manifest = self.bundle.manifest
+            delivered = remote_driver.download(manifest, self.bundle.path, deadline.budget)
+            codes = {degradation.code for degradation in delivered.degradations}
+            is_complete = DegradationCode.DELIVERY_INCOMPLETE not in codes
+            self.is_delivered = delivered.has_ended and is_complete
+            self.note(degradations=delivered.still_missing(manifest))
+            for degradation in delivered.degradations:
+                self.degrade(degradation.code, degradation.message)
 
     def identity(self, submission: Submission, context: Context) -> dict[str, str]:
         """Name the application in OpenLineage: its job names, and the task as its parent."""
@@ -422,7 +429,8 @@ class TryCapture:
             # Its bundle may be on another worker; what its driver delivered is not.
             from airflow_provider_sparklineage.operators.attempt import remote_driver
 
-            return remote_driver.manifest_of_earlier_try(self, deadline)
+            url = self.settings.capture_location.url
+            return remote_driver.earlier_manifest(own.manifest, url, deadline, self.resumed_id)
         with suppress(Exception):
             location = self.settings.capture_location.folder
             if earlier := bundle.earlier_try(location, own.manifest):

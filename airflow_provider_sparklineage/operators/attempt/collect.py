@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 log = logger(__name__)
 
-# What merges is imported where it is used: this module is imported before the submission, which
-# would wait longer for that than for all else.
+# The merge is imported where it is used: this module is imported before the submission, which would
+# wait longer for that import than for all else.
 
 
 def collect(
@@ -257,7 +257,10 @@ def _clean_up(capture: TryCapture, lineage: TaskLineage, event: Event, deadline:
             from airflow_provider_sparklineage.operators.attempt import remote_driver
 
             may_go_on = lineage.outcome is Outcome.FAIL and capture.is_resumable
-            remote_driver.end_remote_folder(capture, deadline, keep=keep or may_go_on)
+            may_deliver = not capture.is_delivered
+            remote_driver.end_remote_folder(
+                bundle.manifest, settings, deadline, keep=keep or may_go_on or may_deliver
+            )
         retention.sweep_at_times(
             settings.capture_location.folder,
             older_than=settings.capture_retention,
@@ -300,4 +303,6 @@ def _import_for_collecting() -> None:
             from_bundle,
         )
         from airflow_provider_sparklineage.event.steps import fitting  # noqa: F401
+        from airflow_provider_sparklineage.operators import partition_check  # noqa: F401
+        from airflow_provider_sparklineage.operators.attempt import publish  # noqa: F401
         from airflow_provider_sparklineage.spark.capture import events  # noqa: F401

@@ -21,7 +21,6 @@ from airflow_provider_sparklineage.event import model, xcom
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import DocumentError
 from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, LastRun, of_event
-from airflow_provider_sparklineage.operators.lineage_mixin import OpenLineageHooks
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 if TYPE_CHECKING:
@@ -252,5 +251,6 @@ def upstream_events(ti: Any, task: Any) -> tuple[Event, ...]:
 def _tasks_before(task: Any) -> list[str]:
     direct = task.upstream_task_ids
     relatives = task.get_flat_relatives(upstream=True)
-    every: set[str] = {of.task_id for of in relatives if issubclass(type(of), OpenLineageHooks)}
+    # By an attribute, as the module of the class that has it imports this one.
+    every: set[str] = {each.task_id for each in relatives if hasattr(type(each), "lineage_try")}
     return sorted(every, key=lambda task_id: (task_id not in direct, task_id))

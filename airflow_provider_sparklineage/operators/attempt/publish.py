@@ -15,9 +15,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
-from airflow.providers.openlineage.api import is_openlineage_active
-from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
-from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event import sending, xcom
@@ -26,7 +23,6 @@ from airflow_provider_sparklineage.event.descriptions import Descriptions
 from airflow_provider_sparklineage.event.document import DOCUMENTATION_KEY, Written
 from airflow_provider_sparklineage.event.emitter import failures
 from airflow_provider_sparklineage.event.pipeline import shows_descriptions
-from airflow_provider_sparklineage.event.relay import relay
 from airflow_provider_sparklineage.event.steps.size import ever_smaller
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model import budget
@@ -65,6 +61,8 @@ if TYPE_CHECKING:
         Manifest,
         TaskIdentity,
     )
+
+log = logger(__name__)
 
 
 # A task's job is described in the backend by the deeds of its run, then by the user's own text.
@@ -265,8 +263,6 @@ def _watch_client(capture: TryCapture) -> None:
     vars(client)["emit"] = watched
 
 
-log = logger(__name__)
-
 ARCHIVE_TIMEOUT_S = 10.0
 _KILLED_TIMEOUT_S = 1.0  # Airflow sends SIGKILL 5 s after SIGTERM, and collecting had 3 of them
 _XCOM_OPTION = "[sparklineage] xcom_max_bytes"
@@ -434,6 +430,13 @@ def relayed(
 
 
 def _relay(bundle: CaptureBundle, task: Any, deadline: Deadline) -> str:
+    # The provider's API alone takes longer to import than all of this module.
+    from airflow.providers.openlineage.api import is_openlineage_active
+    from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
+    from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
+
+    from airflow_provider_sparklineage.event.relay import relay
+
     if not is_openlineage_active():
         return "Spark's events were not sent on, because Airflow's OpenLineage provider is off."
     identity = bundle.manifest.task

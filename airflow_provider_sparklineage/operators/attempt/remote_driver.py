@@ -18,13 +18,13 @@ from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 from airflow_provider_sparklineage.operators.masking import mask
 from airflow_provider_sparklineage.spark.capture import remote_bundles
 from airflow_provider_sparklineage.spark.capture.receiver import HOSTNAME, Endpoint, Receiver
-from airflow_provider_sparklineage.spark.capture.remote_bundles import received
+from airflow_provider_sparklineage.spark.capture.remote_bundles import Delivered, received
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_sparklineage.model.budget import Budget
-    from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
+    from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 
 
@@ -38,55 +38,53 @@ _FOR_RECEIVING = 2 / 3
 """The rest is for merging what has come."""
 
 
-def announce(capture: TryCapture) -> None:
-    """Leave the manifest where the driver is going to deliver, for who has no bundle of the try.
+def announce(manifest: Manifest) -> None:
+    """Leave the manifest where the driver is going to deliver, for readers without the bundle.
 
     :raise CaptureError: if the store does not take it in time
     """
-    remote_bundles.announce(capture.bundle.manifest, Deadline().part(_ANNOUNCE_S))
+    remote_bundles.announce(manifest, Deadline().part(_ANNOUNCE_S))
 
 
-def withdraw(capture: TryCapture, deadline: Deadline) -> None:
+def withdraw(manifest: Manifest, deadline: Deadline) -> None:
     """Remove the folder of a try to which nobody is going to deliver."""
-    remote_bundles.remove(capture.bundle.manifest.remote, deadline.part(_END_S, _KEPT_S))
+    remote_bundles.remove(manifest.remote, deadline.part(_END_S, _KEPT_S))
 
 
-def download_delivered(capture: TryCapture, budget: Budget) -> None:
-    """Put into the bundle what the driver has delivered, and wait for the rest, for some time."""
-    bundle = capture.bundle
-    if bundle.path is None:
-        return
-    delivered = received(bundle.manifest, bundle.path, budget.part(_FOR_RECEIVING), waits=True)
-    codes = {degradation.code for degradation in delivered.degradations}
-    capture.is_delivered = delivered.has_ended and DegradationCode.DELIVERY_INCOMPLETE not in codes
-    capture.note(degradations=delivered.still_missing(bundle.manifest))
-    for degradation in delivered.degradations:
-        capture.degrade(degradation.code, degradation.message)
+def download(manifest: Manifest, into: Path, budget: Budget) -> Delivered:
+    """Put the driver's deliveries into a bundle's folder, and wait for the rest, for some time."""
+    return received(manifest, into, budget.part(_FOR_RECEIVING), waits=True)
 
 
-def manifest_of_earlier_try(capture: TryCapture, deadline: Deadline) -> Manifest | None:
-    """Find what the try knew that submitted the job, whichever worker it had.
+def earlier_manifest(
+    own: Manifest, location: str, deadline: Deadline, resumed_id: str
+) -> Manifest | None:
+    """Find the manifest of the try that submitted the job, whichever worker it had.
 
-    To the folder of this one nobody is going to deliver.
+    To the folder of this one nobody is going to deliver, so it is removed.
+
+    :param own: manifest of this try
+    :param location: URL of the capture location
+    :param resumed_id: by which Airflow knows the job
     """
     budget = deadline.part(_FIND_S, _KEPT_S)
-    own, location = capture.bundle.manifest, capture.settings.capture_location.url
     remote_bundles.remove(own.remote, budget)
     try:
-        return remote_bundles.earlier_try(location, own, budget, capture.resumed_id)
+        return remote_bundles.earlier_try(location, own, budget, resumed_id)
     except CaptureError as error:
         log.debug("%s", error)
         return None
 
 
-def end_remote_folder(capture: TryCapture, deadline: Deadline, *, keep: bool) -> None:
-    """Keep or remove the folder, and look now and then for what is old.
+def end_remote_folder(
+    manifest: Manifest, settings: Settings, deadline: Deadline, *, keep: bool
+) -> None:
+    """Keep or remove the folder of a try, and look now and then for old ones.
 
-    While a driver may still deliver, or somebody may have to find what it did, it is kept.
+    :param keep: whether a driver may still deliver, or somebody may have to find its deliveries
     """
     budget = deadline.part(_END_S, _KEPT_S)
-    manifest, settings = capture.bundle.manifest, capture.settings
-    if keep or not capture.is_delivered:
+    if keep:
         try:
             remote_bundles.announce(manifest, budget)
         except CaptureError as error:

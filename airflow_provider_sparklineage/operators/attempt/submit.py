@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.submit.submission import Submission
     from airflow_provider_sparklineage.spark.submit.submitted_files import Links
 
+log = logger(__name__)
+
 
 class DriverFiles(NamedTuple):
     """The driver's side of a try's files.
@@ -225,9 +227,6 @@ def _require_delivery(host: DriverHost, settings: Settings, *, has_observer: boo
         if host is not DriverHost.ELSEWHERE:
             fix += f" Or set {key} to a folder that workers and pods reach."
         raise RemoteDriverError(problem, fix)
-
-
-log = logger(__name__)
 
 
 class SubmitTarget(NamedTuple):

@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
     from airflow_provider_sparklineage.spark.submit.listener_selection import JobListener
 
+log = logger(__name__)
+
 
 # From the configuration of a SparkContext to the one with the listener in it.
 
@@ -176,8 +178,6 @@ def note_injected(
     for error in chosen.errors:
         capture.degrade(DegradationCode.EXTENSION_UNAVAILABLE, str(error))
 
-
-log = logger(__name__)
 
 _DRAIN_MS = 10_000
 _LIMIT = f"{OBSERVER}limits"

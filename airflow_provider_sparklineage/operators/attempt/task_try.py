@@ -333,9 +333,9 @@ class Try:
                     self.capture, self.deadline, outcome, has_failed, known, context.get("task")
                 )
             else:
-                from airflow_provider_sparklineage.operators.attempt import publish as afterwards
+                from airflow_provider_sparklineage.operators.attempt.publish import not_awaited
 
-                error = afterwards.not_awaited(self.capture)
+                error = not_awaited(self.capture)
                 self.made = collect.given_up(self.capture, self.deadline, outcome, known, error)
         except AirflowTaskTimeout as error:  # while collecting gave up, or between two steps
             self.made = collect.given_up(self.capture, self.deadline, outcome, known, error)

@@ -109,6 +109,6 @@ def _(bench):
     leaves=("thread sparklineage-archive",),
 )
 def _(bench):
-    bench.patch(".operators.publishing.ARCHIVE_TIMEOUT_S", 0.3)
+    bench.patch(".operators.attempt.publish.ARCHIVE_TIMEOUT_S", 0.3)
     bench.patch(".event.archive.Archive._store", bench.hang)
     bench.set("archive_url", f"file://{bench.home}/archive")

@@ -19,23 +19,26 @@ def _breaks(name, error=None):
 
 BEFORE = {
     "resolving the settings": (".settings.resolution.Settings.described", NONE),
-    "naming the try": (".operators.try_capture.manifest_of", NONE),
-    "making the bundle": (".operators.try_capture.capture.create", NONE),
-    "finding Spark": (".operators.injection.listener_selection.spark_of", NONE),
+    "naming the try": (".operators.attempt.capture.manifest_of", NONE),
+    "making the bundle": (".operators.attempt.capture.capture.create", NONE),
+    "finding Spark": (".operators.attempt.submit.listener_selection.spark_of", NONE),
     "reading spark-defaults.conf": (
         ".spark.submit.distribution.read_properties",
         NONE,
     ),
-    "adding the listener": (".operators.injection.inject", NONE),
-    "packing the observer": (".operators.driver_files.submitted_files.write_observer", NONE),
+    "adding the listener": (".operators.attempt.submit.inject", NONE),
+    "packing the observer": (".operators.attempt.submit.submitted_files.write_observer", NONE),
     "checking the listener's jar": (
-        ".operators.injection.listener_selection.jar_for",
+        ".operators.attempt.submit.listener_selection.jar_for",
         NONE,
     ),
-    "protecting keys": (".operators.try_capture.injection.transport_secrets", NONE),
-    "hiding secrets among the rendered properties": (".operators.rendering.hide_secrets", ()),
-    "asking for the last run": (".operators.reporting.prepared", ()),
-    "tracing templates": (".operators.rendering.traces", ()),
+    "protecting keys": (".operators.attempt.capture.injection.transport_secrets", NONE),
+    "hiding secrets among the rendered properties": (
+        ".operators.attempt.rendering.hide_secrets",
+        (),
+    ),
+    "asking for the last run": (".operators.attempt.prepare.prepared", ()),
+    "tracing templates": (".operators.attempt.rendering.traces", ()),
     "showing links": (".links.lineage.LineageJobLink.get_link", ()),
 }
 for what, (name, codes) in BEFORE.items():
@@ -83,7 +86,7 @@ def _(bench):
 
 @fault("A defect in cleaning up", leaves=("*",))
 def _(bench):
-    bench.breaks(".operators.collecting._clean_up")
+    bench.breaks(".operators.attempt.collect._clean_up")
 
 
 @fault("A defect in showing the lineage in Airflow", warns="is not shown in Airflow")

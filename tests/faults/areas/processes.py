@@ -75,7 +75,7 @@ def _(bench):
         def now(cls, tz=None):
             return datetime(1999, 1, 1, tzinfo=tz)
 
-    bench.patch(".operators.collecting.datetime", Past)
+    bench.patch(".operators.attempt.collect.datetime", Past)
 
 
 @fault("The worker's time zone is not that of the driver")

@@ -134,9 +134,9 @@ def _(bench):
 
 @fault("Tracing of templates has a defect")
 def _(bench):
-    bench.breaks(".operators.rendering.Tracer.trace_all")
+    bench.breaks(".operators.attempt.rendering.Tracer.trace_all")
 
 
 @fault("Understanding declarations has a defect", UNUSABLE)
 def _(bench):
-    bench.breaks(".operators.declared.declarations.declared")
+    bench.breaks(".operators.attempt.prepare.declarations.declared")

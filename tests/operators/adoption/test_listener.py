@@ -305,7 +305,7 @@ def test_the_plugin_of_an_airflow_that_adopts_imports_little():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     [loaded] = [line.split() for line in done.stdout.splitlines() if line.startswith("LOADED")]
     assert "operators.adoption.listener" in loaded
-    of_operators = {name for name in loaded if name.startswith(("operators.", "model.adoption"))}
+    of_operators = {name for name in loaded if name.startswith(("operators.", "model.task_rules"))}
     assert of_operators == {
         "operators.adoption",
         "operators.adoption.kinds",
