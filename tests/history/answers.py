@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.model.exceptions import HistoryError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from airflow_provider_sparklineage.history.queries.rows import Rows
+    from airflow_provider_sparklineage.history.queries.sql import Rows
 
 
 def answers(history: Rows, questions: Iterable[Mapping[str, Any]]) -> list[Any]:

@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from airflow_provider_sparklineage.history.store import Store
-from airflow_provider_sparklineage.history.store.lock import NAME
+from airflow_provider_sparklineage.history.store import LOCK, Store
 from tests.unit.history.worlds import at, event, lines, read, write
 
 pytest.importorskip("duckdb", reason="DuckDB is not in this environment: it is what builds")
@@ -62,14 +61,14 @@ def test_a_killed_build_costs_nothing_but_itself(tmp_path, where):
             assert building.stdout.readline() == "there\n"
             building.kill()
             assert building.wait(60) == -signal.SIGKILL
-        assert (store.files.root / NAME).exists()
+        assert (store.files.root / LOCK).exists()
         for history in (reader, History(Store.open(store.url))):
             assert history.rows(BOUND) == [{"version_run_id": "a"}]
         assert store.add(lines([LATE])).new == 1
         assert reader.rows(BOUND) == [{"version_run_id": "a"}]
     with History(Store.open(store.url)) as history:
         assert history.rows(BOUND) == [{"version_run_id": "b"}]
-    assert not (store.files.root / NAME).exists()
+    assert not (store.files.root / LOCK).exists()
     assert store.files.names("tmp") == []
     manifest = store.manifest
     kept = manifest.folders() | {one.folder for one in manifest.retired}

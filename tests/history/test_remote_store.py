@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from airflow_provider_sparklineage.history.sources import source_of
-from airflow_provider_sparklineage.history.store import Store
-from airflow_provider_sparklineage.history.store.lock import NAME, STALE, Owner
+from airflow_provider_sparklineage.history.store import LOCK, STALE, Owner, Store
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 from tests import s3_double
 from tests.unit.history.worlds import at, event, lines, read, write
@@ -58,7 +57,7 @@ def test_it_is_built_asked_and_compacted(url):
     assert len(store.manifest.facts) == 1
     assert bound(store) == ["b"]
     assert store.files.names("facts") != []
-    assert NAME not in store.files.names("")
+    assert LOCK not in store.files.names("")
 
 
 def test_who_opened_it_stays_with_what_was_there(url):
@@ -83,9 +82,9 @@ def test_who_builds_keeps_others_out_and_who_is_gone_does_not(url):
     store = Store(url)
     with store.building(), pytest.raises(HistoryError, match=r"built already, by process \d+ on"):
         Store(url).add(lines([WRITTEN]))
-    store.files.write(NAME, msgspec.json.encode(GONE))
+    store.files.write(LOCK, msgspec.json.encode(GONE))
     assert Store(url).add(lines([WRITTEN])).new == 1
-    assert [name for name in store.files.names("") if name.startswith(NAME)] == []
+    assert [name for name in store.files.names("") if name.startswith(LOCK)] == []
 
 
 def test_of_many_who_write_a_file_that_is_not_there_one_does(url):

@@ -8,8 +8,7 @@ import shutil
 
 import pytest
 
-from airflow_provider_sparklineage.history.sources import source_of
-from airflow_provider_sparklineage.history.sources.reading import Reading
+from airflow_provider_sparklineage.history.sources import Reading, source_of
 from airflow_provider_sparklineage.history.steps import STEPS
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.history.tables import FACTS, TABLES, VERSION

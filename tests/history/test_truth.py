@@ -22,7 +22,7 @@ from tests.history.questions import Question, questions
 from tests.history.simulation import world
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.history.queries.rows import Rows
+    from airflow_provider_sparklineage.history.queries.sql import Rows
     from tests.history.ledger import Ledger
     from tests.history.oracle import Version
 

@@ -1,11 +1,18 @@
 """Builds a generation by DuckDB: lines of facts to Parquet, and the steps to tables.
 
+1. Lines of facts become Parquet files as they come: DuckDB writes some while the next are made.
+   Columns that several lines have are read once, which is half of the time.
+2. Of all facts that come, those are found that are new to the store.
+3. The steps make the tables of the facts, and the store publishes them.
+
 What does not fit into the memory that it may take, it has on the disk of the store meanwhile.
 """
 
 from __future__ import annotations
 
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.history.engines.duckdb import (
@@ -16,23 +23,213 @@ from airflow_provider_sparklineage.history.engines.duckdb import (
     literal,
     text_literal,
 )
-from airflow_provider_sparklineage.history.engines.fresh import Given, fresh
-from airflow_provider_sparklineage.history.engines.staging import staged
-from airflow_provider_sparklineage.history.sources.reading import Reading
+from airflow_provider_sparklineage.history.sources import Reading
 from airflow_provider_sparklineage.history.steps import STEPS
-from airflow_provider_sparklineage.history.tables import FACTS, VERSION
+from airflow_provider_sparklineage.history.tables import FACTS, TEXT, VERSION, Column
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
-    from pathlib import Path
 
     import duckdb
 
     from airflow_provider_sparklineage.history.facts import Line
     from airflow_provider_sparklineage.history.steps import Step
     from airflow_provider_sparklineage.history.store import Building, Store
+
+
+class Given(Frozen, frozen=True):
+    """A file of facts.
+
+    :param since: when those begin that count; None: all do
+    :param is_own: whether the file may be kept as it is
+    """
+
+    file: str
+    since: datetime | None
+    is_own: bool
+
+
+class Fresh(Frozen, frozen=True):
+    """What is new.
+
+    :param count: of events
+    :param files: with these alone
+    """
+
+    count: int
+    files: list[Path]
+
+
+def fresh(
+    connection: duckdb.DuckDBPyConnection,
+    known: Sequence[str],
+    given: Sequence[Given],
+    scratch: Path,
+) -> Fresh:
+    """Find what is new; an event that is in several files is that of the first.
+
+    :param known: the files of facts that the store has
+    """
+    if not given:
+        return Fresh(0, [])
+    create_view(connection, FACTS, known, "known")
+    connection.execute(
+        "CREATE TABLE ids (file INTEGER, place BIGINT, event_id VARCHAR, event_time TIMESTAMP)"
+    )
+    for number, one in enumerate(given):
+        connection.execute(
+            f"INSERT INTO ids SELECT {number}, file_row_number, event_id, event_time FROM "
+            f"{_scan(one)} WHERE event_id IS NOT NULL AND event_time >= COALESCE(?, event_time)",
+            [one.since and one.since.replace(tzinfo=None)],
+        )
+    connection.execute(
+        "CREATE TABLE fresh AS SELECT file, place FROM (SELECT *, row_number() OVER "
+        "(PARTITION BY event_id ORDER BY file, place) AS nth FROM ids) "
+        "WHERE nth = 1 AND event_id NOT IN (SELECT event_id FROM known)"
+    )
+    found = connection.execute("SELECT file, count(*) FROM fresh GROUP BY ALL ORDER BY ALL")
+    counts = found.fetchall()
+    files = [
+        _new_of_file(connection, given[number], number, count, scratch) for number, count in counts
+    ]
+    return Fresh(sum(count for _, count in counts), files)
+
+
+def _scan(one: Given) -> str:
+    return f"read_parquet({literal(one.file)}, file_row_number = true)"
+
+
+def _new_of_file(
+    connection: duckdb.DuckDBPyConnection, one: Given, number: int, count: int, scratch: Path
+) -> Path:
+    """Give a file with what is new in one."""
+    if one.is_own:
+        total = connection.execute(f"SELECT count(*) FROM {_scan(one)}").fetchone()
+        if total == (count,):
+            return Path(one.file)
+    target = scratch / f"added-{number:05}.parquet"
+    connection.execute(
+        f"COPY (SELECT * EXCLUDE (file_row_number) FROM {_scan(one)} WHERE file_row_number IN "
+        f"(SELECT place FROM fresh WHERE file = {number})) "
+        f"TO {text_literal(str(target))} ({PARQUET})"
+    )
+    return target
+
+
+_CHUNK = 32 << 20  # bytes of lines in a file: what is in memory at once is a few times that
+_SHORTEST = 4 << 20  # bytes of the longest line; DuckDB takes memory for two such
+_OFTEN = 1000  # events between two calls of who shows progress
+
+
+class Staged(Frozen, frozen=True):
+    """What sources had.
+
+    :param files: of Parquet, with facts
+    :param unreadable: how many lines are not in them, as they were no facts
+    """
+
+    files: list[Path]
+    lines: int
+    unreadable: int
+
+
+def staged(
+    connection: duckdb.DuckDBPyConnection,
+    lines: Iterable[Line],
+    scratch: Path,
+    progress: Callable[[int], None] | None,
+) -> Staged:
+    """Write lines of facts to files in a folder."""
+    writer, count = _Writer(connection, scratch), 0
+    with writer.pool:
+        for line in lines:
+            writer.add(line)
+            count += 1
+            if progress and count % _OFTEN == 0:
+                progress(count)
+        writer.flush()
+        writer.wait()
+    if progress:
+        progress(count)
+    return Staged(writer.files, count, count - writer.rows)
+
+
+class _Writer:
+    """Collects lines, and has another thread make a file of them when they are enough."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, scratch: Path) -> None:
+        self.pool = ThreadPoolExecutor(1, "sparklineage-history")
+        self.files: list[Path] = []
+        self.rows = 0
+        self._connection = connection.cursor()
+        self._scratch = scratch
+        self._heads: list[bytes] = []
+        self._columns: dict[bytes, bytes] = {}
+        self._size = 0
+        self._pending: Future[int] | None = None
+
+    def add(self, line: Line) -> None:
+        """Take a line."""
+        columns = line.columns
+        self._heads.append(b'%b,"columns_id":"%b"}' % (line.head, columns.checksum))
+        self._columns[columns.checksum] = columns.text
+        # In DuckDB each line has its own again.
+        self._size += len(line.head) + len(columns.text)
+        if self._size >= _CHUNK:
+            self.flush()
+
+    def flush(self) -> None:
+        """Have a file made of the lines so far, when the one before it is done."""
+        self.wait()
+        if self._heads:
+            columns = [b'{"columns_id":"%b","columns":%b}' % one for one in self._columns.items()]
+            self.files.append(self._scratch / f"facts-{len(self.files):05}.parquet")
+            self._pending = self.pool.submit(self._write, self._heads, columns, self.files[-1])
+            self._heads, self._columns, self._size = [], {}, 0
+
+    def wait(self) -> None:
+        """Wait for the file that is being made; raises what went wrong."""
+        if self._pending is not None:
+            self.rows += self._pending.result()
+            self._pending = None
+
+    def _write(self, heads: list[bytes], columns: list[bytes], file: Path) -> int:
+        head = _JsonLines(file.with_suffix(".heads"), heads, _HEAD)
+        shared = _JsonLines(file.with_suffix(".columns"), columns, _COLUMNS)
+        names = ", ".join(f'"{one.name}"' for one in FACTS.columns)
+        # A line that is none becomes a row of nulls.
+        query = (
+            f"SELECT {names} FROM {head.scan} LEFT JOIN {shared.scan} USING (columns_id) "
+            "WHERE event_id IS NOT NULL AND run_id IS NOT NULL AND event_time IS NOT NULL"
+        )
+        copied = self._connection.execute(
+            f"COPY ({query}) TO {text_literal(str(file))} ({PARQUET})"
+        ).fetchone()
+        for text in (head, shared):
+            text.file.unlink()
+        return int(copied[0]) if copied else 0
+
+
+_ID = Column("columns_id", TEXT, "Checksum of the columns.")
+_HEAD = (*(one for one in FACTS.columns if one.name != "columns"), _ID)
+_COLUMNS = (_ID, *(one for one in FACTS.columns if one.name == "columns"))
+
+
+class _JsonLines:
+    """A file of lines of JSON, for DuckDB to read."""
+
+    def __init__(self, file: Path, lines: list[bytes], columns: Sequence[Column]) -> None:
+        self.file = file
+        file.write_bytes(b"\n".join(lines))
+        types = ", ".join(f"'{one.name}': '{one.type}'" for one in columns)
+        longest = max(_SHORTEST, *map(len, lines)) + 1
+        self.scan = (
+            f"read_json({literal(file)}, format = 'newline_delimited', columns = {{{types}}}, "
+            f"ignore_errors = true, maximum_object_size = {longest})"
+        )
+
 
 _MEMORY = "500MB"  # DuckDB's own; with Python and what it does not count, a process has below 1 GB
 
@@ -80,7 +277,7 @@ def build(
         given += [one for other in others for one in _given(other, since)]
         new = fresh(connection, _local(building, before.facts), given, building.scratch)
         if new.count or keep or before.version < VERSION or not before.generation:
-            parts = {**before.facts, **_part(building, new.files)}
+            parts = {**before.facts, **_put_facts(building, new.files)}
             tables = _tables(connection, building, parts, since)
             _publish(building, parts, tables, skipped, reading.marks, since)
             rows: Mapping[str, int] = tables.rows
@@ -104,7 +301,7 @@ def compact(
         create_view(connection, FACTS, _local(building, building.before.facts), "all_facts")
         _copy(connection, f"SELECT * FROM all_facts {_where(since)}", target, "ROW_GROUP_SIZE 4096")
         connection.execute("DROP VIEW all_facts")
-        parts = _part(building, [target])
+        parts = _put_facts(building, [target])
         tables = _tables(connection, building, parts, since, progress)
         _publish(building, parts, tables, {}, None, since)
         connection.close()
@@ -130,14 +327,14 @@ def _given(store: Store, since: datetime | None) -> list[Given]:
     ]
 
 
-def _part(building: Building, files: Sequence[Path]) -> dict[str, list[str]]:
+def _put_facts(building: Building, files: Sequence[Path]) -> dict[str, list[str]]:
     """Bring files of facts to the store, as a part of it; none is none."""
     if not files:
         return {}
     return {building.facts_part: building.put(building.facts_folder, files)}
 
 
-class _Made(NamedTuple):
+class _Tables(NamedTuple):
     """The tables of a generation: their files here, and how many rows each has."""
 
     files: dict[str, Path]
@@ -150,11 +347,11 @@ def _tables(
     parts: Mapping[str, Sequence[str]],
     since: datetime | None,
     progress: Callable[[int], None] | None = None,
-) -> _Made:
+) -> _Tables:
     """Make all tables of parts of the facts."""
     create_view(connection, FACTS, _local(building, parts), "all_facts")
     connection.execute(f"CREATE VIEW facts AS SELECT * FROM all_facts {_where(since)}")
-    made = _Made({}, {"events": _count(connection, "facts")})
+    made = _Tables({}, {"events": _count(connection, "facts")})
     for number, step in enumerate(STEPS, start=1):
         file = _run(connection, building, step)
         if step.table is not None:
@@ -168,7 +365,7 @@ def _tables(
 def _publish(
     building: Building,
     parts: Mapping[str, Sequence[str]],
-    made: _Made,
+    made: _Tables,
     skipped: Mapping[str, int],
     marks: Mapping[str, str] | None,
     since: datetime | None,

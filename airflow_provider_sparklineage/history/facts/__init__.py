@@ -1,37 +1,140 @@
 """One event to one line of facts: what is known of a run by it, in the form of the tables.
 
 =================  ===============================================================================
-:mod:`.shapes`     what is read of an event
-:mod:`.lenient`    reading an event of any producer and shape
-:mod:`.runs`       which run it is of
-:mod:`.accesses`   what was read and written, with :mod:`.extents` how much, :mod:`.cells` which
+:mod:`.event`      what an event says, typed, of any producer and shape
+:mod:`.accesses`   what was read and written, and how much of it; :mod:`.cells` which partitions
 :mod:`.columns`    which columns were made of which
 :mod:`.line`       the line that is written
 =================  ===============================================================================
 
-An event that says nothing usable is skipped with a reason; a part of one that has another shape
-than its schema is as if it were absent, and counted. Nothing here raises, whatever text it is
+Which run an event is of (its task of Airflow, its data interval, its parent, its start) is found
+here. An event that says nothing usable is skipped with a reason; a part of one that has another
+shape than its schema is as if it were absent, and counted. Nothing here raises, whatever text it is
 given, and nothing opens a file: the function may run on the executors of a cluster.
 """
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.history.facts.accesses import accesses, reporter
 from airflow_provider_sparklineage.history.facts.columns import columns
-from airflow_provider_sparklineage.history.facts.lenient import read
+from airflow_provider_sparklineage.history.facts.event import (
+    AirflowFacet,
+    DagRun,
+    NominalTime,
+    RunFacets,
+    Sending,
+    TaskInstance,
+    read,
+)
 from airflow_provider_sparklineage.history.facts.line import Facts, Line
-from airflow_provider_sparklineage.history.facts.runs import run
-from airflow_provider_sparklineage.history.facts.times import utc
 from airflow_provider_sparklineage.model.credentials import scrub
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.history.facts.runs import Try
-    from airflow_provider_sparklineage.history.facts.shapes import Event
+    from airflow_provider_sparklineage.history.facts.event import Event
 
 __all__ = ["Line", "Reason", "Skipped", "facts_of"]
+
+
+def utc(text: str | None) -> str | None:
+    """Give a time of ISO 8601 in UTC, e.g. ``2024-10-15T03:00:00.000000``; None if it is none.
+
+    A time without a zone is UTC. Java adds the zone's name in brackets to its offset, which is
+    passed over; digits beyond microseconds too.
+    """
+    if not text:
+        return None
+    try:
+        time = datetime.fromisoformat(text.partition("[")[0])
+        if time.tzinfo is not None:
+            time = time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return time.replace(tzinfo=None).isoformat(timespec="microseconds")
+
+
+NOT_MAPPED = -1
+"""Airflow's map index of a task instance that is none of several."""
+
+
+class Try(NamedTuple):
+    """A task's try as whoever kept its event knows it; the event itself may not say.
+
+    :param started: ISO 8601; empty if it is not known
+    """
+
+    dag_id: str
+    task_id: str
+    dag_run_id: str
+    map_index: int
+    try_number: int
+    started: str = ""
+
+
+def run(event: Event, of: Try | None) -> dict[str, Any]:
+    """Give the fields of :class:`.line.Facts` that are about the run, but those of its job.
+
+    :param of: the try, if the event is of an archive or a bundle
+    """
+    sending = event.sending or Sending()
+    own, added = event.run.facets or RunFacets(), sending.facets or RunFacets()
+    airflow = own.airflow or added.airflow or own.airflow_dag_run
+    task = _task(airflow, of) if airflow or of else {}
+    instance = (airflow and airflow.task_instance) or TaskInstance()
+    started = sending.started or (of and of.started) or instance.start_date
+    nominal = own.nominal_time or added.nominal_time or NominalTime()
+    return {
+        **task,
+        **_interval((airflow and airflow.dag_run) or DagRun(), nominal),
+        **_above(own, added),
+        "started": utc(started),
+    }
+
+
+def _task(airflow: AirflowFacet | None, of: Try | None) -> dict[str, Any]:
+    facet = airflow or AirflowFacet()
+    instance = facet.task_instance
+    task_id = facet.task.task_id if facet.task else None
+    known = {
+        "dag_id": facet.dag.dag_id if facet.dag else None,
+        "task_id": task_id,
+        "dag_run_id": facet.dag_run.run_id if facet.dag_run else None,
+        "map_index": _int(instance.map_index) if instance else None,
+        "try_number": _int(instance.try_number) if instance else None,
+    }
+    if of is not None:
+        kept = of._asdict()
+        return {key: kept[key] if value is None else value for key, value in known.items()}
+    if task_id and known["map_index"] is None:
+        known["map_index"] = NOT_MAPPED
+    return known
+
+
+def _int(number: int | None) -> int | None:
+    return number if number is not None and -_MAX_INT <= number <= _MAX_INT else None
+
+
+def _interval(dag_run: DagRun, nominal: NominalTime) -> dict[str, Any]:
+    return {
+        "logical_date": utc(dag_run.logical_date or dag_run.execution_date),
+        "data_interval_start": utc(dag_run.data_interval_start or nominal.nominalStartTime),
+        "data_interval_end": utc(dag_run.data_interval_end or nominal.nominalEndTime),
+    }
+
+
+def _above(own: RunFacets, added: RunFacets) -> dict[str, Any]:
+    parent = own.parent or added.parent
+    if parent is None:
+        return {}
+    root = parent.root and parent.root.run
+    return {
+        "parent_run_id": parent.run and parent.run.runId,
+        "root_run_id": root and root.runId,
+    }
+
 
 _TYPES = frozenset({"START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER"})
 _OTHER = "OTHER"

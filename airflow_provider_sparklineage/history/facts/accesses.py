@@ -1,4 +1,20 @@
-"""What an event says was read and written: each dataset, whose word that is, and how.
+"""What an event says was read and written: each dataset, how much of it, by whose word, and how.
+
+How much (the extent) is the first that holds, for a dataset on one side of a run:
+
+=============  =====================================================================================
+``partition``  the facet ``subset`` names partitions, or locations that are folders of partitions
+               below the dataset's; a row for each. Or there is one, and only its text
+``none``       this package saw that none of its partitions was accessed, or no data
+``range``      there were more partitions than the event may name (``partitions_cut``): the first,
+               the last and how many are known
+``condition``  a comparison, locations, or words describe it
+``all``        this package saw all of it accessed, or that it has no partitions
+``unknown``    nothing says how much; so it is with other producers
+=============  =====================================================================================
+
+A dataset that is created as a whole or dropped is ``all``, if nothing says how much of it was.
+Where some partitions of a list cannot be read, there is a row ``unknown`` next to those that can.
 
 Evidence is this package's: ``both``, ``observer`` or ``listener`` saw it, it is ``declared``, or
 the ``last_known`` run did it. ``other`` is another producer's word.
@@ -12,26 +28,164 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from airflow_provider_sparklineage.event.document import SCHEMA_BASE
-from airflow_provider_sparklineage.history.facts.extents import Known, extents
-from airflow_provider_sparklineage.history.facts.line import Access
-from airflow_provider_sparklineage.history.facts.names import dataset_name
+from airflow_provider_sparklineage.history.facts.cells import cell_of, cell_of_text
+from airflow_provider_sparklineage.history.facts.line import Access, dataset_name, short
 from airflow_provider_sparklineage.model.terms import Side, Witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from airflow_provider_sparklineage.history.facts.shapes import (
+    from airflow_provider_sparklineage.history.facts.cells import Cell
+    from airflow_provider_sparklineage.history.facts.event import (
         Checked,
+        Condition,
+        Counted,
         Dataset,
         Event,
+        NamedPartition,
+        Partitions,
         RunFacets,
         Seen,
         SideFacets,
     )
 
+
+PARTITION, RANGE, CONDITION = "partition", "range", "condition"
+ALL, NONE, UNKNOWN = "all", "none", "unknown"
+
+_MAX_CONDITION = 10_000
+_AS_A_WHOLE = ("create", "drop")
+
+
+class Extent(NamedTuple):
+    """A part of a dataset; the fields of :class:`.line.Access` from ``extent`` on."""
+
+    extent: str
+    partition: str | None = None
+    cell: str | None = None
+    dims: str | None = None
+    first_partition: str | None = None
+    last_partition: str | None = None
+    partition_count: int | None = None
+    condition: str | None = None
+
+
+class Known(NamedTuple):
+    """What an event has of a dataset on one side.
+
+    :param facets: those of this side
+    :param written: facet ``sparkLineage_partitions`` of an output
+    :param seen: its entry of ``sparkLineage_capture``
+    :param checked: its entry of ``sparkLineage_partitionCheck``
+    :param mode: how it was written; empty if it was read
+    """
+
+    dataset: Dataset
+    facets: SideFacets | None
+    seen: Seen | None
+    checked: Checked | None
+    mode: str
+
+    @property
+    def condition(self) -> Condition | None:
+        """The condition that says which part of it was accessed."""
+        subset = self.facets.subset if self.facets else None
+        if subset and (found := subset.output if self.mode else subset.input):
+            return found
+        return self.checked.condition if self.checked else None
+
+    @property
+    def accessed(self) -> str | None:
+        """How much was accessed, in this package's word; None from other producers."""
+        of = self.seen or self.checked
+        return of.accessed if of else None
+
+    @property
+    def counted(self) -> Counted | Partitions | None:
+        """The extent of the partitions, if any were; the facet of an output counts none too."""
+        checked = self.checked
+        if checked and (found := checked.observed or (checked.unreported and checked.expected)):
+            return found
+        facets = self.dataset.facets
+        written = facets and facets.partitions if self.mode else None
+        return written if written and written.count else None
+
+
+def extents(known: Known) -> list[Extent]:
+    """Give the parts of a dataset that were accessed; see the table above."""
+    condition, counted = known.condition, known.counted
+    if condition and condition.type == PARTITION and condition.partitions is not None:
+        return _named(condition.partitions)
+    if known.accessed == NONE or (counted and counted.count == 0):
+        return [Extent(NONE)]
+    if counted and counted.first:
+        return [_counted(counted, condition)]
+    if condition and (folders := _folders(known.dataset, condition)):
+        return [_of_cell(cell) for cell in folders]
+    if condition:
+        return [Extent(CONDITION, condition=_condition_text(condition))]
+    described = known.facets and known.facets.described
+    if described and described.description:
+        return [Extent(CONDITION, condition=_description_text(described.description))]
+    is_all = known.accessed == ALL or (known.accessed is None and known.mode in _AS_A_WHOLE)
+    return [Extent(ALL if is_all else UNKNOWN)]
+
+
+def _named(partitions: list[NamedPartition]) -> list[Extent]:
+    found = dict.fromkeys(map(_of_partition, partitions))
+    return list(found) or [Extent(NONE)]
+
+
+def _of_partition(one: NamedPartition) -> Extent:
+    if one.dimensions:
+        if "" in one.dimensions:  # no column is called that, and nobody could ask for it
+            return Extent(UNKNOWN)
+        return _of_cell(cell_of(one.dimensions))
+    if not one.identifier:  # the empty partition is all of what has no dimensions
+        return Extent(UNKNOWN if one.dimensions is None else ALL)
+    cell = cell_of_text(one.identifier)
+    return _of_cell(cell) if cell else Extent(UNKNOWN)
+
+
+def _of_cell(cell: Cell) -> Extent:
+    return Extent(PARTITION, *cell)
+
+
+def _counted(counted: Counted | Partitions, condition: Condition | None) -> Extent:
+    if counted.count == 1 and (cell := cell_of_text(counted.first or "")):
+        return _of_cell(cell)
+    text = _condition_text(condition) if condition else None
+    ends = (counted.first, counted.last or counted.first)
+    return Extent(RANGE, None, None, None, *ends, counted.count, text)
+
+
+def _folders(dataset: Dataset, condition: Condition) -> list[Cell]:
+    """Give the partitions that all locations are folders of, as the listener reports them."""
+    root = f"{dataset.name.rstrip('/')}/"
+    found: dict[Cell, None] = {}
+    for location in (condition.type == "location" and condition.locations) or ():
+        _, is_below, folder = location.partition(root)
+        cell = cell_of_text(folder) if is_below else None
+        if cell is None:
+            return []
+        found[cell] = None
+    return list(found)
+
+
+def _condition_text(condition: Condition) -> str | None:
+    text = msgspec.json.encode(condition).decode()
+    return text if len(text) <= _MAX_CONDITION else None
+
+
+def _description_text(text: str) -> str:
+    return msgspec.json.encode({"type": "description", "description": short(text)}).decode()
+
+
 LAST_KNOWN, OTHER = "last_known", "other"
-UNKNOWN, APPEND = "unknown", "append"
+UNKNOWN_MODE, APPEND = "unknown", "append"
 
 _OURS = SCHEMA_BASE.removesuffix("facet")
 _OF_SPARK = "/integration/spark"
@@ -69,7 +223,7 @@ def accesses(event: Event, who: Reporter) -> Iterator[Access]:
             seen, checked = _entries(event.run.facets, side)
             for dataset in datasets:
                 name = (dataset.namespace, dataset.name)
-                yield from _of(dataset, side, seen.get(name), checked.get(name), who)
+                yield from _of_dataset(dataset, side, seen.get(name), checked.get(name), who)
 
 
 _Name = tuple[str, str]
@@ -91,7 +245,7 @@ def _by_name(entries: Iterable[Any]) -> dict[_Name, Any]:
     return {(one.dataset.namespace, one.dataset.name): one for one in entries}
 
 
-def _of(
+def _of_dataset(
     dataset: Dataset, side: Side, seen: Seen | None, checked: Checked | None, who: Reporter
 ) -> Iterator[Access]:
     is_write = side is Side.WRITE
@@ -150,6 +304,6 @@ def _mode(dataset: Dataset, evidence: str, who: Reporter) -> str:
     lifecycle = dataset.facets and dataset.facets.lifecycle
     if lifecycle and lifecycle.change:
         change = lifecycle.change.lower()
-        return change if change in _MODES else UNKNOWN
+        return change if change in _MODES else UNKNOWN_MODE
     was_seen = who.is_spark and evidence not in (Witness.DECLARED, LAST_KNOWN)
-    return APPEND if was_seen else UNKNOWN
+    return APPEND if was_seen else UNKNOWN_MODE

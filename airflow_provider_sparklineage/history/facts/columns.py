@@ -12,15 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.history.facts.lenient import read_columns
-from airflow_provider_sparklineage.history.facts.line import Columns, Edge
-from airflow_provider_sparklineage.history.facts.names import dataset_name, short
-from airflow_provider_sparklineage.history.facts.shapes import Transformation
+from airflow_provider_sparklineage.history.facts.event import Transformation, read_columns
+from airflow_provider_sparklineage.history.facts.line import Columns, Edge, dataset_name, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from airflow_provider_sparklineage.history.facts.shapes import (
+    from airflow_provider_sparklineage.history.facts.event import (
         ColumnLineage,
         ColumnSources,
         Dataset,

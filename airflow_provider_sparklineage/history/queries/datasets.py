@@ -1,22 +1,35 @@
-"""Which dataset and which partition a text names; if none, what there is."""
+"""What a question is about: the dataset, partition and column that a text names, and its versions.
+
+Where a text names nothing, the error says what there is.
+"""
 
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
-from airflow_provider_sparklineage.history.queries.frontier import meets
+from airflow_provider_sparklineage.history.queries.answers import of_tables
+from airflow_provider_sparklineage.history.queries.sql import (
+    REMOVING,
+    REPLACING,
+    lists,
+    meets,
+    table_of,
+    within,
+)
 from airflow_provider_sparklineage.model.datasets import DEFAULT_NAMING, DatasetName, untrimmed
 from airflow_provider_sparklineage.model.exceptions import UnknownNameError
 from airflow_provider_sparklineage.model.texts import truncated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
-    from airflow_provider_sparklineage.history.queries.rows import Rows
+    from airflow_provider_sparklineage.history.queries.sql import Rows
 
-_LISTED = 10
+
+_LISTED_NAMES = 10
 _LONGEST = 300  # characters of a name in a message
 
 _DATASETS = "SELECT DISTINCT namespace, name FROM accesses ORDER BY ALL"
@@ -83,8 +96,8 @@ def _texts(known: Iterable[DatasetName]) -> list[str]:
 
 
 def _listed(texts: Sequence[str]) -> str:
-    more = len(texts) - _LISTED
-    return ", ".join(texts[:_LISTED]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(texts) - _LISTED_NAMES
+    return ", ".join(texts[:_LISTED_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 _KNOWN = "namespace = $namespace AND name = $name AND cell IS NOT NULL"
@@ -94,11 +107,11 @@ SELECT cell, any_value(partition) AS partition, any_value(dims) AS dims FROM (
     UNION ALL SELECT cell, partition, dims FROM bindings WHERE {_KNOWN}
 ) GROUP BY cell ORDER BY cell
 """
-_SAME = " UNION ALL ".join(
+_IS_CELL = " UNION ALL ".join(
     f"(SELECT 1 FROM {table} WHERE {_KNOWN} AND cell = $cell LIMIT 1)"
     for table in ("changes", "bindings")
 )
-_MEETING = " UNION ALL ".join(
+_MEETS_CELL = " UNION ALL ".join(
     f"(SELECT 1 FROM {table} WHERE {_KNOWN} AND {meets('cell', '$cell')} LIMIT 1)"
     for table in ("changes", "bindings")
 )
@@ -119,8 +132,8 @@ def cell_of(history: Rows, dataset: DatasetName, partition: str | None) -> str |
         raise UnknownNameError(msg, "Write dt=2024-10-15, or dt=2024-10-15/region=eu.")
     cell, labels = found.cell, set(found.dims.split(","))
     asked = {"namespace": dataset.namespace, "name": dataset.name, "cell": cell}
-    if history.rows(_SAME, asked) or (
-        _has_dimensions(history, dataset, labels) and history.rows(_MEETING, asked)
+    if history.rows(_IS_CELL, asked) or (
+        _has_dimensions(history, dataset, labels) and history.rows(_MEETS_CELL, asked)
     ):
         return cell
     raise UnknownNameError(*_no_partition(history, dataset, cell, labels))
@@ -158,3 +171,98 @@ def _nearest(cells: Sequence[str], cell: str) -> list[str]:
     """Give the one before and the one after, in the order of texts; cells are in that order."""
     after = next((place for place, one in enumerate(cells) if one > cell), len(cells))
     return list(cells[max(after - 1, 0) : after + 1])
+
+
+_LISTED_COLUMNS = 20
+_IS_COLUMN_WRITTEN = f"""
+WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")})
+SELECT 1 FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
+WHERE c.out_namespace = $namespace AND c.out_name = $name AND c.out_column = $column LIMIT 1
+"""
+_COLUMNS = """
+SELECT DISTINCT out_column AS name FROM columns
+WHERE out_namespace = $namespace AND out_name = $name AND out_column IS NOT NULL
+UNION
+SELECT DISTINCT in_column FROM columns
+WHERE in_namespace = $namespace AND in_name = $name AND in_column IS NOT NULL
+ORDER BY name
+"""
+
+
+def is_written(
+    history: Rows, dataset: DatasetName, column: str, versions: Iterable[tuple[str | None, Any]]
+) -> bool:
+    """Whether one of these versions, each by its run and when it ended, has sources of a column.
+
+    Conditions of all columns are no sign of one: they feed each that anybody may name.
+    """
+    asked = {**lists(("run_id", "ended"), versions), **dataset._asdict(), "column": column}
+    return bool(history.rows(_IS_COLUMN_WRITTEN, asked))
+
+
+def check_column(history: Rows, dataset: DatasetName, column: str) -> None:
+    """Refuse a column that no run names; where no column is known, any may be there.
+
+    A column that is made of nothing (a constant) is none that a run names: all that is known
+    of it are the conditions of all columns, which would be the answer to a wrong name as well.
+
+    It goes through all columns of all runs: to be asked where an answer is empty.
+
+    :raises UnknownNameError: there is no such column; says which there are
+    """
+    known = [row["name"] for row in history.rows(_COLUMNS, dataset._asdict())]
+    if not known or column in known:
+        return
+    near = difflib.get_close_matches(column, known, 3) or known[:_LISTED_COLUMNS]
+    msg = f"No run names a column {column!r} of {dataset}."
+    raise UnknownNameError(msg, f"Known: {len(known):,}, e.g. {', '.join(near)}.")
+
+
+_CONTENT = """
+SELECT c.run_id, {own} AS cell, c.valid_from, c.cell IS NULL AS is_coarse,
+    c.extent IN ('partition', 'all') AND (c.uncertain_from IS NULL
+        OR c.uncertain_from > COALESCE($as_of, TIMESTAMP '9999-12-31')) AS is_certain
+FROM changes AS c
+WHERE c.namespace = $namespace AND c.name = $name AND c.mode NOT IN {removing}
+    AND ($as_of IS NULL OR c.valid_from <= $as_of)
+    AND (c.valid_to IS NULL OR c.valid_to > $as_of)
+    AND {condition}
+"""
+_CONTENT_OF_ALL = _CONTENT.format(own="c.cell", removing=REMOVING, condition="TRUE")
+_CONTENT_OF_CELL = _CONTENT.format(
+    own="COALESCE(c.cell, $cell)",
+    removing=REMOVING,
+    condition=f"""(c.cell = $cell
+    OR (c.cell IS NOT NULL AND {meets("c.cell", "$cell")})
+    OR (c.cell IS NULL AND (c.extent <> 'range' OR {within("$cell", "c")})))""",
+)
+_LAST_REPLACED = f"""
+SELECT valid_from, run_id FROM changes
+WHERE namespace = $namespace AND name = $name AND cell = $cell AND mode IN {REPLACING}
+    AND ($as_of IS NULL OR valid_from <= $as_of)
+ORDER BY valid_from DESC, run_id DESC LIMIT 1
+"""
+
+
+def content(
+    history: Rows, dataset: DatasetName, cell: str | None, as_of: datetime | None
+) -> list[dict[str, Any]]:
+    """Give what a cell has at a time, or all of a dataset: run_id, cell, valid_from, is_certain.
+
+    :param as_of: None: what is there
+    """
+    asked = {**dataset._asdict(), "as_of": of_tables(as_of)}
+    if cell is None:
+        return history.rows(_CONTENT_OF_ALL, asked)
+    asked["cell"] = cell
+    rows = history.rows(_CONTENT_OF_CELL, asked)
+    if any(row["is_coarse"] for row in rows):
+        # What was written to more than a cell is no content of it if it was replaced since.
+        for last in history.rows(_LAST_REPLACED, asked):
+            since = (last["valid_from"], last["run_id"])
+            rows = [
+                row
+                for row in rows
+                if not row["is_coarse"] or (row["valid_from"], row["run_id"]) > since
+            ]
+    return rows

@@ -33,7 +33,7 @@ from airflow_provider_sparklineage.model.texts import some
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from airflow_provider_sparklineage.history.queries.rows import Rows
+    from airflow_provider_sparklineage.history.queries.sql import Rows
 
 RUNS = 400
 """Last runs that are compared."""

@@ -15,29 +15,31 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
-from airflow_provider_sparklineage.history.queries.patterns.axes import values_of
-from airflow_provider_sparklineage.history.queries.patterns.deciding import axes_of
-from airflow_provider_sparklineage.history.queries.patterns.judging import Pair
-from airflow_provider_sparklineage.history.queries.patterns.learning import learn
+from airflow_provider_sparklineage.history.queries.patterns.axes import (
+    UNITS,
+    Step,
+    axes_of,
+    start_of,
+    values_of,
+)
+from airflow_provider_sparklineage.history.queries.patterns.learning import Pair, learn
 from airflow_provider_sparklineage.history.queries.patterns.observed import (
     Task,
     dates_of,
     writes_of,
 )
 from airflow_provider_sparklineage.history.queries.patterns.pattern import Dataset, Run
-from airflow_provider_sparklineage.history.queries.patterns.relation import (
+from airflow_provider_sparklineage.history.queries.patterns.rules import (
     Points,
     Relation,
     product_of,
 )
-from airflow_provider_sparklineage.history.queries.patterns.steps import Step
-from airflow_provider_sparklineage.history.queries.patterns.units import UNITS, start_of
 from airflow_provider_sparklineage.model.partitioning import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from airflow_provider_sparklineage.history.queries.rows import Rows
+    from airflow_provider_sparklineage.history.queries.sql import Rows
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 # All runs of the tasks that write it, and one of each date of their DAGs.

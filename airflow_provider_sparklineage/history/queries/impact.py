@@ -1,54 +1,320 @@
-"""What is there that was made of a partition, or of a column of it, and what to run again."""
+"""What is there that was made of a partition, or of a column of it, and what to run again.
+
+One hop downstream goes from versions to the runs that read them, and to what these wrote of them. A
+run is in the plan because of what it read that is made of what was asked about.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.history.queries.answers import (
     Dataset,
     Impact,
     Reason,
+    Transformation,
     of_tables,
     values_of,
 )
-from airflow_provider_sparklineage.history.queries.columns import check_column
-from airflow_provider_sparklineage.history.queries.content import content
-from airflow_provider_sparklineage.history.queries.datasets import cell_of
-from airflow_provider_sparklineage.history.queries.downstream import (
-    Reading,
-    Readings,
-    add_reading,
-    links_of,
-    results,
-)
-from airflow_provider_sparklineage.history.queries.frontier import (
-    REPLACING,
-    UNCERTAIN,
-    found_by,
-    meets,
-    within,
-)
-from airflow_provider_sparklineage.history.queries.plan import plan_for
-from airflow_provider_sparklineage.history.queries.reasons import reasons_of
-from airflow_provider_sparklineage.history.queries.unwritten import (
+from airflow_provider_sparklineage.history.queries.datasets import cell_of, check_column, content
+from airflow_provider_sparklineage.history.queries.plan import (
     Part,
+    plan_for,
     unwritten,
     with_unwritten,
 )
-from airflow_provider_sparklineage.history.queries.walk import breadth_first, hops
+from airflow_provider_sparklineage.history.queries.sql import (
+    REPLACING,
+    SURELY_BOUND,
+    UNCERTAIN,
+    found_by,
+    lists,
+    meets,
+    surely_found,
+    table_of,
+    within,
+)
+from airflow_provider_sparklineage.history.queries.walk import Link, Node, breadth_first, hops
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from airflow_provider_sparklineage.history.queries.answers import Plan
-    from airflow_provider_sparklineage.history.queries.rows import Rows
-    from airflow_provider_sparklineage.history.queries.walk import Level, Node
+    from airflow_provider_sparklineage.history.queries.sql import Rows
+    from airflow_provider_sparklineage.history.queries.walk import Level
+
+
+_READERS = f"""
+WITH f AS ({
+    table_of(
+        run_id="VARCHAR",
+        at="TIMESTAMP",
+        namespace="VARCHAR",
+        name="VARCHAR",
+        own_cell="VARCHAR",
+    )
+}), whole AS (
+    SELECT b.*, r.ended FROM bindings AS b
+    JOIN (SELECT DISTINCT namespace, name FROM f) AS d
+        ON b.namespace = d.namespace AND b.name = d.name
+    JOIN runs AS r ON r.run_id = b.reader_run_id
+    WHERE b.extent <> 'partition'
+), versions AS (
+    SELECT c.* FROM changes AS c JOIN f ON c.namespace = f.namespace AND c.name = f.name
+        AND c.run_id = f.run_id AND c.cell IS NOT DISTINCT FROM f.own_cell
+)
+SELECT f.namespace, f.name, f.own_cell, f.run_id, b.reader_run_id, b.read_at,
+    {SURELY_BOUND} AS is_certain
+FROM bindings AS b JOIN f ON b.namespace = f.namespace AND b.name = f.name
+    AND b.version_run_id = f.run_id AND b.version_cell IS NOT DISTINCT FROM f.own_cell
+WHERE b.extent = 'partition'
+UNION ALL
+SELECT c.namespace, c.name, c.cell, c.run_id, b.reader_run_id, b.read_at, {surely_found("b", "c")}
+FROM whole AS b JOIN versions AS c
+    ON c.namespace = b.namespace AND c.name = b.name AND {found_by("b", "c")}
+"""
+
+_WRITES = f"""
+WITH f AS ({table_of(run_id="VARCHAR", started="TIMESTAMP")}),
+readers AS (
+    SELECT r.run_id, r.ended FROM runs AS r
+    JOIN f ON r.run_id = f.run_id AND r.started = f.started
+)
+SELECT c.run_id, c.namespace, c.name, c.cell, c.valid_from, c.valid_to
+FROM changes_by_run AS c JOIN readers AS r ON c.valid_from = r.ended AND c.run_id = r.run_id
+"""
+
+_EDGES = f"""
+WITH f AS ({
+    table_of(
+        run_id="VARCHAR",
+        ended="TIMESTAMP",
+        namespace="VARCHAR",
+        name="VARCHAR",
+        of_column="VARCHAR",
+    )
+})
+SELECT DISTINCT f.run_id, f.namespace, f.name, f.of_column, c.out_namespace, c.out_name,
+    CASE WHEN f.of_column IS NOT NULL THEN c.out_column END AS out_column,
+    CASE WHEN f.of_column IS NOT NULL THEN c.type END AS type,
+    CASE WHEN f.of_column IS NOT NULL THEN c.subtype END AS subtype,
+    CASE WHEN f.of_column IS NOT NULL THEN c.masking END AS masking,
+    CASE WHEN f.of_column IS NOT NULL THEN c.description END AS description
+FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
+    AND c.in_namespace = f.namespace AND c.in_name = f.name
+WHERE f.of_column IS NULL OR c.in_column = f.of_column
+"""
+_WITH_COLUMNS = f"""
+WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")})
+SELECT DISTINCT c.run_id, c.out_namespace, c.out_name
+FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
+"""
+
+
+class Reading(NamedTuple):
+    """A dataset, or a column of it, that a run read, with something of interest in it."""
+
+    run_id: str
+    started: Any
+    namespace: str
+    name: str
+    column: str | None
+
+
+Readings = dict[Reading, tuple[set[str], bool]]
+"""With whose versions they are of, and whether it is certain that one of these was read."""
+
+
+def add_reading(readings: Readings, reading: Reading, via: str | None, certain: object) -> None:
+    """Add one more version that was read."""
+    versions, is_certain = readings.get(reading, (set(), False))
+    if via:
+        versions.add(via)
+    readings[reading] = versions, is_certain or bool(certain)
+
+
+def results(history: Rows, level: Level, *, is_of_column: bool) -> Iterator[Link]:
+    """Give links from versions to those that were made of them."""
+    columns: dict[tuple[Any, ...], set[str | None]] = defaultdict(set)
+    versions = set()
+    for node, found in level.items():
+        columns[node.namespace, node.name, node.cell, node.run_id].add(node.column)
+        versions.add((node.run_id, found.at, node.namespace, node.name, node.cell))
+    names = ("run_id", "at", "namespace", "name", "own_cell")
+    readings: Readings = {}
+    for row in history.rows(_READERS, lists(names, versions)):
+        key = row["namespace"], row["name"], row["own_cell"], row["run_id"]
+        for column in columns[key]:
+            reading = Reading(row["reader_run_id"], row["read_at"], *key[:2], column)
+            add_reading(readings, reading, row["run_id"], row["is_certain"])
+    return links_of(history, readings, is_of_column=is_of_column)
+
+
+def links_of(history: Rows, readings: Readings, *, is_of_column: bool) -> Iterator[Link]:
+    """Give links to all that runs wrote of what they read."""
+    writes = _writes(history, {reading[:2] for reading in readings})
+    if is_of_column:
+        yield from _by_columns(history, readings, writes)
+        return
+    for reading, (via, is_certain) in readings.items():
+        for rows in writes[reading.run_id].values():
+            yield from (_link(row, None, via, is_certain) for row in rows)
+
+
+_Writes = dict[str, dict[tuple[str, str], list[dict[str, Any]]]]
+
+
+def _writes(history: Rows, runs: Iterable[tuple[Any, ...]]) -> _Writes:
+    found: _Writes = defaultdict(lambda: defaultdict(list))
+    runs = list(runs)
+    for row in history.rows(_WRITES, lists(("run_id", "started"), runs)) if runs else ():
+        found[row["run_id"]][row["namespace"], row["name"]].append(row)
+    return found
+
+
+def _link(
+    row: dict[str, Any],
+    column: str | None,
+    via: Iterable[str],
+    is_certain: bool,
+    how: tuple[Transformation, ...] = (),
+    is_column_known: bool = True,
+) -> Link:
+    node = Node(row["namespace"], row["name"], row["cell"], column, row["run_id"])
+    at, to = row["valid_from"], row["valid_to"]
+    return Link(node, at, is_certain, tuple(via), how, to, is_column_known)
+
+
+def _by_columns(history: Rows, readings: Readings, writes: _Writes) -> Iterator[Link]:
+    ended = {run: _ended(by_dataset) for run, by_dataset in writes.items()}
+    asked = [(r.run_id, ended[r.run_id], *r[2:]) for r in readings if r.run_id in ended]
+    edges = defaultdict(list)
+    names = ("run_id", "ended", "namespace", "name", "of_column")
+    for row in history.rows(_EDGES, lists(names, asked)) if asked else ():
+        edges[row["run_id"], row["namespace"], row["name"], row["of_column"]].append(row)
+    known = _outputs_with_columns(history, ended)
+    for reading, (via, is_certain) in readings.items():
+        outputs = writes.get(reading.run_id, {})
+        for edge in edges[reading.run_id, *reading[2:]]:
+            how = transformation(edge)
+            for row in outputs.get((edge["out_namespace"], edge["out_name"]), ()):
+                yield _link(row, edge["out_column"], via, is_certain, how)
+        for dataset, rows in outputs.items():
+            if (reading.run_id, *dataset) not in known:
+                yield from (_link(row, None, via, is_certain, (), False) for row in rows)
+
+
+def _ended(by_dataset: dict[tuple[str, str], list[dict[str, Any]]]) -> Any:
+    return next(iter(by_dataset.values()))[0]["valid_from"]
+
+
+def _outputs_with_columns(history: Rows, ended: dict[str, Any]) -> set[tuple[str, str, str]]:
+    if not ended:
+        return set()
+    rows = history.rows(_WITH_COLUMNS, lists(("run_id", "ended"), ended.items()))
+    return {(row["run_id"], row["out_namespace"], row["out_name"]) for row in rows}
+
+
+def transformation(edge: dict[str, Any]) -> tuple[Transformation, ...]:
+    """Give how an edge transforms its column; nothing of an edge between datasets."""
+    if edge["type"] is None and edge["subtype"] is None:
+        return ()
+    texts = (edge["type"] or "", edge["subtype"] or "")
+    return (Transformation(*texts, bool(edge["masking"]), edge["description"] or ""),)
+
+
+# What runs read: versions of partitions, and datasets as a whole, of which the version is null.
+_READS_OF_RUNS = f"""
+WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")})
+SELECT DISTINCT b.reader_run_id, b.namespace, b.name,
+    CASE WHEN b.extent = 'partition' THEN b.version_run_id END AS version_run_id,
+    CASE WHEN b.extent = 'partition' THEN b.version_cell END AS version_cell
+FROM bindings_by_run AS b
+JOIN runs AS r ON b.read_at = r.started AND b.reader_run_id = r.run_id
+JOIN f ON r.ended = f.ended AND r.run_id = f.run_id
+WHERE b.extent <> 'partition' OR b.version_run_id IS NOT NULL
+"""
+
+
+def reasons_of(
+    history: Rows, found: Level, affected: Mapping[str, datetime], asked: Reason
+) -> dict[str, list[Reason]]:
+    """Give for each run what it read of what was asked about, or of what is made of that.
+
+    A run of which it read one table may have written others, too, and more partitions of it.
+
+    :param found: all that was made of what was asked about, there or replaced since
+    :param affected: the runs to give reasons for, with their ends
+    :param asked: the reason of those that read it themselves
+    """
+    own = _by_run(found, affected)
+    depth = {run_id: min(found[node].depth for node in nodes) for run_id, nodes in own.items()}
+    further = {run_id: affected[run_id] for run_id, nearest in depth.items() if nearest > 1}
+    reads = _reads_of_runs(history, further)
+    via = {
+        run_id: {
+            one
+            for node in own[run_id]
+            if found[node].depth == depth[run_id]
+            for one in found[node].via
+        }
+        for run_id in further
+    }
+    written = _by_run(found, {one for runs in via.values() for one in runs})
+    return {run_id: [asked] for run_id in own} | {
+        run_id: _reasons_to_read(
+            reads[run_id], (node for one in runs for node in written.get(one, ()))
+        )
+        for run_id, runs in via.items()
+    }
+
+
+def _by_run(found: Level, runs: Iterable[str]) -> dict[str, list[Node]]:
+    wanted = set(runs)
+    nodes = defaultdict(list)
+    for node in found:
+        if node.run_id in wanted:
+            nodes[node.run_id].append(node)
+    return nodes
+
+
+_Read = tuple[str, str, str | None, str | None]
+
+
+def _reads_of_runs(history: Rows, runs: Mapping[str, datetime]) -> dict[str, set[_Read]]:
+    found: dict[str, set[_Read]] = defaultdict(set)
+    asked = lists(("run_id", "ended"), runs.items())
+    for row in history.rows(_READS_OF_RUNS, asked) if runs else ():
+        read = row["namespace"], row["name"], row["version_run_id"], row["version_cell"]
+        found[row["reader_run_id"]].add(read)
+    return found
+
+
+def _reasons_to_read(reads: set[_Read], nodes: Iterable[Node]) -> list[Reason]:
+    columns: dict[tuple[str, str, str], set[str | None]] = defaultdict(set)
+    for node in nodes:
+        dataset = node[:2]
+        if {(*dataset, node.run_id, node.cell), (*dataset, None, None)} & reads:
+            columns[(*dataset, node.cell or "")].add(node.column)
+    return [
+        Reason(Dataset(namespace, name), values_of(cell or None), _named(columns[key]))
+        for key in sorted(columns)
+        for namespace, name, cell in (key,)
+    ]
+
+
+def _named(columns: set[str | None]) -> tuple[str, ...]:
+    """Give the names of columns, none if they are all columns."""
+    named = tuple(sorted(one for one in columns if one is not None))
+    return named if len(named) == len(columns) else ()
+
 
 _OF_DATASET = "namespace = $namespace AND name = $name"
 # Of a read of all, the versions that it found of what is asked about; none, and nobody wrote any.
-_READINGS = f"""
+_READINGS_OF_ASKED = f"""
 WITH versions AS (
     SELECT c.*, CASE WHEN c.cell IS NULL THEN (
         SELECT min(x.valid_from) FROM changes AS x
@@ -102,7 +368,7 @@ def impact(
     :raises HistoryError: there is no such partition or column, or there are too many hops
     """
     cell = cell_of(history, dataset, partition)
-    readings = _readings(history, dataset, cell, column, as_of)
+    readings = _readings_of_asked(history, dataset, cell, column, as_of)
     is_of_column = column is not None
     found = breadth_first(
         links_of(history, readings, is_of_column=is_of_column),
@@ -141,7 +407,7 @@ def _parts(there: Level, plan: Plan) -> dict[Part, int]:
     }
 
 
-def _readings(
+def _readings_of_asked(
     history: Rows,
     dataset: DatasetName,
     cell: str | None,
@@ -153,7 +419,7 @@ def _readings(
     if as_of is not None:
         there = content(history, dataset, cell, of_tables(as_of))
         wanted = {row["run_id"] for row in there} or {None}
-    for row in history.rows(_READINGS, {**dataset._asdict(), "cell": cell}):
+    for row in history.rows(_READINGS_OF_ASKED, {**dataset._asdict(), "cell": cell}):
         if wanted is None or row["version_run_id"] in wanted:
             reading = Reading(row["reader_run_id"], row["read_at"], *dataset, column)
             add_reading(readings, reading, row["version_run_id"], row["is_certain"])

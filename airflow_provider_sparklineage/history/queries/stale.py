@@ -15,7 +15,8 @@ from airflow_provider_sparklineage.history.queries.answers import (
     of_tables,
     values_of,
 )
-from airflow_provider_sparklineage.history.queries.frontier import (
+from airflow_provider_sparklineage.history.queries.plan import plan_for
+from airflow_provider_sparklineage.history.queries.sql import (
     REMOVING,
     REPLACING,
     found_by,
@@ -24,13 +25,12 @@ from airflow_provider_sparklineage.history.queries.frontier import (
     table_of,
     within,
 )
-from airflow_provider_sparklineage.history.queries.plan import plan_for
 from airflow_provider_sparklineage.history.queries.walk import runs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from airflow_provider_sparklineage.history.queries.rows import Rows
+    from airflow_provider_sparklineage.history.queries.sql import Rows
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 _IGNORED = table_of(ignored_namespace="VARCHAR", ignored_name="VARCHAR")

@@ -1,22 +1,175 @@
-"""What fed a partition, or a column of it, hop by hop."""
+"""What fed a partition, or a column of it, hop by hop upstream.
+
+One hop goes from versions to what their runs read, and through which columns.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.history.queries.columns import check_column, is_written
-from airflow_provider_sparklineage.history.queries.content import content
-from airflow_provider_sparklineage.history.queries.datasets import cell_of
-from airflow_provider_sparklineage.history.queries.upstream import sources
+from airflow_provider_sparklineage.history.queries.datasets import (
+    cell_of,
+    check_column,
+    content,
+    is_written,
+)
+from airflow_provider_sparklineage.history.queries.impact import transformation
+from airflow_provider_sparklineage.history.queries.sql import (
+    SURELY_BOUND,
+    found_by,
+    lists,
+    surely_found,
+    table_of,
+)
 from airflow_provider_sparklineage.history.queries.walk import Link, Node, breadth_first, hops
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
 
-    from airflow_provider_sparklineage.history.queries.answers import Hop
-    from airflow_provider_sparklineage.history.queries.rows import Rows
+    from airflow_provider_sparklineage.history.queries.answers import Hop, Transformation
+    from airflow_provider_sparklineage.history.queries.sql import Rows
+    from airflow_provider_sparklineage.history.queries.walk import Level
     from airflow_provider_sparklineage.model.datasets import DatasetName
+
+
+# By the run alone: to look up when it started would take longer than to find its reads.
+_READS = f"""
+WITH f AS ({table_of(run_id="VARCHAR")})
+SELECT b.reader_run_id, b.namespace, b.name, COALESCE(b.version_cell, b.cell) AS cell,
+    b.version_run_id AS run_id, b.valid_from, {SURELY_BOUND} AS is_certain,
+    b.extent, b.read_at, b.first_partition, b.last_partition, b.evidence,
+    b.is_certain AS is_read_certain
+FROM bindings_by_run AS b JOIN f ON b.reader_run_id = f.run_id
+WHERE b.read_at <= $last
+"""
+_WHOLE = (
+    *("reader_run_id", "namespace", "name", "extent", "read_at", "ended"),
+    *("first_partition", "last_partition", "evidence", "is_read_certain"),
+)
+_TIMES = {"read_at": "TIMESTAMP", "ended": "TIMESTAMP", "is_read_certain": "BOOLEAN"}
+# What reads of more than a cell found, which is most of a dataset: asked only where there are any.
+_FOUND = f"""
+WITH f AS ({table_of(**{name: _TIMES.get(name, "VARCHAR") for name in _WHOLE})}),
+b AS (SELECT f.*, f.is_read_certain AS is_certain FROM f)
+SELECT b.reader_run_id, b.namespace, b.name, c.cell, c.run_id, c.valid_from,
+    {surely_found("b", "c")} AS is_certain
+FROM b LEFT JOIN changes AS c
+    ON c.namespace = b.namespace AND c.name = b.name AND {found_by("b", "c")}
+"""
+
+_EDGES = f"""
+WITH f AS ({
+    table_of(
+        run_id="VARCHAR",
+        ended="TIMESTAMP",
+        namespace="VARCHAR",
+        name="VARCHAR",
+        of_column="VARCHAR",
+    )
+})
+SELECT DISTINCT f.run_id, f.namespace, f.name, f.of_column, c.in_namespace, c.in_name,
+    CASE WHEN f.of_column IS NOT NULL THEN c.in_column END AS in_column,
+    CASE WHEN f.of_column IS NOT NULL THEN c.type END AS type,
+    CASE WHEN f.of_column IS NOT NULL THEN c.subtype END AS subtype,
+    CASE WHEN f.of_column IS NOT NULL THEN c.masking END AS masking,
+    CASE WHEN f.of_column IS NOT NULL THEN c.description END AS description
+FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
+    AND c.out_namespace = f.namespace AND c.out_name = f.name
+WHERE (f.of_column IS NULL OR c.out_column IS NULL OR c.out_column = f.of_column)
+    AND NOT ($is_direct AND COALESCE(c.type, '') = 'INDIRECT')
+"""
+_WITH_COLUMNS = f"""
+WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP", namespace="VARCHAR", name="VARCHAR")})
+SELECT DISTINCT c.run_id, c.out_namespace, c.out_name
+FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
+    AND c.out_namespace = f.namespace AND c.out_name = f.name
+"""
+
+_Reads = dict[str, dict[tuple[str, str], list[dict[str, Any]]]]
+_Output = tuple[str, Any, str, str, str | None]
+"""run_id, its end, namespace and name of what it wrote, and a column of it."""
+
+
+def sources(
+    history: Rows, level: Level, *, is_of_column: bool, is_direct: bool = False
+) -> Iterable[Link]:
+    """Give links from versions to those that their runs read.
+
+    :param is_direct: of columns only to those whose values became theirs, not to conditions
+    """
+    outputs = {
+        (node.run_id, found.at, node.namespace, node.name, node.column)
+        for node, found in level.items()
+        if node.run_id
+    }
+    if not outputs:
+        return []
+    reads = _reads(history, {output[:2] for output in outputs})
+    if not is_of_column:
+        return _whole_rows(reads)
+    return _by_columns(history, outputs, reads, is_direct)
+
+
+def _reads(history: Rows, runs: Iterable[tuple[str, Any]]) -> _Reads:
+    found: _Reads = defaultdict(lambda: defaultdict(list))
+    ended = dict(runs)
+    asked = {"run_id": list(ended), "last": max(ended.values())}
+    rows = history.rows(_READS, asked)
+    whole = [
+        [*map({**row, "ended": ended[row["reader_run_id"]]}.get, _WHOLE)]
+        for row in rows
+        if row["extent"] != "partition"
+    ]
+    rows = [row for row in rows if row["extent"] == "partition"]
+    if whole:
+        rows += history.rows(_FOUND, lists(_WHOLE, whole))
+    for row in rows:
+        found[row["reader_run_id"]][row["namespace"], row["name"]].append(row)
+    return found
+
+
+def _whole_rows(reads: _Reads) -> Iterator[Link]:
+    for run_id, by_dataset in reads.items():
+        for rows in by_dataset.values():
+            yield from (_link(row, None, (run_id,)) for row in rows)
+
+
+def _link(
+    row: dict[str, Any],
+    column: str | None,
+    via: tuple[str, ...],
+    how: tuple[Transformation, ...] = (),
+    is_column_known: bool = True,
+) -> Link:
+    node = Node(row["namespace"], row["name"], row["cell"], column, row["run_id"])
+    at = row["valid_from"]
+    return Link(node, at, bool(row["is_certain"]), via, how, is_column_known=is_column_known)
+
+
+def _by_columns(
+    history: Rows, outputs: set[_Output], reads: _Reads, is_direct: bool
+) -> Iterator[Link]:
+    names = ("run_id", "ended", "namespace", "name", "of_column")
+    fed: set[_Output | tuple[object, ...]] = set()
+    for row in history.rows(_EDGES, {**lists(names, outputs), "is_direct": is_direct}):
+        fed.add((row["run_id"], row["namespace"], row["name"], row["of_column"]))
+        how = transformation(row)
+        for read in reads[row["run_id"]].get((row["in_namespace"], row["in_name"]), ()):
+            yield _link(read, row["in_column"], (row["run_id"],), how)
+    without = {o[:4] for o in outputs if (o[0], *o[2:]) not in fed}
+    for run_id in _runs_without_columns(history, without):
+        for rows in reads[run_id].values():
+            yield from (_link(row, None, (run_id,), is_column_known=False) for row in rows)
+
+
+def _runs_without_columns(history: Rows, outputs: set[tuple[Any, ...]]) -> set[str]:
+    if not outputs:
+        return set()
+    rows = history.rows(_WITH_COLUMNS, lists(("run_id", "ended", "namespace", "name"), outputs))
+    known = {(row["run_id"], row["out_namespace"], row["out_name"]) for row in rows}
+    return {o[0] for o in outputs if (o[0], *o[2:]) not in known}
 
 
 def trace(

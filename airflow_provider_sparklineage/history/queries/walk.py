@@ -13,14 +13,14 @@ from airflow_provider_sparklineage.history.queries.answers import (
     at_utc,
     values_of,
 )
-from airflow_provider_sparklineage.history.queries.frontier import lists, table_of
+from airflow_provider_sparklineage.history.queries.sql import lists, table_of
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
-    from airflow_provider_sparklineage.history.queries.rows import Rows
+    from airflow_provider_sparklineage.history.queries.sql import Rows
 
 MOST_HOPS = 200_000
 """Of one answer: a graph of more is of no use to anybody, and has to be kept in memory."""

@@ -12,9 +12,12 @@ import sys
 import uuid
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.history.engines.spark.building import build, session_of
-from airflow_provider_sparklineage.history.engines.spark.iceberg import Iceberg
-from airflow_provider_sparklineage.history.engines.spark.parquet import Parquet
+from airflow_provider_sparklineage.history.engines.spark.building import (
+    Iceberg,
+    Parquet,
+    build,
+    session_of,
+)
 from airflow_provider_sparklineage.history.engines.spark.reading import facts
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.history.queries.frontier import REPLACING
+from airflow_provider_sparklineage.history.queries.sql import REPLACING
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
 from airflow_provider_sparklineage.plugins.history import permissions
 from airflow_provider_sparklineage.plugins.history.opened import cache_of, cell_of, partition_of

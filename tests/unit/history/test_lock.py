@@ -9,8 +9,7 @@ from threading import Barrier
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.history.store.files import Folder
-from airflow_provider_sparklineage.history.store.lock import NAME, STALE, Lock, Owner
+from airflow_provider_sparklineage.history.store import LOCK, STALE, Folder, Lock, Owner
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -33,7 +32,7 @@ def left(files):
 def test_of_many_who_find_it_stale_one_takes_it_over(files):
     many = 8
     for _ in range(20):
-        files.write(NAME, msgspec.json.encode(GONE))
+        files.write(LOCK, msgspec.json.encode(GONE))
         ready, done = Barrier(many), Barrier(many)
 
         def take(_, ready=ready, done=done):
@@ -57,37 +56,37 @@ class TakenMeanwhile(Folder):
     """Another one takes the lock over between two looks at it."""
 
     def create(self, name, content):
-        if name != NAME:
-            self.write(NAME, msgspec.json.encode(Owner("other", 2, "other", NOW)))
+        if name != LOCK:
+            self.write(LOCK, msgspec.json.encode(Owner("other", 2, "other", NOW)))
         return super().create(name, content)
 
 
 def test_who_looks_again_and_finds_it_taken_leaves_it(tmp_path):
     files = TakenMeanwhile(tmp_path)
-    files.write(NAME, msgspec.json.encode(GONE))
+    files.write(LOCK, msgspec.json.encode(GONE))
     with pytest.raises(HistoryError, match="process 2 on other"), lock(files):
         pass
-    assert left(files) == [NAME]
-    assert msgspec.json.decode(files.read(NAME), type=Owner).token == "other"
+    assert left(files) == [LOCK]
+    assert msgspec.json.decode(files.read(LOCK), type=Owner).token == "other"
 
 
 def test_who_was_killed_while_it_took_over_is_taken_over_too(files):
-    files.write(NAME, msgspec.json.encode(GONE))
-    files.write(f"{NAME}.gone", msgspec.json.encode(msgspec.structs.replace(GONE, token="x")))
+    files.write(LOCK, msgspec.json.encode(GONE))
+    files.write(f"{LOCK}.gone", msgspec.json.encode(msgspec.structs.replace(GONE, token="x")))
     with lock(files):
-        assert left(files) == [NAME]
+        assert left(files) == [LOCK]
     assert left(files) == []
 
 
 def test_a_lock_that_cannot_be_read_is_nobodys(files):
-    files.write(NAME, b"{torn")
+    files.write(LOCK, b"{torn")
     with lock(files) as mine:
         mine.check()
 
 
 def test_who_has_it_is_named_with_times_and_what_to_do(files):
     at = datetime(2025, 12, 31, 23, 59, 58, tzinfo=UTC)
-    files.write(NAME, msgspec.json.encode(Owner("worker-7", 42, "x", at, at - timedelta(hours=1))))
+    files.write(LOCK, msgspec.json.encode(Owner("worker-7", 42, "x", at, at - timedelta(hours=1))))
     expected = (
         "The history is being built already, by process 42 on worker-7 since 2025-12-31 22:59:58, "
         "last seen 2025-12-31 23:59:58 UTC. Wait for it; if it does not move for five minutes, the "

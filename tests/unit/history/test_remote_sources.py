@@ -7,8 +7,7 @@ import os
 
 import pytest
 
-from airflow_provider_sparklineage.history.sources import source_of
-from airflow_provider_sparklineage.history.sources.reading import Reading
+from airflow_provider_sparklineage.history.sources import Reading, source_of
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from tests.local_store import URL, LocalStore
 from tests.unit.history.test_sources import LINES, line_of

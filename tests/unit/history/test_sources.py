@@ -12,8 +12,7 @@ import pytest
 
 from airflow_provider_sparklineage.event.archive import Archive, name_of, task_of
 from airflow_provider_sparklineage.event.document import Written
-from airflow_provider_sparklineage.history.sources import source_of
-from airflow_provider_sparklineage.history.sources.reading import Reading
+from airflow_provider_sparklineage.history.sources import Reading, source_of
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
@@ -113,7 +112,7 @@ def test_lines_that_are_none_and_lines_that_are_torn_in_the_middle_cost_themselv
 
 
 def test_a_line_that_is_too_long_is_passed(tmp_path, monkeypatch):
-    monkeypatch.setattr("airflow_provider_sparklineage.history.sources.documents.MAX_BYTES", 600)
+    monkeypatch.setattr("airflow_provider_sparklineage.history.sources.MAX_BYTES", 600)
     file = tmp_path / "events.ndjson"
     file.write_bytes(line_of(1) + b"[" * 5_000 + b"\n" + line_of(2))
     minutes, reading = read(file)

@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.history.engines.spark.sql import (
     spark_sql,
     spark_type,
 )
-from airflow_provider_sparklineage.history.queries.frontier import table_of
+from airflow_provider_sparklineage.history.queries.sql import table_of
 from airflow_provider_sparklineage.history.steps import STEPS
 from airflow_provider_sparklineage.history.tables import FACTS, RUNS, TABLES
 from airflow_provider_sparklineage.model.exceptions import HistoryError

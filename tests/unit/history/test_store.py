@@ -14,8 +14,7 @@ from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.facts.line import Columns, Line
 from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.steps import STEPS
-from airflow_provider_sparklineage.history.store import GRACE, Store
-from airflow_provider_sparklineage.history.store.lock import NAME, STALE, Lock, Owner
+from airflow_provider_sparklineage.history.store import GRACE, LOCK, STALE, Lock, Owner, Store
 from airflow_provider_sparklineage.history.tables import TABLES, VERSION
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 from tests.unit.history.worlds import at, event, lines, read, write
@@ -190,7 +189,7 @@ def test_wherever_a_build_ends_readers_see_the_one_before_or_all_of_it(store, mo
     with suppress(KeyboardInterrupt):
         killed.add(source(LATE))
     assert rows(store) in ([("a",)], [("b",)])
-    (store.files.root / NAME).unlink(missing_ok=True)  # as its process is gone
+    (store.files.root / LOCK).unlink(missing_ok=True)  # as its process is gone
     store.add(source(LATE))
     assert rows(store) == [("b",)]
 
@@ -271,12 +270,12 @@ def test_who_builds_keeps_others_out(store):
     ids=["was not seen for long", "its process is gone"],
 )
 def test_the_lock_of_who_does_not_write_any_more_is_taken_over(store, owner):
-    store.files.write(NAME, msgspec.json.encode(owner))
+    store.files.write(LOCK, msgspec.json.encode(owner))
     assert store.add(source(WRITTEN)).new == 1
 
 
 def test_a_lock_elsewhere_that_is_renewed_is_respected(store):
-    store.files.write(NAME, msgspec.json.encode(Owner("elsewhere", 1, "x", datetime.now(UTC))))
+    store.files.write(LOCK, msgspec.json.encode(Owner("elsewhere", 1, "x", datetime.now(UTC))))
     with pytest.raises(HistoryError, match="process 1 on elsewhere"):
         store.add(source(WRITTEN))
 
@@ -285,7 +284,7 @@ def test_who_lost_the_lock_does_not_publish(store):
     store.add(source(WRITTEN))
     before = store.manifest
     with store.building() as building:
-        store.files.remove(NAME)
+        store.files.remove(LOCK)
         with (
             Lock(store.files, lambda: datetime.now(UTC)),
             pytest.raises(HistoryError, match="taken over"),

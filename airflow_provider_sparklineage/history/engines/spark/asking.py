@@ -11,8 +11,7 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from airflow_provider_sparklineage.history.engines.spark.building import session_of
-from airflow_provider_sparklineage.history.engines.spark.parquet import table_of
+from airflow_provider_sparklineage.history.engines.spark.building import session_of, table_of
 from airflow_provider_sparklineage.history.engines.spark.sql import spark_sql
 from airflow_provider_sparklineage.history.tables import TABLES
 from airflow_provider_sparklineage.model.exceptions import HistoryError

@@ -23,11 +23,14 @@ import msgspec
 
 from airflow_provider_sparklineage.history.engines.spark.sql import spark_schema
 from airflow_provider_sparklineage.history.facts import Skipped, facts_of
-from airflow_provider_sparklineage.history.sources import Skip
-from airflow_provider_sparklineage.history.sources.bundles import is_bundle
-from airflow_provider_sparklineage.history.sources.documents import MAX_BYTES, Documents
-from airflow_provider_sparklineage.history.sources.local import try_of
-from airflow_provider_sparklineage.history.sources.reading import LEFT_OUT
+from airflow_provider_sparklineage.history.sources import (
+    LEFT_OUT,
+    MAX_BYTES,
+    Documents,
+    Skip,
+    is_bundle,
+    try_of,
+)
 from airflow_provider_sparklineage.history.tables import FACTS
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, MANIFEST, OBSERVATIONS
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from airflow_provider_sparklineage.history.facts.runs import Try
+    from airflow_provider_sparklineage.history.facts import Try
 
 SKIPPED = "skipped"
 """Column of what was read that no table has: why there are none; null where there are."""

@@ -1,23 +1,102 @@
-"""Partitions as points on axes: lines of times, of whole numbers, or of texts."""
+"""Partitions as points on axes: lines of times, of whole numbers, or of texts.
+
+==================================  ================================================================
+``dt=2024-10-15``, ``20241015``     times in a format that nearly all values are in; its finest
+                                    directive is the unit (``2024-05`` is a month, ``2024-W20`` a
+                                    week); timestamps all at midnight are days
+``year=2024/month=5/day=6``         one axis of days, of several dimensions
+``ts_day=19849``                    a number; also, where that explains more, days (months, hours)
+                                    from 1970 on, as Iceberg counts them
+``region=eu``, anything else        texts
+==================================  ================================================================
+
+Which it is, the values of a dataset decide together: ``202405`` alone may be any number.
+
+Calendar periods are whole numbers, so that the next day, week or month is one more. A period of one
+unit holds periods of a finer one: :func:`first_in` and :func:`last_in` give which. Numbers of
+things that are no times are a unit of their own, :data:`NUMBER`, that holds no other.
+"""
 
 from __future__ import annotations
 
 import re
+from calendar import monthrange
+from collections import Counter
+from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import islice, pairwise, permutations
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.history.queries.patterns.units import (
-    TEXT,
-    epoch_of,
-    number_of,
-    start_of,
-)
 from airflow_provider_sparklineage.model.partitioning import Partition, split_folder
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.model.timestamps import date_of_columns, parsed, written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+
+UNITS = ("minute", "hour", "day", "week", "month", "year")
+"""Of times, from fine to coarse. Weeks begin on Monday, as those of ISO 8601."""
+
+NUMBER = "number"
+TEXT = "text"
+
+_FIRST = datetime(1, 1, 1)  # noqa: DTZ001  (a Monday; values of partitions have no zone)
+_LENGTHS = {
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+    "week": timedelta(days=7),
+}
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def number_of(unit: str, at: datetime) -> int:
+    """Give the number of the period of a unit that a time is in."""
+    if unit == "year":
+        return at.year
+    if unit == "month":
+        return at.year * 12 + at.month - 1
+    return (at - _FIRST) // _LENGTHS[unit]
+
+
+def start_of(unit: str, number: int) -> datetime:
+    """Give the first moment of a period.
+
+    :raise ValueError, OverflowError: if it is before the year 1 or after 9999
+    """
+    if unit == "year":
+        return _FIRST.replace(year=number)
+    if unit == "month":
+        return _FIRST.replace(year=number // 12, month=number % 12 + 1)
+    return _FIRST + number * _LENGTHS[unit]
+
+
+def first_in(unit: str, number: int, inner: str) -> int:
+    """Give the number of the period ``inner`` in which a period begins."""
+    return number if unit == inner else number_of(inner, start_of(unit, number))
+
+
+def last_in(unit: str, number: int, inner: str) -> int:
+    """Give the number of the period ``inner`` in which a period ends."""
+    if unit == inner:
+        return number
+    return number_of(inner, start_of(unit, number + 1) - _MICROSECOND)
+
+
+def epoch_of(unit: str) -> int:
+    """Give the number of the period in which 1970 begins, from which Iceberg's transforms count."""
+    return number_of(unit, _EPOCH)
+
+
+def months_later(unit: str, number: int, months: int) -> int:
+    """Give the same time of the same day some months later, or of the month's last day."""
+    at = start_of(unit, number)
+    year, month = divmod(at.year * 12 + at.month - 1 + months, 12)
+    day = min(at.day, monthrange(year, month + 1)[1])
+    return number_of(unit, at.replace(year=year, month=month + 1, day=day))
+
 
 Point = int | str
 """A place on an axis: the number of a period, a number, or a text."""
@@ -153,3 +232,202 @@ def _period(value: str, form: str, unit: str) -> int | None:
         return None
     number = number_of(unit, at)
     return number if start_of(unit, number) == at else None
+
+
+_FORMATS = {
+    "%Y-%m-%d": "day",
+    "%Y%m%d": "day",
+    "%Y/%m/%d": "day",
+    "%Y-%m": "month",
+    "%Y%m": "month",
+    "%G-W%V": "week",
+    "%GW%V": "week",
+    "%Y-%m-%dT%H": "hour",
+    "%Y-%m-%d %H": "hour",
+    "%Y-%m-%d-%H": "hour",
+    "%Y-%m-%d_%H": "hour",
+    "%Y%m%d%H": "hour",
+    "%Y%m%dT%H": "hour",
+    "%Y-%m-%dT%H:%M:%S": "minute",
+    "%Y-%m-%d %H:%M:%S": "minute",
+    "%Y-%m-%dT%H:%M": "minute",
+    "%Y-%m-%d %H:%M": "minute",
+    "%Y%m%d%H%M": "minute",
+    "%Y": "year",
+}
+_YEARS = range(1900, 2201)  # of digits without separators, which may be any number
+_SAMPLE = 200
+_MOST_VALUES = 0.9  # of the values decide; a folder may have a stray one
+# Plausible counts from 1970 on: about 1990 to 2100. Smaller ones are hours, days of months, ids.
+_EPOCHS = {
+    "day": range(7_300, 47_500),
+    "hour": range(175_000, 1_140_000),
+    "month": range(240, 1_560),
+}
+_PARTS = (
+    ("month", ("2001", "2"), "2001-02"),
+    ("day", ("2001", "2", "3"), "2001-02-03"),
+    ("hour", ("2001", "2", "3", "4"), "2001-02-03T04"),
+)
+
+
+def axes_of(cells: Collection[str]) -> Axes:
+    """Decide what the axes of cells are, by the dimensions that most of them have."""
+    sample = [values_of(cell) for cell in _spread(cells)]
+    labels = Counter(frozenset(values) for values in sample)
+    if not labels:
+        return Axes(frozenset(), ())
+    chosen = labels.most_common(1)[0][0]
+    rows = [values for values in sample if values.keys() == chosen]
+    columns = _columns(rows)
+    rest = sorted(chosen - set(columns.labels if columns else ()))
+    single = (_single(label, [row[label] for row in rows]) for label in rest)
+    return Axes(chosen, (*((columns,) if columns else ()), *single))
+
+
+def counted(axis: Axis, values: Sequence[int]) -> list[Axis]:
+    """List what else an axis of numbers may be: periods since 1970."""
+    return [
+        Counts(axis.labels, unit)
+        for unit, plausible in _EPOCHS.items()
+        if values and all(value in plausible for value in values)
+    ]
+
+
+def _spread(cells: Collection[str]) -> Iterable[str]:
+    """Take some thousand from all over, whatever their number."""
+    step = max(1, len(cells) // (_SAMPLE * 5))
+    return islice(cells, 0, None, step)
+
+
+def _single(label: str, values: Sequence[str]) -> Axis:
+    distinct = list(dict.fromkeys(values))[:_SAMPLE]
+    for form, unit in _FORMATS.items():
+        times = [at for v in distinct if (at := parsed(v, form)) and _is_plausible(at, form)]
+        if times and len(times) >= _MOST_VALUES * len(distinct):
+            return Times((label,), _coarsest(times, unit), form)
+    whole = [value for value in distinct if WHOLE_NUMBER.fullmatch(value)]
+    if whole and len(whole) >= _MOST_VALUES * len(distinct):
+        padded = any(len(value) > 1 and value.startswith("0") for value in whole)
+        return Numbers((label,), NUMBER, max(map(len, whole)) if padded else 0)
+    return Axis((label,))
+
+
+def _is_plausible(at: datetime, form: str) -> bool:
+    return at.year in _YEARS or "-" in form
+
+
+def _coarsest(times: Iterable[datetime], unit: str) -> str:
+    """Timestamps of a table by day are all at midnight."""
+    if unit != "minute":
+        return unit
+    units = UNITS[: UNITS.index("day") + 1]
+    return max(
+        (one for one in units if all(start_of(one, number_of(one, at)) == at for at in times)),
+        key=units.index,
+        default="minute",
+    )
+
+
+def _columns(rows: Sequence[Mapping[str, str]]) -> Columns | None:
+    found = _parts(tuple(sorted(rows[0])))
+    if found is None:
+        return None
+    unit, labels = found
+    axis = Columns(labels, unit, tuple(_width(rows, label) for label in labels))
+    good = sum(axis.read(row) is not None for row in rows)
+    return axis if good >= _MOST_VALUES * len(rows) else None
+
+
+def _width(rows: Sequence[Mapping[str, str]], label: str) -> int:
+    padded = any(len(row[label]) > 1 and row[label].startswith("0") for row in rows)
+    return max(len(row[label]) for row in rows) if padded else 1
+
+
+@lru_cache(maxsize=256)
+def _parts(labels: tuple[str, ...]) -> tuple[str, tuple[str, ...]] | None:
+    """Find which dimensions are year, month, … by trying what they would be together."""
+    if len(labels) > 6:  # all orders of more would be many, and nobody has them
+        return None
+    for unit, probe, result in reversed(_PARTS):
+        for order in permutations(labels, len(probe)):
+            if date_of_columns(zip(order, probe, strict=True)) == result:
+                return unit, order
+    return None
+
+
+_MOST_POINTS = 0.8  # of the points agree: one run by hand at an odd time changes no schedule
+_CALENDAR = ("month", "year")  # of no fixed length in finer units
+_LONGEST_WALK = 200_000  # points of one walk
+
+
+class Step(Frozen, frozen=True):
+    """Points at a regular distance.
+
+    :param unit: of the axis
+    :param calendar: ``month`` or ``year``, if all begin one; else the unit
+    :param size: so many of them from one point to the next; 0 if there is no regular step
+    :param origin: one of the points, numbered in that calendar unit
+    """
+
+    unit: str
+    calendar: str
+    size: int = 0
+    origin: int = 0
+
+    @classmethod
+    def of(cls, unit: str, points: Iterable[Point]) -> Step:
+        """Find the step of points: the most frequent distance, if most are so many apart."""
+        if unit == TEXT:
+            return cls(unit, unit)
+        numbers = sorted({int(point) for point in points})
+        for calendar in _coarser(unit):
+            steps = [n for point in numbers if (n := _number_in(calendar, unit, point)) is not None]
+            if len(steps) >= max(2, _MOST_POINTS * len(numbers)) and (found := _regular(steps)):
+                return cls(unit, calendar, *found)
+        return cls(unit, unit)
+
+    def has(self, point: Point) -> bool:
+        """Whether a point is on the step; all are, if there is none."""
+        if not self.size:
+            return True
+        number = _number_in(self.calendar, self.unit, int(point))
+        return number is not None and (number - self.origin) % self.size == 0
+
+    def between(self, first: int, last: int) -> Iterator[int]:
+        """Walk from one point to another, both included; nowhere without a step."""
+        begin = _number_in(self.calendar, self.unit, first)
+        if not self.size or begin is None:
+            return
+        for number in range(begin, begin + _LONGEST_WALK * self.size, self.size):
+            point = first_in(self.calendar, number, self.unit)
+            if point > last:
+                return
+            yield point
+
+
+def _coarser(unit: str) -> tuple[str, ...]:
+    """List the calendars that points may begin, the coarsest first, and the unit itself."""
+    if unit not in UNITS or unit in _CALENDAR:
+        return (unit,)
+    return ("month", unit)
+
+
+def _number_in(calendar: str, unit: str, point: int) -> int | None:
+    if calendar == unit:
+        return point
+    try:
+        number = first_in(unit, point, calendar)
+        return number if first_in(calendar, number, unit) == point else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _regular(steps: list[int]) -> tuple[int, int] | None:
+    """Give the distance and a point of it."""
+    distances = Counter(after - before for before, after in pairwise(steps))
+    if not distances:
+        return None
+    size = min(d for d, n in distances.items() if n == max(distances.values()))
+    origin, count = Counter(step % size for step in steps).most_common(1)[0]
+    return (size, origin) if count >= _MOST_POINTS * len(steps) else None

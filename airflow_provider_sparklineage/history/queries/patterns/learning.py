@@ -1,42 +1,289 @@
 """Learning: the rule that observed pairs of partitions follow, of what happened alone.
 
-A rule is judged by the runs: one *follows* if it found what is expected, of what was there. What
-nobody had written when the run began is not missing, so the first days of a window follow it too;
-they count a little less, because a wider window would explain them as well.
+Candidates are read off the runs and tried on all of them. A rule is judged by the runs: one
+*follows* if it found what is expected, of what was there. What nobody had written when the run
+began is not missing, so the first days of a window follow it too; they count a little less, because
+a wider window would explain them as well.
 """
 
 from __future__ import annotations
 
-from itertools import islice
-from typing import TYPE_CHECKING
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from itertools import islice, product
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.history.queries.patterns.axes import Axes
-from airflow_provider_sparklineage.history.queries.patterns.candidates import candidates
-from airflow_provider_sparklineage.history.queries.patterns.deciding import axes_of, counted
-from airflow_provider_sparklineage.history.queries.patterns.judging import (
-    SHOWN,
-    Known,
-    Observed,
-    Pair,
-    deviation,
-    judged,
+from airflow_provider_sparklineage.history.queries.patterns.axes import (
+    NUMBER,
+    TEXT,
+    UNITS,
+    Axes,
+    axes_of,
+    counted,
+    first_in,
+    last_in,
+    months_later,
+    start_of,
 )
 from airflow_provider_sparklineage.history.queries.patterns.pattern import Deviations, Learned
-from airflow_provider_sparklineage.history.queries.patterns.relation import (
+from airflow_provider_sparklineage.history.queries.patterns.rules import (
     NONE,
     WHOLE,
+    Bound,
+    Constant,
+    Equal,
+    Every,
     Link,
+    Months,
+    Offsets,
     Points,
     Relation,
+    Rule,
+    Span,
 )
-from airflow_provider_sparklineage.history.queries.patterns.rules import Every, Rule, Span
-from airflow_provider_sparklineage.history.queries.patterns.units import NUMBER, TEXT
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
-    from airflow_provider_sparklineage.history.queries.patterns.axes import Axis
+    from airflow_provider_sparklineage.history.queries.patterns.axes import Axis, Point
+
+
+PointsOfRun = tuple["Collection[Point]", "Collection[Point]"]
+"""Of one run: distinct given points, and distinct found points; neither is empty."""
+
+_MOST_BOUNDS = 6  # of each end: the most frequent; noise makes more, and each costs a trial
+_FEW_POINTS = 64  # points of an irregular set; more are no rule that anybody would write down
+_MOST_CONSTANT = 1_000
+
+
+def candidates(given: Axis, found: Axis, runs: Sequence[PointsOfRun]) -> list[Rule]:
+    """List rules between two axes, the most likely first of each kind."""
+    rules: list[Rule] = []
+    if given.unit == found.unit == TEXT:
+        rules.append(Equal(TEXT, TEXT))
+    elif TEXT not in (given.unit, found.unit) and _is_time(given) == _is_time(found):
+        rules += _spans(given.unit, found.unit, runs)
+        if given.unit == found.unit:
+            rules += _offsets(given.unit, runs)
+            rules += _months(given.unit, runs)
+    return [*rules, *_constants(given.unit, found.unit, runs)]
+
+
+def _is_time(axis: Axis) -> bool:
+    return axis.unit in UNITS
+
+
+def _spans(given: str, found: str, runs: Sequence[PointsOfRun]) -> Iterable[Rule]:
+    firsts: Counter[Bound] = Counter()
+    lasts: Counter[Bound] = Counter()
+    fixed: Counter[Bound] = Counter()
+    anchors = _anchors(given, found)
+    for points, others in runs:
+        ends = (int(min(points)), int(max(points)), int(min(others)), int(max(others)))
+        fixed[Bound("", ends[2])] += 1
+        for anchor in anchors:
+            starts, stops = _bounds(given, found, anchor, ends)
+            firsts.update(starts)
+            lasts.update(stops)
+    # Of a month that is not over no run has found the last day.
+    plain = Bound(anchors[0], 0)
+    begins = [plain, *_top(firsts), *_widest(firsts, anchors[0]), *_top(fixed)[:1]]
+    for first in dict.fromkeys(begins):
+        for last in dict.fromkeys((plain, *_top(lasts))):
+            if first.anchor != last.anchor or first.shift <= last.shift:
+                yield Span(given, found, first, last)
+
+
+def _anchors(given: str, found: str) -> Sequence[str]:
+    if given == NUMBER:
+        return (NUMBER,)
+    return UNITS[max(UNITS.index(given), UNITS.index(found)) :]
+
+
+def _bounds(
+    given: str, found: str, anchor: str, ends: tuple[int, int, int, int]
+) -> tuple[list[Bound], list[Bound]]:
+    """Give the bounds that a run may have had, if it read from (to) an end of such a period."""
+    low, high, first, last = ends
+    try:
+        begun = first_in(found, first, anchor)
+        ended = last_in(found, last, anchor)
+        starts = first_in(anchor, begun, found) == first
+        stops = last_in(anchor, ended, found) == last
+        shifts = (begun - first_in(given, low, anchor), ended - last_in(given, high, anchor))
+    except (ValueError, OverflowError):
+        return [], []
+    return (
+        [Bound(anchor, shifts[0])] if starts else [],
+        [Bound(anchor, shifts[1])] if stops else [],
+    )
+
+
+def _top(bounds: Counter[Bound]) -> list[Bound]:
+    return [bound for bound, _ in bounds.most_common(_MOST_BOUNDS)]
+
+
+def _widest(firsts: Counter[Bound], anchor: str) -> list[Bound]:
+    """Give the farthest: early runs of a window found less than all of it."""
+    return sorted((b for b in firsts if b.anchor == anchor), key=lambda b: b.shift)[:1]
+
+
+def _offsets(unit: str, runs: Sequence[PointsOfRun]) -> Iterable[Rule]:
+    sets = Counter(
+        tuple(sorted(int(other) - int(next(iter(points))) for other in others))
+        for points, others in runs
+        if len(points) == 1 and 1 < len(others) <= _FEW_POINTS
+    )
+    for offsets, _ in sets.most_common(2):
+        if offsets[-1] - offsets[0] >= len(offsets):
+            yield Offsets(unit, unit, offsets)
+
+
+def _months(unit: str, runs: Sequence[PointsOfRun]) -> Iterable[Rule]:
+    if unit not in ("minute", "hour", "day"):
+        return
+    shifts: Counter[int] = Counter()
+    for points, others in runs:
+        if len(points) == len(others) == 1:
+            shift = _months_between(unit, int(next(iter(points))), int(next(iter(others))))
+            shifts.update(() if shift is None else (shift,))
+    for shift, _ in shifts.most_common(2):
+        yield Months(unit, unit, shift)
+
+
+def _months_between(unit: str, point: int, other: int) -> int | None:
+    try:
+        at, to = start_of(unit, point), start_of(unit, other)
+        months = (to.year - at.year) * 12 + to.month - at.month
+        return months if months and months_later(unit, point, months) == other else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _constants(given: str, found: str, runs: Sequence[PointsOfRun]) -> Iterable[Rule]:
+    sets = Counter(frozenset(others) for _, others in runs if len(others) <= _MOST_CONSTANT)
+    for points, _ in sets.most_common(1):
+        yield Constant(given, found, tuple(sorted(points)))
+
+
+SHOWN = 20
+"""Cells of one exception: enough to see what is wrong, of any number."""
+
+_PARTIAL = 0.9  # of a run that found less than expected, since the rest was not there yet
+_FEW_BOXES = 8  # boxes that are looked at one by one
+_MOST_POINTS = 1_000_000  # points of boxes of one run; with more it does not follow
+
+Box = Sequence["Collection[Point]"]
+"""Points of each axis, of which all combinations are expected."""
+
+
+class Pair(Frozen, frozen=True):
+    """What one run had.
+
+    :param given: cells that are known, e.g. those written
+    :param found: cells that belong to them, e.g. those read; None for the whole dataset
+    :param at: when it found them; None if that does not matter
+    """
+
+    run_id: str
+    given: Collection[str]
+    found: Collection[str] | None
+    at: datetime | None = None
+
+
+class Observed(NamedTuple):
+    """A pair, with its cells as points."""
+
+    pair: Pair
+    given: list[Points]
+    found: set[Points]
+
+
+class Known:
+    """Since when points are there, by the points on the axes that follow from anything.
+
+    :param kept: which axes these are
+    """
+
+    def __init__(self, since: Mapping[Points, datetime | None], kept: Sequence[int]) -> None:
+        self._all: dict[Points, list[tuple[Points, datetime | None]]] = defaultdict(list)
+        for points, at in since.items():
+            self._all[tuple(points[n] for n in kept)].append((points, at))
+
+    def __iter__(self) -> Iterator[Points]:
+        return iter(self._all)
+
+    def there(self, kept: Points, at: datetime | None) -> Iterator[Points]:
+        """Give the points that were there at a time."""
+        for points, since in self._all.get(kept, ()):
+            if at is None or since is None or since <= at:
+                yield points
+
+
+def judged(relation: Relation, run: Observed, known: Known) -> float:
+    """Give 1 if a run follows, less if not all was there yet, 0 if it does not follow."""
+    boxes = relation.boxes(run.given)
+    kept = set(relation.on_kept(run.found))
+    if not all(map(_inside(boxes), kept)) or _is_any(_missing(run, known, boxes)):
+        return 0
+    return 1 if _size_of_boxes(boxes) <= len(kept) else _PARTIAL
+
+
+def _is_any(points: Iterator[Points]) -> bool:
+    return next(points, None) is not None
+
+
+def _size_of_boxes(boxes: Iterable[Box]) -> int:
+    return sum(prod(map(len, box)) for box in boxes)
+
+
+def _inside(boxes: Sequence[Box]) -> Callable[[Points], bool]:
+    """Give what finds whether points are in a box; quickly, also where there are many."""
+    if len(boxes) <= _FEW_BOXES:
+        return lambda points: any(_has(box, points) for box in boxes)
+    all_of_them = (points for box in boxes for points in product(*box))
+    return set(islice(all_of_them, _MOST_POINTS)).__contains__
+
+
+def _has(box: Box, points: Points) -> bool:
+    return all(point in side for point, side in zip(points, box, strict=True))
+
+
+def _missing(run: Observed, known: Known, boxes: Sequence[Box]) -> Iterator[Points]:
+    """Find what is expected and was there, but not found."""
+    expected: Iterable[Points]
+    if _size_of_boxes(boxes) <= 20 * len(run.found) + 1_000:
+        expected = (points for box in boxes for points in product(*box))
+    else:
+        expected = filter(_inside(boxes), known)
+    for points in expected:
+        yield from (p for p in known.there(points, run.pair.at) if p not in run.found)
+
+
+def deviation(
+    relation: Relation, run: Observed | None, pair: Pair, known: Known
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Give what is missing from a run that does not follow, and what is unexpected in it.
+
+    :param run: None if none of its cells are on the axes
+    """
+    if run is None:
+        return (), tuple(islice(pair.found or (), SHOWN))
+    boxes = relation.boxes(run.given)
+    missing = _missing(run, known, boxes)
+    is_inside = _inside(boxes)
+    found = sorted(run.found)
+    kept = relation.on_kept(found)
+    unexpected = (p for p, on_kept in zip(found, kept, strict=True) if not is_inside(on_kept))
+    write = relation.found.write
+    return (
+        tuple(write(points) for points in islice(missing, SHOWN)),
+        tuple(write(points) for points in islice(unexpected, SHOWN)),
+    )
+
 
 _TRIED = 50_000  # points, found by the runs that candidates are tried on
 _RUNS = (10, 300)  # fewest and most of these runs
@@ -180,7 +427,12 @@ def _best(
             marks = [judged(relation, run, there) for run in alone]
             if sum(map(bool, marks)) * 2 <= len(marks):
                 continue
-            key = (-sum(marks), rule.order, other.labels != one.axes[0].labels, *_size(rule))
+            key = (
+                -sum(marks),
+                rule.order,
+                other.labels != one.axes[0].labels,
+                *_width_and_distance(rule),
+            )
             best = min(best or (key, link), (key, link), key=lambda pair: pair[0])
     return best[1] if best else Link(0, Every(TEXT, found.axes[n].unit))
 
@@ -194,7 +446,7 @@ def _earliest(n: int, since: Mapping[Points, datetime | None]) -> dict[Points, d
     return first
 
 
-def _size(rule: Rule) -> tuple[int, int]:
+def _width_and_distance(rule: Rule) -> tuple[int, int]:
     """Give how wide a span is, and how far away: of two that explain the same, the least."""
     if not isinstance(rule, Span):
         return 0, 0

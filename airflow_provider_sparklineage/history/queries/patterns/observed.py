@@ -9,18 +9,17 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
 from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
-from airflow_provider_sparklineage.history.queries.patterns.deciding import axes_of
-from airflow_provider_sparklineage.history.queries.patterns.judging import Pair
-from airflow_provider_sparklineage.history.queries.patterns.learning import learn
+from airflow_provider_sparklineage.history.queries.patterns.axes import axes_of
+from airflow_provider_sparklineage.history.queries.patterns.learning import Pair, learn
 from airflow_provider_sparklineage.history.queries.patterns.pattern import (
     Dataset,
     Deviation,
     Learned,
     Pattern,
     Run,
+    rules_of,
 )
-from airflow_provider_sparklineage.history.queries.patterns.relation import NONE
-from airflow_provider_sparklineage.history.queries.patterns.summary import rules_of
+from airflow_provider_sparklineage.history.queries.patterns.rules import NONE
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from airflow_provider_sparklineage.history.queries.rows import Rows
+    from airflow_provider_sparklineage.history.queries.sql import Rows
 
 DATES = ("data_interval_end", "data_interval_start", "logical_date")
 """What a run itself is of, in the order of their names: the cell of a run has them."""

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from datetime import datetime
 from math import sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from airflow_provider_sparklineage.history.queries.patterns.rules import (
+    Constant,
+    Months,
+    Offsets,
+    Rule,
+    Span,
+)
+
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.history.queries.patterns.relation import Relation
+    from airflow_provider_sparklineage.history.queries.patterns.axes import Axis
+    from airflow_provider_sparklineage.history.queries.patterns.rules import Link, Relation
 
 
 class Dataset(msgspec.Struct, frozen=True):
@@ -126,3 +135,37 @@ def least_share(good: int, of: int, z: float = 1.96) -> float:
     middle = share + z * z / (2 * of)
     spread = z * sqrt(share * (1 - share) / of + z * z / (4 * of * of))
     return round(max(0.0, (middle - spread) / (1 + z * z / of)), 3)
+
+
+_PRINTED_VALUES = 20  # of a constant, that are printed
+
+
+def rules_of(relation: Relation) -> tuple[RuleOfAxis, ...]:
+    """Give the rule of each found axis; none for the whole dataset, or where none is known."""
+    links = zip(relation.found.axes, relation.links, strict=False)
+    return tuple(_rule_of_axis(relation, axis, link) for axis, link in links)
+
+
+def _rule_of_axis(relation: Relation, axis: Axis, link: Link) -> RuleOfAxis:
+    says_of = link.rule.kind not in ("constant", "every")
+    of = relation.given.axes[link.axis].labels if says_of else ()
+    return RuleOfAxis(axis.labels, of, link.rule.kind, axis.unit, **_details(axis, link.rule))
+
+
+def _details(axis: Axis, rule: Rule) -> dict[str, Any]:
+    if isinstance(rule, Span):
+        first, last = rule.first, rule.last
+        return {
+            "first": first.shift,
+            "last": last.shift,
+            "first_of": first.anchor,
+            "last_of": last.anchor,
+        }
+    if isinstance(rule, Offsets):
+        return {"offsets": rule.offsets}
+    if isinstance(rule, Months):
+        return {"offsets": (rule.months,)}
+    if isinstance(rule, Constant):
+        values = ("/".join(axis.write(point).values()) for point in rule.points[:_PRINTED_VALUES])
+        return {"values": tuple(values)}
+    return {}

@@ -1,15 +1,24 @@
-"""Rules from a point of one axis to points of another: what is found, given a partition.
+"""Rules from points of one axis to points of another, and the relation that several axes make.
 
 A rule answers both ways: :meth:`Rule.of` which points follow from a given one, and
 :meth:`Rule.inverse` from which ones a point follows. Each gives a ``range``, or the few there are.
+
+A relation says what follows from a partition on either side: :class:`Relation` what is found for
+given partitions, :class:`Following`, the other way round, what is to be written when a partition
+that its task reads was.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
+from itertools import islice, product
+from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.history.queries.patterns.units import (
+from airflow_provider_sparklineage.history.queries.patterns.axes import (
     TEXT,
+    Axes,
+    Point,
+    Step,
     first_in,
     last_in,
     months_later,
@@ -18,9 +27,8 @@ from airflow_provider_sparklineage.history.queries.patterns.units import (
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from airflow_provider_sparklineage.history.queries.patterns.axes import Point
 
 _FARTHEST = 4_000_000_000
 """Of any number of a time: more minutes than there are in 9999 years, and then some."""
@@ -160,7 +168,7 @@ class Span(Rule, frozen=True):
 
     def _bound(self, which: str, bound: Bound, label: str) -> str:
         if not bound.anchor:
-            return _point(self.found, bound.shift)
+            return _point_text(self.found, bound.shift)
         if bound.anchor in (self.given, self.found):
             return f"{label}{_shifted(bound)}"
         return f"{which} {self.found} of the {bound.anchor} of {label}{_shifted(bound)}"
@@ -234,7 +242,7 @@ class Constant(Rule, frozen=True):
 
     def described(self, label: str) -> str:
         """Say it."""
-        return f"always {', '.join(_point(self.found, one) for one in self.points[:5])}"
+        return f"always {', '.join(_point_text(self.found, one) for one in self.points[:5])}"
 
 
 class Every(Rule, frozen=True):
@@ -276,8 +284,206 @@ def _shifted(bound: Bound) -> str:
     return f" {'-' if bound.shift < 0 else '+'} {abs(bound.shift)}{unit}"
 
 
-def _point(unit: str, point: Point) -> str:
+def _point_text(unit: str, point: Point) -> str:
     if unit in (TEXT, "number"):
         return str(point)
     at = start_of(unit, int(point)).isoformat()
     return at[: {"year": 4, "month": 7, "day": 10, "week": 10, "hour": 13}.get(unit, 16)]
+
+
+Points = tuple[Point, ...]
+
+MOST_CELLS = 100_000
+"""That one question is answered with; more have no use, and a wide rule over wide axes has any."""
+
+WHOLE, NONE = "whole", "none"
+
+
+class Link(NamedTuple):
+    """What one axis of the partitions that are found follows from."""
+
+    axis: int
+    """Which of the given axes."""
+    rule: Rule
+
+
+class Relation(Frozen, frozen=True):
+    """How found partitions follow from given ones, axis by axis.
+
+    :param given: axes of what is known, e.g. the partitions that were written
+    :param found: axes of what follows, e.g. the partitions that were read
+    :param links: one of each found axis, in their order
+    :param special: ``whole`` if the whole dataset is found, ``none`` if no rule is known; then
+        there are no links
+    """
+
+    given: Axes
+    found: Axes
+    links: tuple[Link, ...] = ()
+    special: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the rule: of the axes' kinds the one that is farthest from the same value."""
+        if self.special:
+            return self.special
+        timed = [link.rule for link in self.links if link.rule.found != TEXT]
+        rules = [rule for rule in timed if rule.kind not in ("same", "constant", "every")]
+        rules = rules or timed or [link.rule for link in self.links]
+        return rules[0].kind if rules else WHOLE
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Which found axes follow from anything."""
+        return tuple(n for n, link in enumerate(self.links) if not isinstance(link.rule, Every))
+
+    def described(self) -> str:
+        """Say the rule, for people: ``dt = dt - 1 day, region = region``."""
+        if self.special or not self.links:
+            return {NONE: "no rule"}.get(self.special, "the whole dataset")
+        each = zip(self.found.axes, self.links, strict=True)
+        return ", ".join(
+            f"{'/'.join(axis.labels)} = {link.rule.described(self.label(link))}"
+            for axis, link in each
+        )
+
+    def label(self, link: Link) -> str:
+        """Name the given axis of a link."""
+        axes = self.given.axes
+        return "/".join(axes[link.axis].labels) if axes else ""
+
+    def boxes(self, given: Iterable[Points]) -> list[tuple[Collection[Point], ...]]:
+        """Give what follows from points: of each box all combinations, on the kept axes."""
+        links = [self.links[n] for n in self.kept]
+        axes = [link.axis for link in links]
+        distinct = dict.fromkeys(tuple(points[n] for n in axes) for points in given)
+        each = (
+            tuple(link.rule.of(at) for link, at in zip(links, points, strict=True))
+            for points in distinct
+        )
+        return (
+            [(merged,) for merged in _merged(box[0] for box in each)]
+            if len(axes) == 1
+            else [*dict.fromkeys(each)]
+        )
+
+    def expected(self, cells: Iterable[str], known: Collection[str] = ()) -> list[str]:
+        """List the cells that follow from some.
+
+        :param known: cells of the found side, which dimensions that say nothing take values from
+        """
+        given = [points for cell in cells if (points := self.given.read(cell)) is not None]
+        if self.special or not given:
+            return []
+        expected = (points for box in self.boxes(given) for points in product(*box))
+        if len(self.kept) < len(self.links):
+            wanted = set(islice(expected, MOST_CELLS))
+            read = dict(self._read(self.found, known))
+            kept = self.on_kept(read.values())
+            return [cell for cell, points in zip(read, kept, strict=True) if points in wanted]
+        return written(self.found, expected)
+
+    def on_kept(self, found: Iterable[Points]) -> Iterable[Points]:
+        """Give points of all found axes on the kept ones."""
+        kept = self.kept
+        if len(kept) == len(self.links):
+            return found
+        return (tuple(points[n] for n in kept) for points in found)
+
+    def _read(self, axes: Axes, cells: Iterable[str]) -> Iterator[tuple[str, Points]]:
+        for cell in cells:
+            points = axes.read(cell)
+            if points is not None:
+                yield cell, points
+
+
+def product_of(boxes: Iterable[Sequence[Collection[Point]]]) -> Iterator[Points]:
+    """Give all combinations of each box, up to :data:`MOST_CELLS`."""
+    return islice((points for box in boxes for points in product(*box)), MOST_CELLS)
+
+
+def written(axes: Axes, points: Iterable[Points]) -> list[str]:
+    """Write points as cells, up to :data:`MOST_CELLS`."""
+    cells: dict[str, None] = {}
+    for one in islice(points, MOST_CELLS):
+        try:
+            cells[axes.write(one)] = None
+        except (ValueError, OverflowError):  # outside of the years 1 to 9999
+            continue
+    return list(cells)
+
+
+def _merged(sets: Iterable[Collection[Point]]) -> list[Collection[Point]]:
+    """Join ranges that overlap or follow each other, and all sets that are no ranges."""
+    ranges, points = [], set()
+    for one in sets:
+        if isinstance(one, range):
+            ranges.append(one)
+        else:
+            points |= set(one)
+    joined: list[Collection[Point]] = [points] if points else []
+    for one in sorted((r for r in ranges if r), key=lambda r: r.start):
+        last = joined[-1] if joined else None
+        if isinstance(last, range) and one.start <= last.stop:
+            joined[-1] = range(last.start, max(last.stop, one.stop))
+        else:
+            joined.append(one)
+    return joined
+
+
+class Following:
+    """The given partitions of a relation from which a found one follows, for many found ones.
+
+    :param known: cells of the given side: axes that no rule says anything of take their values
+        from them, and others their step: a report by week is written on Mondays only
+    """
+
+    def __init__(self, relation: Relation, known: Collection[str] = ()) -> None:
+        self._relation = relation
+        self._axes = relation.given.axes
+        read = map(relation.given.read, () if relation.special else known)
+        self._seen = [points for points in read if points is not None]
+        # Of all axes, and of each set of them, once for all partitions that are asked about.
+        self._step = cache(self._step_of)
+        self._others = cache(self._others_of)
+
+    def of(self, cell: str) -> list[str]:
+        """List the given cells from which a found one follows."""
+        at = self._relation.found.read(cell)
+        if self._relation.special or at is None:
+            return []
+        sides = [self._inverse(n, at) for n in range(len(self._axes))]
+        free = tuple(n for n, side in enumerate(sides) if side is None)
+        bound = [
+            [p for p in islice(side, MOST_CELLS) if step.has(p)]
+            for n, side in enumerate(sides)
+            if side is not None and (step := self._step(n))
+        ]
+        return written(self._relation.given, self._joined(bound, free))
+
+    def _step_of(self, axis: int) -> Step | None:
+        return Step.of(self._axes[axis].unit, [points[axis] for points in self._seen])
+
+    def _others_of(self, free: tuple[int, ...]) -> Collection[Points]:
+        if not free:
+            return [()]
+        return list(dict.fromkeys(tuple(points[n] for n in free) for points in self._seen))
+
+    def _joined(
+        self, bound: Iterable[Collection[Point]], free: tuple[int, ...]
+    ) -> Iterator[Points]:
+        for points, rest in product(list(product(*bound)), self._others(free)):
+            values, fills = iter(points), iter(rest)
+            yield tuple(next(fills if n in free else values) for n in range(len(self._axes)))
+
+    def _inverse(self, axis: int, at: Points) -> Collection[Point] | None:
+        """Give the points of a given axis that all of its links allow; None if they say nothing."""
+        sides = [
+            side
+            for link, point in zip(self._relation.links, at, strict=True)
+            if link.axis == axis and (side := link.rule.inverse(point)) is not None
+        ]
+        first = min(sides, key=len, default=None)
+        if first is None or len(sides) == 1:
+            return first
+        return [p for p in islice(first, MOST_CELLS) if all(p in side for side in sides)]

@@ -14,8 +14,13 @@ from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.history import tables
 from airflow_provider_sparklineage.history.facts import Line, Skipped, facts_of
-from airflow_provider_sparklineage.history.facts.lenient import _Fitting, _without_null
-from airflow_provider_sparklineage.history.facts.shapes import DECODER, ColumnLineage, Event
+from airflow_provider_sparklineage.history.facts.event import (
+    DECODER,
+    ColumnLineage,
+    Event,
+    _Fitting,
+    _without_null,
+)
 from tests.unit.history.facts.events import dataset, event, ours, part
 from tests.unit.history.facts.test_runs import AIRFLOW
 

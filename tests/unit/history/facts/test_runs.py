@@ -6,9 +6,7 @@ import json
 
 import pytest
 
-from airflow_provider_sparklineage.history.facts import facts_of
-from airflow_provider_sparklineage.history.facts.runs import Try
-from airflow_provider_sparklineage.history.facts.times import utc
+from airflow_provider_sparklineage.history.facts import Try, facts_of, utc
 from tests.unit.history.facts.events import OF_SPARK, event, facts, ours
 
 AIRFLOW = {

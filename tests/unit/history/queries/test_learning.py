@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.history.queries.patterns.following import Following
-from airflow_provider_sparklineage.history.queries.patterns.judging import Pair
-from airflow_provider_sparklineage.history.queries.patterns.learning import learn
+from airflow_provider_sparklineage.history.queries.patterns.learning import Pair, learn
+from airflow_provider_sparklineage.history.queries.patterns.rules import Following
 
 FIRST = date(2024, 1, 1)
 START = datetime(2024, 1, 1)  # noqa: DTZ001  (times of the tables have no zone)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from airflow_provider_sparklineage.history.queries.gaps import gaps
 from airflow_provider_sparklineage.history.queries.impact import impact
-from airflow_provider_sparklineage.history.queries.unwritten import plan_of_gaps
+from airflow_provider_sparklineage.history.queries.plan import plan_of_gaps
 from tests.unit.history.queries.asked import named
 from tests.unit.history.worlds import event, read, write
 

@@ -1,11 +1,15 @@
-"""How many things are asked about in one query, and SQL that several queries have in common."""
+"""SQL that several queries have in common, and what answers it: rows of :mod:`..tables`.
+
+Many things are asked about in one query: as lists, which it joins as a table.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
 
 UNCERTAIN = "('declared', 'last_known')"
 """Evidence of accesses that nobody saw."""
@@ -91,3 +95,14 @@ SURELY_BOUND = (
     " AND (b.version_run_id IS NULL OR b.version_extent IN ('partition', 'all'))"
 )
 """The same of a read of a cell, a row ``b`` of bindings."""
+
+
+class Rows(Protocol):
+    """A generation of the tables, under their names, for as long as it is open."""
+
+    def rows(self, sql: str, parameters: Mapping[str, Any] = ...) -> list[dict[str, Any]]:
+        """Answer a query in DuckDB's dialect.
+
+        :param parameters: values of ``$name`` in the query
+        :return: rows by name of column; times are without a zone, in UTC
+        """
