@@ -4,9 +4,9 @@ A source gives pieces: what is new in one file (:class:`FilePiece`, of :class:`L
 :class:`RemotePiece`, of :class:`RemoteFiles`) or in a capture bundle (:class:`BundlePiece`). A
 piece gives documents (:class:`Documents`), and then a mark (:class:`Mark`): the next build goes on
 there. :class:`Reading` makes lines of facts of all of them, with counts of what was skipped. To add
-a source, give objects with the two methods of :class:`Source` and :class:`Piece`. Only what the user
-named is an error where it cannot be had; a file below that which cannot be read is counted, and
-tried again by the next build.
+a source, give objects with the two methods of :class:`Source` and :class:`Piece`. Only what the
+user named is an error where it cannot be had; a file below that which cannot be read is counted,
+and tried again by the next build.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Skip(StrEnum):
     TORN_FILE = "torn_file"
     """A compressed file ends too early, or is damaged; what was before that is read."""
     TOO_LARGE = "too_large"
-    """A line or document is longer than :data:`.documents.MAX_BYTES`."""
+    """A line or document is longer than :data:`MAX_BYTES`."""
     OTHER_FILE = "other_file"
     """A file below a folder has no name of one with events: ``.json``, ``.ndjson``, ``.jsonl``."""
     UNREADABLE = "unreadable"
@@ -104,29 +104,6 @@ class Source(Protocol):
         ...
 
 
-def source_of(text: str) -> Source:
-    """Give the source that a user names: a path, or a URL.
-
-    :raise UnusableInputError: if there is no such file or folder on this machine
-    """
-    from airflow_provider_sparklineage.history.store import store_at
-
-    url = urlsplit(text) if "://" in text else None
-    if url is not None and url.scheme not in ("file", "local"):
-        return store_at(text) or RemoteFiles(text.rstrip("/"))
-    path = Path(text) if url is None else Path(unquote(url.path))
-    if not path.exists():
-        problem = f"There is no {path}."
-        fix = "Give an archive folder, a capture bundle, or files of events."
-        raise UnusableInputError(problem, fix)
-    return store_at(text) or LocalFiles(path, text)
-
-
-# What a file is, its content says: OpenLineage's file transport appends lines to files of any name.
-# If its first line is a JSON value, each line is one; else all of the file is one document or an
-# array of them. Files that are named ``.ndjson`` or ``.jsonl`` have lines in any case.
-
-
 MAX_BYTES = 64 * 1024 * 1024
 """Of one event; they are in memory one at a time."""
 SUFFIXES = (".json", ".ndjson", ".jsonl")
@@ -135,7 +112,7 @@ SUFFIXES = (".json", ".ndjson", ".jsonl")
 _OF_LINES = (".ndjson", ".jsonl")
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 _RAW = msgspec.json.Decoder(msgspec.Raw)
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of the byte order, which some editors write
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # which some editors write
 
 
 def has_events(name: str) -> bool:
@@ -156,7 +133,11 @@ class Readable(Protocol):
 
 
 class Documents:
-    """The documents of a stream, from where it stands.
+    """The documents of a stream, from where it stands: one a line, one over many lines, or arrays.
+
+    What a file is, its content says: OpenLineage's file transport appends lines to files of any
+    name. If its first line is a JSON value, each line is one; else all of the file is. Files that
+    are named ``.ndjson`` or ``.jsonl`` have lines in any case.
 
     :param is_of_lines: whether its name says that each line is a document
     :param skipped: counts are added to it
@@ -231,17 +212,16 @@ def _split(text: bytes) -> Iterator[bytes]:
     yield text
 
 
-# A file that has the size and the time of its mark is not opened. One that has grown is read on
-# from there, if what is before that byte is what was there: a log that was rotated or a document
-# that was written anew begins again. What is read twice is counted once, by its checksum.
-
-
 _TAIL = 1024
 _FIELDS = 4
 
 
 class Mark(NamedTuple):
-    """A mark.
+    """How far a file was read: what it was like then, and the byte after the last complete line.
+
+    A file that has the size and the time of its mark is not opened. One that has grown is read on
+    from there, if what is before that byte is what was there: a log that was rotated or a document
+    that was written anew begins again. What is read twice is counted once, by its checksum.
 
     :param size: of the file, in bytes
     :param modified: when it was written last, in nanoseconds since the epoch
@@ -293,7 +273,10 @@ def is_bundle(files: Sequence[str]) -> bool:
 
 
 class BundlePiece:
-    """A bundle; all of it is new if one of its files has changed."""
+    """A capture bundle, as the event that ``sparklineage merge`` makes of it.
+
+    All of it is new if one of its files has changed.
+    """
 
     def __init__(self, folder: Path, source: str) -> None:
         self._folder = folder
@@ -331,11 +314,6 @@ def _bundle_state(folder: Path) -> str:
     return blake2b("\n".join(states).encode(), digest_size=8).hexdigest()
 
 
-# A folder of this machine may be an archive, a folder of captured tries or any other: a file of an
-# archive says by its path which try it is of, and a folder with a manifest is a bundle. Links to
-# folders are not followed.
-
-
 _PARTIAL = ".part"
 
 
@@ -348,7 +326,11 @@ def try_of(place: str) -> Try | None:
 
 
 class LocalFiles:
-    """A file or folder of this machine.
+    """A file of this machine, or all below a folder.
+
+    A folder may be an archive, a folder of captured tries or any other: a file of an archive says
+    by its path which try it is of, and a folder with a manifest is a bundle. Links to folders are
+    not followed.
 
     :param name: as the user named it
     """
@@ -447,12 +429,6 @@ def _unpacked(stream: IO[bytes], name: str, skipped: Counter[str]) -> Iterator[b
             skipped[Skip.TORN_FILE] += 1
 
 
-# Files below a URL are fetched several at a time: a store answers in tens of milliseconds. In marks
-# the size of such a file is 0, because not all stores list it: its time stands for both. A bundle
-# at a URL is not merged, and Spark's own events in it are not taken for those of tasks: its folder
-# is passed over and counted. ``sparklineage merge URL`` gives its event.
-
-
 _AT_ONCE = 16
 
 
@@ -474,7 +450,13 @@ class _File(NamedTuple):
 
 
 class RemoteFiles:
-    """All files below a URL, or the one that it names; tables and marks have it scrubbed."""
+    """All files below a URL, or the one that it names; tables and marks have it scrubbed.
+
+    They are fetched several at a time: a store answers in tens of milliseconds. In marks the size
+    of such a file is 0, because not all stores list it: its time stands for both. A bundle at a URL
+    is not merged, and Spark's own events in it are not taken for those of tasks: its folder is
+    passed over and counted. ``sparklineage merge URL`` gives its event.
+    """
 
     def __init__(self, url: str) -> None:
         self._url, self._objects = scrub(url), Objects(url)
@@ -551,7 +533,7 @@ LEFT_OUT = "part_left_out"
 
 
 class Reading:
-    """One build's reading of its sources.
+    """One build's reading of its sources, to lines of facts, and what the next build has to know.
 
     :param known: marks of the build before; none if all is to be read
     """
@@ -588,3 +570,21 @@ class Reading:
             if found.left_out:
                 self.skipped[LEFT_OUT] += found.left_out
             yield found
+
+
+def source_of(text: str) -> Source:
+    """Give the source that a user names: a path, or a URL.
+
+    :raise UnusableInputError: if there is no such file or folder on this machine
+    """
+    from airflow_provider_sparklineage.history.store import store_at
+
+    url = urlsplit(text) if "://" in text else None
+    if url is not None and url.scheme not in ("file", "local"):
+        return store_at(text) or RemoteFiles(text.rstrip("/"))
+    path = Path(text) if url is None else Path(unquote(url.path))
+    if not path.exists():
+        problem = f"There is no {path}."
+        fix = "Give an archive folder, a capture bundle, or files of events."
+        raise UnusableInputError(problem, fix)
+    return store_at(text) or LocalFiles(path, text)

@@ -27,7 +27,7 @@ import tempfile
 import threading
 import uuid
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta  # msgspec resolves datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 from urllib.parse import unquote, urlsplit
@@ -385,11 +385,6 @@ def files_of(url: str) -> Files:
     return Remote(url)
 
 
-# On a disk a file is created by a link, which fails where there is one; S3 has a condition for
-# that. On another object store two who start in the same instant may both have the lock: the one
-# whose file is there in the end goes on, as both look before they publish.
-
-
 LOCK = "lock.json"
 STALE = timedelta(minutes=5)
 """Whose lock was not renewed for so long does not write any more."""
@@ -419,7 +414,11 @@ class Owner(Struct, frozen=True):
 
 
 class Lock:
-    """The right to write to a store; a context.
+    """The right to write to a store, of one writer at a time; a context.
+
+    On a disk a file is created by a link, which fails where there is one; S3 has a condition for
+    that. On another object store two who start in the same instant may both have the lock: the one
+    whose file is there in the end goes on, as both look before they publish.
 
     Who lost it, because it slept for longer than :data:`STALE`, must not publish what it made:
     :meth:`check` says so.

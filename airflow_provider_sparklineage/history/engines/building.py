@@ -328,7 +328,7 @@ def _given(store: Store, since: datetime | None) -> list[Given]:
 
 
 def _put_facts(building: Building, files: Sequence[Path]) -> dict[str, list[str]]:
-    """Bring files of facts to the store, as a part of it; none is none."""
+    """Bring files of facts to the store, as a part of it; no files are no part."""
     if not files:
         return {}
     return {building.facts_part: building.put(building.facts_folder, files)}

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from airflow_provider_sparklineage.model.partitioning import hive_fit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Dataset(Struct, frozen=True, order=True):
@@ -165,3 +169,11 @@ def _values(cell: str) -> tuple[tuple[str, str], ...]:
 def values_of(cell: str | None) -> dict[str, str] | None:
     """Give the values of a cell, ``dt=2024-10-15/region=eu``, by dimension."""
     return None if cell is None else dict(_values(cell))
+
+
+def transformation(edge: Mapping[str, Any]) -> tuple[Transformation, ...]:
+    """Give how an edge transforms its column; nothing of an edge between datasets."""
+    if edge["type"] is None and edge["subtype"] is None:
+        return ()
+    texts = (edge["type"] or "", edge["subtype"] or "")
+    return (Transformation(*texts, bool(edge["masking"]), edge["description"] or ""),)

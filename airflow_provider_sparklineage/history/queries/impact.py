@@ -15,6 +15,7 @@ from airflow_provider_sparklineage.history.queries.answers import (
     Reason,
     Transformation,
     of_tables,
+    transformation,
     values_of,
 )
 from airflow_provider_sparklineage.history.queries.datasets import cell_of, check_column, content
@@ -218,14 +219,6 @@ def _outputs_with_columns(history: Rows, ended: dict[str, Any]) -> set[tuple[str
     return {(row["run_id"], row["out_namespace"], row["out_name"]) for row in rows}
 
 
-def transformation(edge: dict[str, Any]) -> tuple[Transformation, ...]:
-    """Give how an edge transforms its column; nothing of an edge between datasets."""
-    if edge["type"] is None and edge["subtype"] is None:
-        return ()
-    texts = (edge["type"] or "", edge["subtype"] or "")
-    return (Transformation(*texts, bool(edge["masking"]), edge["description"] or ""),)
-
-
 # What runs read: versions of partitions, and datasets as a whole, of which the version is null.
 _READS_OF_RUNS = f"""
 WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")})
@@ -359,7 +352,7 @@ def impact(
     What was made of a version that has been replaced since is in it, if that is there: it goes
     through versions that are not there any more. Of a column it goes along the columns that were
     made of it; column None is a condition of all of them, or columns that are not known. The plan
-    of a partition has also what is due, is not there and would be made of it (:mod:`.unwritten`).
+    of a partition has also what is due, is not there and would be made of it (:mod:`.plan`).
 
     :param partition: None: all of them
     :param as_of: only what was made of the versions that were there then

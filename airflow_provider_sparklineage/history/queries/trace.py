@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sparklineage.history.queries.answers import transformation
 from airflow_provider_sparklineage.history.queries.datasets import (
     cell_of,
     check_column,
     content,
     is_written,
 )
-from airflow_provider_sparklineage.history.queries.impact import transformation
 from airflow_provider_sparklineage.history.queries.sql import (
     SURELY_BOUND,
     found_by,

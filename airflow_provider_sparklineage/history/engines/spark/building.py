@@ -140,10 +140,6 @@ def _no_facts(session: SparkSession) -> DataFrame:
     return session.createDataFrame([], spark_schema(FACTS.columns))
 
 
-# A store of files, next to DuckDB's: each reads what the other wrote. Spark writes the files where
-# they stay; no manifest names them before all are there.
-
-
 _WRITING = {
     "compression": "zstd",
     # Groups of rows are what a query passes over by their least and greatest values: small ones.
@@ -154,7 +150,10 @@ _SCHEMES = {"s3": "s3a", "local": "file"}
 
 
 class Parquet:
-    """What a build writes to a store."""
+    """What a build writes to a store of files, next to DuckDB's: each reads what the other wrote.
+
+    Spark writes the files where they stay; no manifest names them before all are there.
+    """
 
     def __init__(self, session: SparkSession, building: Building) -> None:
         self._session, self._building = session, building
@@ -163,7 +162,7 @@ class Parquet:
         self._tables: dict[str, list[str]] = {}
 
     def facts(self) -> DataFrame | None:
-        """Give all facts that are kept; see :class:`.building.Target`."""
+        """Give all facts that are kept; see :class:`Target`."""
         names = [name for files in self._parts.values() for name in files]
         if not names:
             return None
@@ -230,13 +229,11 @@ def hadoop_url(url: str) -> str:
     return urlunsplit((scheme, host, parts.path.rstrip("/"), "", ""))
 
 
-# Tables of an Iceberg catalog, for SQL of any engine that reads one. Each table is replaced whole
-# and at once; which build it is of is its property ``sparklineage.build``, by which a reader that
-# joins several can see that they belong together.
-
-
 class Iceberg:
-    """A namespace of a catalog that the session knows.
+    """A namespace of an Iceberg catalog that the session knows, for SQL of any engine.
+
+    Each table is replaced whole and at once; which build it is of is its property
+    ``sparklineage.build``, by which a reader that joins several can see that they belong together.
 
     :param namespace: with its catalog, ``lake.history``; it is created if it is absent
     :param build: what this build is called
@@ -248,7 +245,7 @@ class Iceberg:
         session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self._namespace}")
 
     def facts(self) -> DataFrame | None:
-        """Give all facts that are kept; see :class:`.building.Target`."""
+        """Give all facts that are kept; see :class:`Target`."""
         name = self._name(FACTS)
         return self._session.table(name) if self._session.catalog.tableExists(name) else None
 

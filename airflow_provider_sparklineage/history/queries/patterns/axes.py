@@ -108,7 +108,7 @@ class Axis(Frozen, frozen=True):
     """An axis of texts; the base of the others.
 
     :param labels: the dimensions that it is made of
-    :param unit: one of :data:`~.units.UNITS`, ``number`` or ``text``
+    :param unit: one of :data:`UNITS`, ``number`` or ``text``
     """
 
     labels: tuple[str, ...]
