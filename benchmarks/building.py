@@ -27,10 +27,11 @@ GOAL_RATE, GOAL_MB = 5000, 1000
 # Builds from a source; prints seconds of the clock, of CPU, the peak of memory, and new events.
 BUILD = """
 import json, resource, sys, time
+from airflow_provider_sparklineage.history.engines.building import build
 from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.store import Store
 
-built = Store.create(sys.argv[1]).build([source_of(one) for one in sys.argv[2:]])
+built = build(Store.create(sys.argv[1]), [source_of(one) for one in sys.argv[2:]])
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(json.dumps([built.seconds, time.process_time(), peak, built.new]))
 """

@@ -30,7 +30,7 @@ import msgspec
 from airflow_provider_sparklineage.event.archive import UNSENT, task_of
 from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.history.facts import Skipped, Try, facts_of
-from airflow_provider_sparklineage.history.store import is_store
+from airflow_provider_sparklineage.history.store import Store, is_store
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError, UnusableInputError
 from airflow_provider_sparklineage.model.rule_files import open_regular
@@ -572,13 +572,33 @@ class Reading:
             yield found
 
 
+class StoreSource:
+    """A store; it has facts and no events, which :func:`.engines.building.build` sees to."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def pieces(self, known: Mapping[str, str], skipped: Counter[str]) -> Iterator[Piece]:
+        """Give nothing; see :class:`.Source`."""
+        del known, skipped
+        return iter(())
+
+
+def store_at(url: str) -> StoreSource | None:
+    """Give the store at a path or URL; None if there is none, or it cannot be listed."""
+    store = Store(url)
+    try:
+        names = store.files.names("")
+    except Exception:  # a store's library raises what it likes; who lists all of it says so
+        return None
+    return StoreSource(store) if is_store(names) else None
+
+
 def source_of(text: str) -> Source:
     """Give the source that a user names: a path, or a URL.
 
     :raise UnusableInputError: if there is no such file or folder on this machine
     """
-    from airflow_provider_sparklineage.history.store import store_at
-
     url = urlsplit(text) if "://" in text else None
     if url is not None and url.scheme not in ("file", "local"):
         return store_at(text) or RemoteFiles(text.rstrip("/"))

@@ -43,12 +43,7 @@ from airflow_provider_sparklineage.storage.bounded import reason
 from airflow_provider_sparklineage.storage.objects import Objects
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
-    from airflow_provider_sparklineage.history.engines.building import Built
-    from airflow_provider_sparklineage.history.facts import Line
-    from airflow_provider_sparklineage.history.sources import Piece, Reading, Source
 
 
 MANIFEST, FACTS, GENERATIONS, MARKS = "manifest.json", "facts", "generations", "marks"
@@ -583,46 +578,6 @@ class Store:
         """Give files of the store as files of this machine."""
         return [str(self.files.local(name)) for name in names]
 
-    def build(
-        self,
-        sources: Sequence[Source],
-        *,
-        progress: Callable[[int], None] | None = None,
-        keep: timedelta | None = None,
-    ) -> Built:
-        """Add what sources have, and make the tables anew if there is anything new.
-
-        :param progress: called with the number of events so far
-        :param keep: forget events that are older than this, for good: whoever wants them again
-            builds another store
-        :raise HistoryError: if DuckDB is missing, another build runs, or the disk is full
-        """
-        from airflow_provider_sparklineage.history.engines.building import build
-
-        def lines(reading: Reading) -> Iterator[Line]:
-            return reading.lines(sources)
-
-        others = [one.store for one in sources if isinstance(one, StoreSource)]
-        return build(self, lines, others, progress=progress, keep=keep)
-
-    def add(self, lines: Iterable[Line], *, keep: timedelta | None = None) -> Built:
-        """Add lines of facts, as :func:`.facts.facts_of` gives them; as :meth:`build` does."""
-        from airflow_provider_sparklineage.history.engines.building import build
-
-        return build(self, lambda _: lines, keep=keep)
-
-    def compact(
-        self, keep: timedelta | None = None, *, progress: Callable[[int], None] | None = None
-    ) -> Built:
-        """Write the facts of all builds into one part.
-
-        :param keep: as of :meth:`build`; what is forgotten is not in the files any more
-        :param progress: called with the number of steps that are done, of :data:`.steps.STEPS`
-        """
-        from airflow_provider_sparklineage.history.engines.building import compact
-
-        return compact(self, keep, progress)
-
     @contextmanager
     def building(self) -> Iterator[Building]:
         """Keep other writers out, while what is given is used to write a generation.
@@ -655,28 +610,6 @@ class Store:
                 name.startswith(f"{LOCK}.") and not name.endswith(".part")
             ):
                 self.files.remove(name)
-
-
-class StoreSource:
-    """A store; it has facts and no events, which :meth:`.Store.build` sees to."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-
-    def pieces(self, known: Mapping[str, str], skipped: Counter[str]) -> Iterator[Piece]:
-        """Give nothing; see :class:`.Source`."""
-        del known, skipped
-        return iter(())
-
-
-def store_at(url: str) -> StoreSource | None:
-    """Give the store at a path or URL; None if there is none, or it cannot be listed."""
-    store = Store(url)
-    try:
-        names = store.files.names("")
-    except Exception:  # a store's library raises what it likes; who lists all of it says so
-        return None
-    return StoreSource(store) if is_store(names) else None
 
 
 def is_store(*names: Collection[str]) -> bool:

@@ -46,12 +46,13 @@ def run_of(event: dict[str, Any]) -> str:
 
 def build(url: str, *added: dict[str, Any]) -> None:
     """Build a store of the month, and of other events."""
+    from airflow_provider_sparklineage.history.engines.building import build
     from airflow_provider_sparklineage.history.sources import source_of
     from airflow_provider_sparklineage.history.store import Store
 
     file = Path(url.removeprefix("file://")).with_suffix(".ndjson")
     file.write_text("".join(f"{json.dumps(event)}\n" for event in (*events(), *added)))
-    Store.create(url).build([source_of(str(file))])
+    build(Store.create(url), [source_of(str(file))])
 
 
 def write_runs() -> None:

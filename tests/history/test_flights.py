@@ -28,18 +28,19 @@ BUILT_FROM_IT = [("daily_delays", "2013-01-15"), *(("weekly_report", week) for w
 @pytest.fixture(scope="module")
 def after(tmp_path_factory):
     """Build the history up to a part of the recording, and give it open."""
+    from airflow_provider_sparklineage.history.engines.building import build
     from airflow_provider_sparklineage.history.engines.duckdb import History
 
     opened = []
 
-    def build(*parts):
+    def opened_after(*parts):
         store = Store.create(str(tmp_path_factory.mktemp("store")))
         for part in parts:
-            store.build([source_of(str(GOLDEN / "history" / f"flights_{part}.ndjson.gz"))])
+            build(store, [source_of(str(GOLDEN / "history" / f"flights_{part}.ndjson.gz"))])
         opened.append(History(store))
         return opened[-1]
 
-    yield build
+    yield opened_after
     for history in opened:
         history.close()
 

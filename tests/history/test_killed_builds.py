@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from airflow_provider_sparklineage.history.engines.building import add_facts
 from airflow_provider_sparklineage.history.store import LOCK, Store
 from tests.unit.history.worlds import at, event, lines, read, write
 
@@ -21,6 +22,7 @@ BOUND = "SELECT version_run_id FROM bindings"
 # Builds until it comes to a point, says so, and stays there.
 BUILD = """
 import sys, time
+from airflow_provider_sparklineage.history.engines.building import add_facts
 from airflow_provider_sparklineage.history.store import Store
 from tests.history.test_killed_builds import LATE
 from tests.unit.history.worlds import lines
@@ -45,7 +47,7 @@ def staying(method):
 
 store.files.put = staying(store.files.put)
 store.files.write = staying(store.files.write)
-store.add(given())
+add_facts(store, given())
 """
 
 
@@ -54,7 +56,7 @@ def test_a_killed_build_costs_nothing_but_itself(tmp_path, where):
     from airflow_provider_sparklineage.history.engines.duckdb import History
 
     store = Store(str(tmp_path / "store"))
-    store.add(lines([WRITTEN, READER]))
+    add_facts(store, lines([WRITTEN, READER]))
     with History(Store.open(store.url)) as reader:
         command = [sys.executable, "-c", BUILD, store.url, where]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as building:
@@ -64,7 +66,7 @@ def test_a_killed_build_costs_nothing_but_itself(tmp_path, where):
         assert (store.files.root / LOCK).exists()
         for history in (reader, History(Store.open(store.url))):
             assert history.rows(BOUND) == [{"version_run_id": "a"}]
-        assert store.add(lines([LATE])).new == 1
+        assert add_facts(store, lines([LATE])).new == 1
         assert reader.rows(BOUND) == [{"version_run_id": "a"}]
     with History(Store.open(store.url)) as history:
         assert history.rows(BOUND) == [{"version_run_id": "b"}]

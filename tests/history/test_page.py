@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_sparklineage.history.engines.building import build
 from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.plugins.history import answers
@@ -26,7 +27,7 @@ NOTHING = Visibility(lambda _: False, lambda _: False, frozenset)
 def history(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("history")
     events.write_archive(world(request.param, 20), folder / "archive")
-    Store.create(str(folder / "store")).build([source_of(str(folder / "archive"))])
+    build(Store.create(str(folder / "store")), [source_of(str(folder / "archive"))])
     opened = OpenedHistory(str(folder / "store"))
     yield opened
     opened.close()
@@ -85,14 +86,14 @@ def add(tmp_path):
     """Add events to one store, and open it; gives what the page asks."""
     opened = []
 
-    def build(found):
+    def opened_with(found):
         file = tmp_path / f"{len(opened)}.ndjson"
         file.write_text("".join(f"{json.dumps(event)}\n" for event in found))
-        Store.create(str(tmp_path / "store")).build([source_of(str(file))])
+        build(Store.create(str(tmp_path / "store")), [source_of(str(file))])
         opened.append(OpenedHistory(str(tmp_path / "store")))
         return opened[-1]
 
-    yield build
+    yield opened_with
     for one in opened:
         one.close()
 

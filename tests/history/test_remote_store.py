@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
+from airflow_provider_sparklineage.history.engines.building import add_facts, build, compact
 from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.store import LOCK, STALE, Owner, Store
 from airflow_provider_sparklineage.model.exceptions import HistoryError
@@ -49,11 +50,11 @@ def test_it_is_built_asked_and_compacted(url):
     store = Store(url)
     with pytest.raises(HistoryError, match="There is no history"):
         Store.open(url)
-    assert store.add(lines([WRITTEN, READER])).new == 2
+    assert add_facts(store, lines([WRITTEN, READER])).new == 2
     assert bound(store) == ["a"]
-    assert Store(url).add(lines([LATE, READER])).new == 1
+    assert add_facts(Store(url), lines([LATE, READER])).new == 1
     assert bound(store) == ["b"]
-    store.compact()
+    compact(store)
     assert len(store.manifest.facts) == 1
     assert bound(store) == ["b"]
     assert store.files.names("facts") != []
@@ -64,26 +65,26 @@ def test_who_opened_it_stays_with_what_was_there(url):
     from airflow_provider_sparklineage.history.engines.duckdb import History
 
     store = Store(url)
-    store.add(lines([WRITTEN, READER]))
+    add_facts(store, lines([WRITTEN, READER]))
     with History(Store.open(url)) as history:
-        Store(url).add(lines([LATE]))
+        add_facts(Store(url), lines([LATE]))
         assert history.rows("SELECT version_run_id FROM bindings") == [{"version_run_id": "a"}]
 
 
 def test_what_an_interrupted_build_left_is_removed(url):
     store = Store(url)
-    store.add(lines([WRITTEN]))
+    add_facts(store, lines([WRITTEN]))
     store.files.write("generations/000009-x/runs.parquet", b"")
-    store.add(lines([READER]))
+    add_facts(store, lines([READER]))
     assert "000009-x" not in store.files.names("generations")
 
 
 def test_who_builds_keeps_others_out_and_who_is_gone_does_not(url):
     store = Store(url)
     with store.building(), pytest.raises(HistoryError, match=r"built already, by process \d+ on"):
-        Store(url).add(lines([WRITTEN]))
+        add_facts(Store(url), lines([WRITTEN]))
     store.files.write(LOCK, msgspec.json.encode(GONE))
-    assert Store(url).add(lines([WRITTEN])).new == 1
+    assert add_facts(Store(url), lines([WRITTEN])).new == 1
     assert [name for name in store.files.names("") if name.startswith(LOCK)] == []
 
 
@@ -95,7 +96,7 @@ def test_of_many_who_write_a_file_that_is_not_there_one_does(url):
 
 
 def test_it_becomes_part_of_another_one(url, tmp_path):
-    Store(url).add(lines([WRITTEN, READER]))
+    add_facts(Store(url), lines([WRITTEN, READER]))
     other = Store(str(tmp_path / "other"))
-    assert other.build([source_of(url)]).new == 2
+    assert build(other, [source_of(url)]).new == 2
     assert bound(other) == ["a"]

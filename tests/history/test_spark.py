@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 
+from airflow_provider_sparklineage.history.engines.building import build
 from airflow_provider_sparklineage.history.sources import Reading, source_of
 from airflow_provider_sparklineage.history.steps import STEPS
 from airflow_provider_sparklineage.history.store import Store
@@ -43,7 +44,7 @@ def work(spark, prepared, tmp_path_factory):
         ("of_recorded", ["recorded"]),
         ("begun", ["archive"]),
     ]
-    Store.create(str(work / "begun")).build([source_of(str(work / AWKWARD))])
+    build(Store.create(str(work / "begun")), [source_of(str(work / AWKWARD))])
     asked = [
         {"store": str(work / store), "sources": [str(work / s) for s in sources],
          "format_": "parquet"}
@@ -166,8 +167,8 @@ def test_each_engine_goes_on_from_what_the_other_has_built(work):
     by_both = Store.open(str(work / "begun"))
     by_spark = Store.open(str(work / "worlds"))
     assert by_both.manifest.rows == by_spark.manifest.rows
-    again = by_spark.build([source_of(str(work / "archive")), source_of(str(work / AWKWARD))])
+    again = build(by_spark, [source_of(str(work / "archive")), source_of(str(work / AWKWARD))])
     assert again.new == 0
-    more = by_spark.build([source_of(str(work / "recorded"))])
+    more = build(by_spark, [source_of(str(work / "recorded"))])
     assert more.new > 0
     assert more.rows["events"] == by_both.manifest.rows["events"] + more.new

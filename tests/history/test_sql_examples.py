@@ -6,6 +6,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
+from airflow_provider_sparklineage.history.engines.building import build
 from airflow_provider_sparklineage.history.queries.datasets import dataset_of
 from airflow_provider_sparklineage.history.queries.drift import drift
 from airflow_provider_sparklineage.history.queries.impact import impact
@@ -31,7 +32,7 @@ def flights(tmp_path_factory):
 
     store = Store.create(str(tmp_path_factory.mktemp("store")))
     recorded = [GOLDEN / "history" / f"flights_{part}.ndjson.gz" for part in ("month", "rewritten")]
-    store.build([source_of(str(file)) for file in recorded])
+    build(store, [source_of(str(file)) for file in recorded])
     with History(store) as history:
         yield history
 

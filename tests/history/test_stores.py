@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from airflow_provider_sparklineage.history.engines.building import build
 from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
 from airflow_provider_sparklineage.history.sources import source_of
@@ -35,7 +36,7 @@ def store_of(folder, *files):
     """Build a store, file after file."""
     store = Store.create(str(folder))
     for file in files:
-        store.build([source_of(str(file))])
+        build(store, [source_of(str(file))])
     return store
 
 

@@ -29,7 +29,6 @@ from airflow_provider_sparklineage.cli.history.tables import (
 )
 from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
-from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.steps import STEPS
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -111,10 +110,14 @@ def ago(time: datetime, now: datetime) -> str:
 
 def build(args: argparse.Namespace) -> int:
     """Add events to the store; return the exit code."""
+    # Questions need neither; the merging of bundles would add two thirds to the time they start in.
+    from airflow_provider_sparklineage.history.engines import building
+    from airflow_provider_sparklineage.history.sources import source_of
+
     url = store_url(args)
     sources = [source_of(text) for text in args.source or [_archive_url()]]
     with progress("Reading events", None) as reached:
-        built = Store.create(url).build(sources, progress=reached)
+        built = building.build(Store.create(url), sources, progress=reached)
     _print_built(args, built, url)
     return 1 if args.strict and built.skipped else 0
 
@@ -140,10 +143,12 @@ def _archive_url() -> str:
 
 def compact(args: argparse.Namespace) -> int:
     """Write the facts of all builds into one file; return the exit code."""
+    from airflow_provider_sparklineage.history.engines import building
+
     url = store_url(args)
     keep = None if args.keep is None else timedelta(days=args.keep)
     with progress("Compacting", len(STEPS)) as reached:
-        built = Store.open(url).compact(keep, progress=reached)
+        built = building.compact(Store.open(url), keep, progress=reached)
     _print_built(args, built, url)
     return 0
 

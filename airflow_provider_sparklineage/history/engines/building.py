@@ -23,18 +23,19 @@ from airflow_provider_sparklineage.history.engines.duckdb import (
     literal,
     text_literal,
 )
-from airflow_provider_sparklineage.history.sources import Reading
+from airflow_provider_sparklineage.history.sources import Reading, StoreSource
 from airflow_provider_sparklineage.history.steps import STEPS
 from airflow_provider_sparklineage.history.tables import FACTS, TEXT, VERSION, Column
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime, timedelta
 
     import duckdb
 
     from airflow_provider_sparklineage.history.facts import Line
+    from airflow_provider_sparklineage.history.sources import Source
     from airflow_provider_sparklineage.history.steps import Step
     from airflow_provider_sparklineage.history.store import Building, Store
 
@@ -255,16 +256,41 @@ class Built(Frozen, frozen=True):
 
 def build(
     store: Store,
-    lines_of: Callable[[Reading], Iterable[Line]],
-    others: Sequence[Store] = (),
+    sources: Sequence[Source],
     *,
     progress: Callable[[int], None] | None = None,
     keep: timedelta | None = None,
 ) -> Built:
-    """Do what :meth:`.Store.build` and :meth:`.Store.add` say.
+    """Add what sources have to a store, and make its tables anew if there is anything new.
+
+    :param progress: called with the number of events so far
+    :param keep: forget events that are older than this, for good: whoever wants them again
+        builds another store
+    :raise HistoryError: if DuckDB is missing, another build runs, or the disk is full
+    """
+
+    def lines(reading: Reading) -> Iterator[Line]:
+        return reading.lines(sources)
+
+    others = [one.store for one in sources if isinstance(one, StoreSource)]
+    return _build(store, lines, others, progress, keep)
+
+
+def add_facts(store: Store, lines: Iterable[Line], *, keep: timedelta | None = None) -> Built:
+    """Add lines of facts, as :func:`.facts.facts_of` gives them; as :func:`build` does."""
+    return _build(store, lambda _: lines, (), None, keep)
+
+
+def _build(
+    store: Store,
+    lines_of: Callable[[Reading], Iterable[Line]],
+    others: Sequence[Store],
+    progress: Callable[[int], None] | None,
+    keep: timedelta | None,
+) -> Built:
+    """Add lines of facts and those of other stores.
 
     :param lines_of: gives the facts, of what the builds before have not read
-    :param others: stores whose facts are added
     """
     begun = time.monotonic()
     with store.building() as building, failing("built"):
@@ -291,9 +317,16 @@ def build(
 
 
 def compact(
-    store: Store, keep: timedelta | None, progress: Callable[[int], None] | None = None
+    store: Store,
+    keep: timedelta | None = None,
+    *,
+    progress: Callable[[int], None] | None = None,
 ) -> Built:
-    """Do what :meth:`.Store.compact` says."""
+    """Write the facts of all builds into one part.
+
+    :param keep: as of :func:`build`; what is forgotten is not in the files any more
+    :param progress: called with the number of steps that are done, of :data:`.steps.STEPS`
+    """
     begun = time.monotonic()
     with store.building() as building, failing("compacted"):
         connection, since = _connection(building.scratch), building.since(keep)

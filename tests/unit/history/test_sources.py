@@ -12,6 +12,7 @@ import pytest
 
 from airflow_provider_sparklineage.event.archive import Archive, name_of, task_of
 from airflow_provider_sparklineage.event.document import Written
+from airflow_provider_sparklineage.history.engines.building import build
 from airflow_provider_sparklineage.history.sources import Reading, source_of
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
@@ -236,8 +237,8 @@ def test_a_pipe_is_not_waited_for(tmp_path):
 def test_a_store_below_the_folder_of_its_events_is_not_read(tmp_path):
     (tmp_path / "first.ndjson").write_bytes(line_of(1))
     store = Store(str(tmp_path / "history"))
-    built = store.build([source_of(str(tmp_path))])
+    built = build(store, [source_of(str(tmp_path))])
     assert (built.events, built.new, dict(built.skipped)) == (1, 1, {})
     (tmp_path / "second.ndjson").write_bytes(line_of(2))
-    built = store.build([source_of(str(tmp_path))])
+    built = build(store, [source_of(str(tmp_path))])
     assert (built.events, built.new, dict(built.skipped)) == (1, 1, {})

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
+from airflow_provider_sparklineage.history.engines.building import add_facts, build, compact
 from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.facts.line import Columns, Line
 from airflow_provider_sparklineage.history.sources import source_of
@@ -59,45 +60,45 @@ def folders(store):
 def test_a_folder_with_other_files_becomes_no_store(tmp_path):
     (tmp_path / "events.ndjson").touch()
     with pytest.raises(HistoryError, match=r"other files at .*: events.ndjson.*folder of its own"):
-        Store(str(tmp_path)).build([source_of(str(tmp_path))])
+        build(Store(str(tmp_path)), [source_of(str(tmp_path))])
     assert [one.name for one in tmp_path.iterdir()] == ["events.ndjson"]
 
 
 def test_what_was_built_can_be_asked(store):
-    built = store.add(source(WRITTEN, READER))
+    built = add_facts(store, source(WRITTEN, READER))
     assert (built.events, built.new, built.rows["runs"]) == (2, 2, 2)
     assert rows(store) == [("a",)]
 
 
 def test_events_count_once(store):
-    first = store.add(source(WRITTEN, READER, WRITTEN))
-    again = store.add(source(READER, WRITTEN))
+    first = add_facts(store, source(WRITTEN, READER, WRITTEN))
+    again = add_facts(store, source(READER, WRITTEN))
     assert (first.new, again.new) == (2, 0)
     assert store.manifest.generation == 1
 
 
 def test_a_part_of_what_comes_may_be_new(store):
-    store.add(source(WRITTEN))
-    assert store.add(source(WRITTEN, READER)).new == 1
+    add_facts(store, source(WRITTEN))
+    assert add_facts(store, source(WRITTEN, READER)).new == 1
     assert rows(store) == [("a",)]
 
 
 def test_an_event_that_comes_late_changes_what_was_read(store):
-    store.add(source(WRITTEN, READER))
-    store.add(source(LATE))
+    add_facts(store, source(WRITTEN, READER))
+    add_facts(store, source(LATE))
     assert rows(store) == [("b",)]
 
 
 def test_a_build_from_nothing_gives_the_same_as_many_builds(store, tmp_path):
     for one in (READER, LATE, WRITTEN):
-        store.add(source(one))
+        add_facts(store, source(one))
     whole = Store(str(tmp_path / "whole"))
-    whole.add(source(WRITTEN, READER, LATE))
+    add_facts(whole, source(WRITTEN, READER, LATE))
     assert everything(whole) == everything(store)
 
 
 def test_a_line_that_is_no_facts_is_counted(store):
-    built = store.add([torn(b"{torn"), torn(b'{"event_id": "x"'), *source(WRITTEN)])
+    built = add_facts(store, [torn(b"{torn"), torn(b'{"event_id": "x"'), *source(WRITTEN)])
     assert built.skipped == store.manifest.skipped == {"unreadable": 2}
     assert built.new == 1
 
@@ -117,22 +118,22 @@ def archived(folder, run_id, minute):
 def test_of_sources_only_what_is_new_is_read_again(store, tmp_path):
     folder, seen = tmp_path / "events", []
     folder.mkdir()
-    first = store.build([archived(folder, "a", 1)], progress=seen.append)
+    first = build(store, [archived(folder, "a", 1)], progress=seen.append)
     assert (first.new, sum(first.skipped.values()), seen[-1]) == (1, 1, 1)
-    second = store.build([archived(folder, "b", 2)])
+    second = build(store, [archived(folder, "b", 2)])
     assert (second.events, second.new, second.rows["runs"]) == (2, 1, 2)
-    store.compact()
-    assert store.build([source_of(str(folder))]).events == 0
+    compact(store)
+    assert build(store, [source_of(str(folder))]).events == 0
 
 
 def test_what_had_nothing_new_is_not_read_again(store, tmp_path):
     folder = tmp_path / "events"
     folder.mkdir()
-    store.build([archived(folder, "a", 1)])
+    build(store, [archived(folder, "a", 1)])
     before = store.manifest
     (folder / "copy.ndjson").write_bytes((folder / "a.ndjson").read_bytes())
     for events in (2, 0):
-        built = store.build([source_of(str(folder))])
+        built = build(store, [source_of(str(folder))])
         assert (built.events, built.new) == (events, 0)
     assert store.manifest.generation == before.generation
     assert store.manifest.tables == before.tables
@@ -140,20 +141,20 @@ def test_what_had_nothing_new_is_not_read_again(store, tmp_path):
 
 
 def test_a_store_of_nothing_answers_with_nothing(store):
-    store.add([])
+    add_facts(store, [])
     assert everything(store) == {one.name: [] for one in TABLES}
 
 
 @pytest.mark.parametrize("name", ["a'b", "[a]*?", "ü", "dt=2024-10-15", "a b%20"])
 def test_the_folder_may_have_any_name(tmp_path, name):
     store = Store(str(tmp_path / name))
-    store.add(source(WRITTEN))
-    store.add(source(WRITTEN, READER))
+    add_facts(store, source(WRITTEN))
+    add_facts(store, source(WRITTEN, READER))
     assert rows(store) == [("a",)]
 
 
 def test_the_rows_lie_in_the_order_of_the_table(store):
-    store.add(source(*(event(f"r{n}", at(9 - n), write(f"dt={n}")) for n in range(9))))
+    add_facts(store, source(*(event(f"r{n}", at(9 - n), write(f"dt={n}")) for n in range(9))))
     assert rows(store, "SELECT cell FROM changes") == [(f"dt={n}",) for n in range(9)]
     assert rows(store, "SELECT run_id FROM runs") == [(f"r{n}",) for n in reversed(range(9))]
 
@@ -183,22 +184,22 @@ def kill_at(store, monkeypatch, number):
 
 @pytest.mark.parametrize("number", range(1, 24))
 def test_wherever_a_build_ends_readers_see_the_one_before_or_all_of_it(store, monkeypatch, number):
-    store.add(source(WRITTEN, READER))
+    add_facts(store, source(WRITTEN, READER))
     killed = Store(store.url)
     kill_at(killed, monkeypatch, number)
     with suppress(KeyboardInterrupt):
-        killed.add(source(LATE))
+        add_facts(killed, source(LATE))
     assert rows(store) in ([("a",)], [("b",)])
     (store.files.root / LOCK).unlink(missing_ok=True)  # as its process is gone
-    store.add(source(LATE))
+    add_facts(store, source(LATE))
     assert rows(store) == [("b",)]
 
 
 def test_what_an_interrupted_build_left_is_removed_by_the_next(store):
-    store.add(source(WRITTEN))
+    add_facts(store, source(WRITTEN))
     for name in ("facts/000009-x", "generations/000009-x", "tmp/y"):
         (store.files.root / name).mkdir()
-    store.add(source(READER))
+    add_facts(store, source(READER))
     assert not [name for name in files_in(store) if name.endswith(("-x", "y"))]
 
 
@@ -206,18 +207,18 @@ def test_what_an_interrupted_build_left_is_removed_by_the_next(store):
 
 
 def test_a_reader_stays_with_the_generation_that_it_opened(store):
-    store.add(source(WRITTEN, READER))
+    add_facts(store, source(WRITTEN, READER))
     with History(store) as history:
-        store.add(source(LATE))
+        add_facts(store, source(LATE))
         assert history.rows("SELECT version_run_id FROM bindings") == [{"version_run_id": "a"}]
     assert rows(store) == [("b",)]
 
 
 def test_a_reader_stays_while_the_store_is_compacted(store):
-    store.add(source(WRITTEN, READER))
-    store.add(source(LATE))
+    add_facts(store, source(WRITTEN, READER))
+    add_facts(store, source(LATE))
     with History(store) as history:
-        store.compact(keep=timedelta(0))
+        compact(store, keep=timedelta(0))
         assert history.rows("SELECT version_run_id FROM bindings") == [{"version_run_id": "b"}]
     assert rows(store) == []
 
@@ -228,23 +229,23 @@ def test_old_generations_are_removed_when_nobody_can_be_reading_them(store):
     kept = []
     for minute, passed in ((1, timedelta(0)), (2, GRACE), (3, timedelta(seconds=1))):
         now[0] += passed
-        store.add(source(event("r", at(minute))))
+        add_facts(store, source(event("r", at(minute))))
         kept.append(len(list((store.files.root / "generations").iterdir())))
     assert kept == [1, 2, 3]
     now[0] += GRACE
-    store.add(source(event("r", at(9))))
+    add_facts(store, source(event("r", at(9))))
     assert len(list((store.files.root / "generations").iterdir())) == 3
 
 
 def test_values_are_given_by_name(store):
-    store.add(source(WRITTEN))
+    add_facts(store, source(WRITTEN))
     with History(store) as history:
         sql = "SELECT run_id FROM runs WHERE run_id IN (SELECT unnest($ids)) AND state = $state"
         assert history.rows(sql, {"ids": ["a", "x"], "state": "COMPLETE"}) == [{"run_id": "a"}]
 
 
 def test_a_query_that_is_none_is_refused(store):
-    store.add(source(WRITTEN))
+    add_facts(store, source(WRITTEN))
     with History(store) as history, pytest.raises(HistoryError, match="nowhere"):
         history.rows("SELECT * FROM nowhere")
 
@@ -257,8 +258,8 @@ def test_who_builds_keeps_others_out(store):
         store.building(),
         pytest.raises(HistoryError, match=r"already, by process \d+ on .* since 2.* UTC. Wait"),
     ):
-        Store(store.url).add(source(WRITTEN))
-    assert store.add(source(WRITTEN)).new == 1
+        add_facts(Store(store.url), source(WRITTEN))
+    assert add_facts(store, source(WRITTEN)).new == 1
 
 
 @pytest.mark.parametrize(
@@ -271,17 +272,17 @@ def test_who_builds_keeps_others_out(store):
 )
 def test_the_lock_of_who_does_not_write_any_more_is_taken_over(store, owner):
     store.files.write(LOCK, msgspec.json.encode(owner))
-    assert store.add(source(WRITTEN)).new == 1
+    assert add_facts(store, source(WRITTEN)).new == 1
 
 
 def test_a_lock_elsewhere_that_is_renewed_is_respected(store):
     store.files.write(LOCK, msgspec.json.encode(Owner("elsewhere", 1, "x", datetime.now(UTC))))
     with pytest.raises(HistoryError, match="process 1 on elsewhere"):
-        store.add(source(WRITTEN))
+        add_facts(store, source(WRITTEN))
 
 
 def test_who_lost_the_lock_does_not_publish(store):
-    store.add(source(WRITTEN))
+    add_facts(store, source(WRITTEN))
     before = store.manifest
     with store.building() as building:
         store.files.remove(LOCK)
@@ -307,24 +308,24 @@ def changed(store, **fields):
 
 
 def test_a_newer_version_is_refused(store):
-    store.add(source(WRITTEN))
+    add_facts(store, source(WRITTEN))
     changed(store, version=VERSION + 1)
-    for use in (lambda: Store.open(store.url), lambda: store.add([])):
+    for use in (lambda: Store.open(store.url), lambda: add_facts(store, [])):
         with pytest.raises(HistoryError, match="newer than"):
             use()
 
 
 def test_an_older_version_is_made_anew_of_its_facts(store):
-    store.add(source(WRITTEN, READER))
+    add_facts(store, source(WRITTEN, READER))
     changed(store, version=VERSION - 1)
     with pytest.raises(HistoryError, match="older version"):
         Store.open(store.url)
-    store.add([])
+    add_facts(store, [])
     assert rows(store) == [("a",)]
 
 
 def test_a_torn_manifest_is_named(store):
-    store.add(source(WRITTEN))
+    add_facts(store, source(WRITTEN))
     store.files.write("manifest.json", b'{"version": 1, ')
     with pytest.raises(HistoryError, match=r"cannot be read .* Remove its manifest.json"):
         Store.open(store.url)
@@ -332,12 +333,12 @@ def test_a_torn_manifest_is_named(store):
 
 @pytest.mark.parametrize("table", ["facts", "generations"])
 def test_a_torn_file_is_an_error_and_changes_nothing(store, table):
-    store.add(source(WRITTEN))
+    add_facts(store, source(WRITTEN))
     before = store.manifest
     for file in (store.files.root / table).glob("*/*.parquet"):
         file.write_bytes(file.read_bytes()[:-9])
     with pytest.raises(HistoryError, match=r"could not be (built|opened)"):
-        store.add(source(READER)) if table == "facts" else History(store)
+        add_facts(store, source(READER)) if table == "facts" else History(store)
     assert store.manifest == before
 
 
@@ -345,61 +346,61 @@ def test_a_torn_file_is_an_error_and_changes_nothing(store, table):
 
 
 def test_two_stores_become_one(store, tmp_path):
-    store.add(source(WRITTEN, READER))
+    add_facts(store, source(WRITTEN, READER))
     other = Store(str(tmp_path / "other"))
-    other.add(source(LATE, READER))
-    built = store.build([source_of(other.url)])
+    add_facts(other, source(LATE, READER))
+    built = build(store, [source_of(other.url)])
     assert (built.events, built.new, built.skipped) == (2, 1, {})
     assert rows(store) == [("b",)]
     assert other.manifest.rows["events"] == 2
-    assert store.build([source_of(other.url), source_of(store.url)]).new == 0
+    assert build(store, [source_of(other.url), source_of(store.url)]).new == 0
 
 
 def test_several_stores_and_events_become_one_at_once(store, tmp_path):
     folder = tmp_path / "events"
     folder.mkdir()
     others = [Store(str(tmp_path / name)) for name in ("one", "two")]
-    others[0].add(source(WRITTEN, READER))
-    others[1].add(source(READER, LATE))
+    add_facts(others[0], source(WRITTEN, READER))
+    add_facts(others[1], source(READER, LATE))
     sources = [archived(folder, "c", 1), *(source_of(one.url) for one in others)]
-    assert store.build(sources).new == 4
+    assert build(store, sources).new == 4
     assert store.manifest.rows["events"] == 4
 
 
 def test_what_another_store_has_forgotten_does_not_come_from_it(store, tmp_path):
     other = Store(str(tmp_path / "other"), lambda: datetime(2024, 10, 17, 0, 3, tzinfo=UTC))
-    other.add(source(WRITTEN, READER), keep=timedelta(days=2))
-    assert store.build([source_of(other.url)]).new == 1
+    add_facts(other, source(WRITTEN, READER), keep=timedelta(days=2))
+    assert build(store, [source_of(other.url)]).new == 1
 
 
 def test_a_torn_store_is_an_error_and_changes_nothing(store, tmp_path):
-    store.add(source(WRITTEN))
+    add_facts(store, source(WRITTEN))
     before, other = store.manifest, Store(str(tmp_path / "other"))
-    other.add(source(LATE))
+    add_facts(other, source(LATE))
     [file] = (other.files.root / "facts").glob("*/*.parquet")
     file.write_bytes(file.read_bytes()[:-9])
     with pytest.raises(HistoryError, match=r"could not be built .*facts-00000.parquet"):
-        store.build([source_of(other.url)])
+        build(store, [source_of(other.url)])
     other.files.write("manifest.json", b"{")
     with pytest.raises(HistoryError, match=r"other cannot be read"):
-        store.build([source_of(other.url)])
+        build(store, [source_of(other.url)])
     assert store.manifest == before
 
 
 def test_many_parts_become_one(store):
     for one in (WRITTEN, READER, LATE):
-        store.add(source(one))
+        add_facts(store, source(one))
     before = everything(store)
-    store.compact()
+    compact(store)
     assert len(store.manifest.facts) == 1
     assert everything(store) == before
-    assert store.add(source(WRITTEN, READER)).new == 0
+    assert add_facts(store, source(WRITTEN, READER)).new == 0
 
 
 def test_what_is_too_old_is_forgotten(store):
     store = Store(store.url, lambda: datetime(2024, 10, 17, 0, 3, tzinfo=UTC))
-    store.add(source(WRITTEN, READER))
-    store.compact(keep=timedelta(days=2))
+    add_facts(store, source(WRITTEN, READER))
+    compact(store, keep=timedelta(days=2))
     assert rows(store) == [(None,)]
     assert store.manifest.rows["runs"] == 1
 
@@ -407,17 +408,17 @@ def test_what_is_too_old_is_forgotten(store):
 @pytest.mark.parametrize("does_compact", [True, False], ids=["compacted", "built"])
 def test_what_was_forgotten_does_not_come_back(store, does_compact):
     store = Store(store.url, lambda: datetime(2024, 10, 17, 0, 3, tzinfo=UTC))
-    store.add(source(WRITTEN, READER))
+    add_facts(store, source(WRITTEN, READER))
     keep = timedelta(days=2)
-    store.compact(keep) if does_compact else store.add([], keep=keep)
-    assert store.add(source(WRITTEN, LATE, READER)).new == 0
-    assert store.add(source(event("new", at(9)), WRITTEN)).new == 1
-    store.compact(keep=timedelta(days=1000))
+    compact(store, keep) if does_compact else add_facts(store, [], keep=keep)
+    assert add_facts(store, source(WRITTEN, LATE, READER)).new == 0
+    assert add_facts(store, source(event("new", at(9)), WRITTEN)).new == 1
+    compact(store, keep=timedelta(days=1000))
     assert store.manifest.rows["events"] == 2
 
 
 def test_who_compacts_sees_how_far_it_is(store):
-    store.add(source(WRITTEN))
+    add_facts(store, source(WRITTEN))
     seen = []
-    store.compact(progress=seen.append)
+    compact(store, progress=seen.append)
     assert seen == list(range(1, len(STEPS) + 1))
