@@ -57,12 +57,13 @@ test-matrix: ## Run the tests on all supported PySparks, Airflows and Pythons; R
 	$(SETUP)
 	@.ci/test-matrix $(ROWS)
 
-lint: ## Check style, types and the layering of imports
+lint: ## Check style, types, the layering of imports, and the sizes of modules
 	$(SETUP) --without-spark
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) mypy
 	$(RUN) lint-imports
+	$(RUN) python -m pytest -q -n 0 tests/workshop/test_modules.py
 
 page: ## Build the page "Spark lineage" of Airflow's navigation anew; needs Node 20 and npm
 	@cd airflow_provider_sparklineage/plugins/history/ui && npm ci && npm run build
