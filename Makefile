@@ -64,6 +64,7 @@ lint: ## Check style, types, the layering of imports, and the sizes of modules
 	$(RUN) mypy
 	$(RUN) lint-imports
 	$(RUN) python -m pytest -q -n 0 tests/workshop/test_modules.py
+	$(RUN) python -m pytest -q -n 0 tests/workshop/test_modules.py
 
 page: ## Build the page "Spark lineage" of Airflow's navigation anew; needs Node 20 and npm
 	@cd airflow_provider_sparklineage/plugins/history/ui && npm ci && npm run build

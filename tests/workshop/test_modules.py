@@ -51,6 +51,7 @@ PUBLIC = {
     "history.engines.spark.asking",
     "history.spark_jobs",
     "history.spark_jobs.build_history",
+    "hooks.sparklineage",
     "links.lineage",
     "operators.adoption.listener",
     "operators.freshness_check",
