@@ -16,7 +16,6 @@ from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
 
 from airflow_provider_sparklineage.cli.commands import note, progress
 from airflow_provider_sparklineage.event import sending
-from airflow_provider_sparklineage.event.sending import send
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.exceptions import (
     ArchiveError,
@@ -283,7 +282,7 @@ class Sender:
             reached(sum(end <= number for end in ends[1:]))
 
         seconds = _START_S + _EVENT_S * len(lines)
-        sent = send(lines, self._configuration, seconds, notice=notice)
+        sent = sending.send(lines, self._configuration, seconds, notice=notice)
         reached(len(batch))
         if sent.lost:
             return f"{sent.lost} events were taken and did not arrive; Airflow's transport says why"

@@ -260,7 +260,7 @@ def test_a_failed_run_is_sent_with_what_the_last_successful_one_knew(
     keep(6, state="FAIL")
     keep(5, state="FAIL")
     keep(4, is_unsent=False)
-    monkeypatch.setattr(sender.resending, "events", events)
+    monkeypatch.setattr(sender.sending, "lines_of", events)
     resend()
     assert lasts == [before["eventTime"], before["eventTime"], None]
 
