@@ -1,7 +1,7 @@
 # Needs Python 3.11–3.13 and Java 17 or 21, nothing else: .ci/setup makes .venv with everything pinned.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-cluster test test-cluster truth faults bench pictures record-events test-matrix lint page clean
+.PHONY: help demo demo-cluster test test-all coverage test-cluster truth faults bench pictures record-events test-matrix lint page clean
 
 # Neither another Spark nor another Python may leak in.
 unexport SPARK_HOME SPARK_CONF_DIR PYSPARK_PYTHON PYSPARK_DRIVER_PYTHON PYTHONPATH PYTHONHOME
@@ -25,9 +25,21 @@ demo-cluster: ## The demo on a real HDFS and YARN of this machine, drivers in co
 # order, or the modules with the fewest tests came last, which are those that start Spark.
 ON_TWO_CORES := -n 2 --dist loadfile --no-loadscope-reorder
 
-test: ## Run all tests on two cores; ARGS='-k merge' for some of them, ARGS='-n 0' one by one
+test: ## Run the tests on two cores, in 15 minutes; ARGS='-k merge' for some of them, ARGS='-n 0' one by one
+	$(SETUP)
+	$(RUN) python -m pytest $(ON_TWO_CORES) -m '(not cluster or smoke) and not long' $(ARGS)
+
+test-all: ## Run what a release runs: also the long tests, all 200 random histories, coverage, and the other versions
 	$(SETUP)
 	$(RUN) python -m pytest $(ON_TWO_CORES) -m 'not cluster or smoke' $(ARGS)
+	$(RUN) python -m pytest $(ON_TWO_CORES) --hypothesis-profile=thorough tests/history/test_truth.py
+	@$(MAKE) coverage
+	@.ci/test-matrix --small
+
+# Without what starts Spark or a browser: a tracer makes those take 2.6 times as long, and adds 1 %.
+coverage: ## Measure how much of the package its fast tests cover; fails if that has become less
+	$(SETUP)
+	$(RUN) python -m pytest $(ON_TWO_CORES) -m 'not spark and not browser and not cluster' --cov $(ARGS) tests/unit tests/operators
 
 test-cluster: ## Run the tests on a Hadoop of this machine's own, and on the API of a Kubernetes; ARGS='-k quota' for some
 	$(SETUP)
@@ -57,14 +69,16 @@ test-matrix: ## Run the tests on all supported PySparks, Airflows and Pythons; R
 	$(SETUP)
 	@.ci/test-matrix $(ROWS)
 
-lint: ## Check style, types, the layering of imports, and the sizes of modules
+LINT_TESTS := $(foreach name,modules architecture words pins,tests/workshop/test_$(name).py)
+
+lint: ## Check style, types, the layering of imports, the sizes of modules, and the pages about them
 	$(SETUP) --without-spark
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) mypy
 	$(RUN) lint-imports
-	$(RUN) python -m pytest -q -n 0 tests/workshop/test_modules.py
-	$(RUN) python -m pytest -q -n 0 tests/workshop/test_modules.py
+	$(RUN) python -m pytest -q -n 0 $(LINT_TESTS)
+	$(RUN) python -m pytest -q -n 0 $(LINT_TESTS)
 
 page: ## Build the page "Spark lineage" of Airflow's navigation anew; needs Node 20 and npm
 	@cd airflow_provider_sparklineage/plugins/history/ui && npm ci && npm run build
