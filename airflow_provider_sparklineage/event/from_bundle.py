@@ -150,7 +150,8 @@ def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLinea
     manifest = bundle.manifest
     locator = manifest.locator
     reading = budget.part(_FOR_READING)
-    events, clock = bundle.events(reading.is_spent), Clock(manifest.application_run_id)
+    events = bundle.events(reading.is_spent)
+    clock = Clock(manifest.application_run_id, lambda: bundle.clock_put_back(reading.is_spent))
     if bundle.is_in_order:
         events = clock.corrected(events)
     application = accumulate(events, manifest.application_run_id)

@@ -2,11 +2,15 @@
 
 Times (:class:`Clock`), of events:
 
-- One listener writes its events one after the other, in the order of their times but for the
-  milliseconds by which Spark's threads overtake each other. Where the times contradict that by
-  more, the clock was put back (NTP does it), and by the times alone a write before a read would
-  seem to come after it. Then the rest of the file is as much later as it takes for the order to
-  be that of the file. Lines that come again prove nothing.
+- One listener writes its events one after the other. Where a clock is put back (NTP does it), a
+  write before a read would seem to come after it by the times alone. Then the rest of the file is
+  as much later as it takes for the order to be that of the file. Lines that come again prove
+  nothing.
+- The driver knows whether its clock was put back: the observer compares it with one that nothing
+  puts back. Its report is believed, whatever the times of the events are.
+- Without its report, an end that is earlier than an event before it proves it: Spark stamps an end
+  and reports it at once. A start proves nothing: Spark stamps it, plans for seconds, and reports it
+  when the ends of inner executions and of other threads are written already.
 
 Names (:func:`with_canonical_names`), of datasets:
 
@@ -37,7 +41,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -49,7 +55,6 @@ from airflow_provider_sparklineage.model.degradations import Degradation, Degrad
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
 
     from airflow_provider_sparklineage.lineage.application.accumulation import (
         Action,
@@ -66,26 +71,36 @@ if TYPE_CHECKING:
 
 CLOCK_TOLERANCE = timedelta(seconds=1)
 """Threads of recorded jobs overtake each other by up to 20 ms."""
+MAX_WAITING = 1000
+"""Starts in memory that may be too early: no job plans as many queries at a time."""
+_ENDS = frozenset({"COMPLETE", "FAIL", "ABORT"})
 
 
 class Clock:
     """The clock of one driver.
 
     :param run_id: OpenLineage run id of its application
+    :param by_driver: gives by how much it was put back, as the driver reports, or None if it
+        reports nothing; called once, and only where events are not in the order of their times
     :ivar put_back: by how much, in all
     """
 
-    def __init__(self, run_id: str) -> None:
+    def __init__(
+        self, run_id: str, by_driver: Callable[[], timedelta | None] = lambda: None
+    ) -> None:
         self._run_id = run_id
+        self._by_driver = cache(by_driver)
+        self._gap = timedelta()
         self.put_back = timedelta()
 
     def corrected(self, events: Iterable[SparkEvent]) -> Iterator[SparkEvent]:
-        """Give events with times that fit their order.
+        """Give events with times that fit their order; starts that wait for a proof come later.
 
         :param events: of one file, in its order; those of other applications prove nothing
         """
         latest: datetime | None = None
         seen: set[int] = set()  # of hashes, which take little room
+        waiting: list[tuple[SparkEvent, datetime]] = []  # each with the latest time before it
         for event in events:
             if self._run_id not in (event.run.run_id, event.parent_run_id):
                 yield event
@@ -93,19 +108,44 @@ class Clock:
             at = event.event_time
             line = hash((event.run.run_id, event.event_type, at))
             if self.put_back:
-                at += self.put_back
+                at = _later(at, self.put_back)
             if latest is None or at > latest:
                 latest = at
             elif latest - at > CLOCK_TOLERANCE and line not in seen:
-                self.put_back += latest - at
-                at = latest
+                is_proof = self._is_proof(event)
+                if is_proof is None and event.event_type == "START" and len(waiting) < MAX_WAITING:
+                    # The greatest gap counts: later events can close that of a start that waits.
+                    self._gap = max(self._gap, latest - at)
+                    waiting.append((event, latest))
+                    seen.add(line)
+                    continue
+                if is_proof:
+                    back, self._gap = max(self._gap, latest - at), timedelta()
+                    self.put_back += back
+                    yield from starmap(self._shifted, waiting)
+                    waiting.clear()
+                    at = _later(at, back)
+                    latest = max(at, latest)
+                elif is_proof is None:
+                    at = latest
             seen.add(line)
-            yield replace(event, event_time=at) if self.put_back else event
+            yield event if at == event.event_time else replace(event, event_time=at)
+        yield from starmap(self._shifted, waiting)
+
+    def _is_proof(self, event: SparkEvent) -> bool | None:
+        """Whether an event that is too early proves it; None where a later one may."""
+        reported = self._by_driver()
+        if reported is not None:
+            return reported > CLOCK_TOLERANCE
+        return True if event.event_type in _ENDS else None
+
+    def _shifted(self, event: SparkEvent, latest: datetime) -> SparkEvent:
+        return replace(event, event_time=min(_later(event.event_time, self.put_back), latest))
 
     def degradations(self) -> Iterator[Degradation]:
         """Report it: what was observed has the driver's times too, and is not matched by them."""
         if self.put_back:
-            seconds = self.put_back.total_seconds()
+            seconds = (self._by_driver() or self.put_back).total_seconds()
             yield Degradation(
                 DegradationCode.CLOCK_WENT_BACKWARDS,
                 f"The driver's clock was put back by {seconds:g} s while the job ran. Its actions "
@@ -113,6 +153,14 @@ class Clock:
                 "that the listener does not report) is not used, because it belongs to actions by "
                 "time alone; see to it that the clock is adjusted slowly (chrony, ntpd -x).",
             )
+
+
+def _later(at: datetime, by: timedelta) -> datetime:
+    """Give a later time; a damaged event may name any year."""
+    try:
+        return at + by
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC)
 
 
 # --- names ----------------------------------------------------------------------------------------

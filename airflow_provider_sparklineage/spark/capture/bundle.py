@@ -215,6 +215,19 @@ class CaptureBundle(Frozen, frozen=True):
         with self._lines(self.observations_path, past_deadline) as lines:
             yield from read_observations(lines, report, past_deadline)
 
+    def clock_put_back(self, past_deadline: Callable[[], bool]) -> timedelta | None:
+        """Find by how much the driver's clock was put back; None where the observer does not say.
+
+        A file that cannot be read is reported by whoever needs what was observed.
+        """
+        from airflow_provider_sparklineage.spark.capture.observations import clock_put_back
+
+        try:
+            with self._lines(self.observations_path, past_deadline) as lines:
+                return clock_put_back(lines, past_deadline)
+        except CaptureError:
+            return None
+
     @contextmanager
     def _lines(
         self, path: Path | None, past_deadline: Callable[[], bool]

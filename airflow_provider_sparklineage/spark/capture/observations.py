@@ -6,7 +6,7 @@ are noted and left out. ``lineage/application/observed_binding.py`` binds the re
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -147,7 +147,7 @@ class ObservationRecord(msgspec.Struct, frozen=True):
     """One line of ``observations.ndjson``; times are ms since the epoch."""
 
     kind: str = ""
-    """``start``, ``query``, ``commits``, ``cut``, ``end``; empty with ``error``."""
+    """``start``, ``query``, ``commits``, ``clock``, ``cut``, ``end``; empty with ``error``."""
     error: str = ""
     query: int = -1
     function: str = ""
@@ -161,6 +161,9 @@ class ObservationRecord(msgspec.Struct, frozen=True):
     command: CommandRecord | None = None
     gone: list[str] = []
     """Folders that were written, and were not there any more at the end."""
+    put_back: int | None = None
+    """By how many ms the driver's clock was put back: once (``clock``), or in all (``end``); None
+    where that was not looked at."""
     errors: list[str] = []
     cut: list[str] = []
 
@@ -226,6 +229,29 @@ def read_observations(
             report.stopped.add(record.command.cut)
         kept.share(record)
         yield record
+
+
+_PUT_BACK = b'"put_back":'
+
+
+def clock_put_back(
+    lines: Iterable[bytes | LongLine], past_deadline: Callable[[], bool] = lambda: False
+) -> timedelta | None:
+    """Find by how much the driver's clock was put back in all.
+
+    :return: None if the records leave it open; those of a driver that was killed do, unless it was
+    """
+    reporting = (line for line in lines if isinstance(line, bytes) and _PUT_BACK in line)
+    report, noted, in_all = LinesReport(), 0, None
+    for record in read(reporting, _DECODER, report, source="", past_deadline=past_deadline):
+        if record.kind == "end":
+            in_all = record.put_back
+        elif record.kind == "clock":
+            noted += record.put_back or 0
+    if in_all is None and not noted:
+        return None
+    put_back = noted if in_all is None else in_all
+    return timedelta(milliseconds=min(max(put_back, 0), _LATEST_MS))
 
 
 class _KeptLists:

@@ -9,8 +9,11 @@ import msgspec
 import pytest
 
 from airflow_provider_sparklineage.event.from_bundle import task_lineage
+from airflow_provider_sparklineage.lineage.application import repairs
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, Manifest
+from airflow_provider_sparklineage.spark.capture.events import read_events
+from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import RECORDED, golden
 
 RUN = "018f0000-0000-7000-8000-000000000000"
@@ -75,19 +78,83 @@ def messages(lineage):
     return [d.message for d in lineage.degradations if d.code == "clock_went_backwards"]
 
 
-@pytest.mark.parametrize("step", [2, 3600])
-@pytest.mark.parametrize("since", [2, 3, 4])
-def test_a_staging_table_is_no_input_when_the_clock_was_put_back(merged, since, step):
-    def put_back(number):
-        back = timedelta(seconds=step + 5 if number >= since else 0)
-        return (datetime.fromisoformat(right(number)) - back).isoformat()
+def back(step, since):
+    """Put the clock back by some seconds, before the event of that number."""
 
-    lineage = merged(put_back)
+    def clock(number):
+        put_back = timedelta(seconds=step + 5 if number >= since else 0)
+        return (datetime.fromisoformat(right(number)) - put_back).isoformat()
+
+    return clock
+
+
+def end(put_back):
+    """Write the observer's last record, which says by how many seconds the clock was put back."""
+    return f'{{"kind":"end","queries":1,"put_back":{round(1000 * put_back)}}}\n'
+
+
+def assert_staging_is_no_input(lineage):
     assert names(lineage.inputs) == ["/in"]
     [out] = [d for d in lineage.outputs if d.name.name == "/out"]
     assert {c.dataset.name for c in out.columns.fields["c"]} == {"/in"}
     [message] = messages(lineage)
     assert "was put back by" in message
+
+
+@pytest.mark.parametrize("step", [2, 3600])
+@pytest.mark.parametrize("since", [2, 3, 4])
+def test_a_staging_table_is_no_input_when_the_clock_was_put_back(merged, since, step):
+    assert_staging_is_no_input(merged(back(step, since), end(step + 5)))
+
+
+@pytest.mark.parametrize(("since", "step"), [(2, 2), (4, 2), (2, 3600), (3, 3600), (4, 3600)])
+def test_without_the_observer_an_end_that_is_too_early_proves_it(merged, since, step):
+    assert_staging_is_no_input(merged(back(step, since)))
+
+
+def test_a_driver_that_was_killed_had_reported_that_its_clock_was_put_back(merged):
+    noted = '{"kind":"clock","put_back":3000}\n{"kind":"clock","put_back":4000}\n'
+    lineage = merged(back(2, 3), noted)
+    assert_staging_is_no_input(lineage)
+    assert "by 7 s" in messages(lineage)[0]
+
+
+def started_early(number):
+    """Stamp the second action before it is planned: its start stands 6 s after a later end."""
+    return right(0.8 if number == 3 else number)
+
+
+def read_of_in():
+    at = int(BEGIN.timestamp() * 1000)
+    layout = {"base": "/in", "dimensions": [{"field": "dt"}], "partitions": [["1"]]}
+    read = {"node": "scan", "roots": ["/in"], "partition_filters": ["dt"], "layouts": [layout]}
+    record = {"kind": "query", "started": at + 5000, "ended": at + 9000, "reads": [read]}
+    return msgspec.json.encode(record).decode() + "\n"
+
+
+@pytest.mark.parametrize("last", ["", '{"kind":"end","queries":1}\n', end(0)])
+def test_a_start_that_was_stamped_before_planning_says_nothing_about_the_clock(merged, last):
+    lineage = merged(started_early, read_of_in() + last)
+    assert messages(lineage) == []
+    assert lineage.inputs[0].subset is not None
+
+
+def test_the_driver_knows_better_than_its_events(merged):
+    """Their times may be in any order: it has compared its clock with one that never goes back."""
+    lineage = merged(back(2, 4), read_of_in() + end(0))
+    assert messages(lineage) == []
+    assert lineage.inputs[0].subset is not None
+
+
+def test_few_starts_wait_for_an_end(monkeypatch):
+    """A file of nothing but starts, each too early, is not kept in memory."""
+    monkeypatch.setattr(repairs, "MAX_WAITING", 2)
+    starts = [event(f"run-{n}", right(n), "START", ("/in",)) for n in range(5)]
+    lines = [msgspec.json.encode(e) for e in [event(RUN, right(100), "START"), *starts]]
+    clock = repairs.Clock(RUN)
+    order = [one.run.run_id for one in clock.corrected(read_events(lines, ReadReport(), source=""))]
+    assert order == [RUN, "run-2", "run-3", "run-4", "run-0", "run-1"]
+    assert clock.put_back == timedelta()
 
 
 def test_events_of_another_application_say_nothing_about_the_clock(tmp_path):
@@ -102,13 +169,8 @@ def test_events_of_another_application_say_nothing_about_the_clock(tmp_path):
 
 
 def test_what_was_observed_is_not_matched_by_a_clock_that_was_put_back(merged):
-    at = int(BEGIN.timestamp() * 1000)
-    layout = {"base": "/in", "dimensions": [{"field": "dt"}], "partitions": [["1"]]}
-    read = {"node": "scan", "roots": ["/in"], "partition_filters": ["dt"], "layouts": [layout]}
-    record = {"kind": "query", "started": at + 5000, "ended": at + 9000, "reads": [read]}
-    text = msgspec.json.encode(record).decode() + "\n"
-    assert merged(right, text).inputs[0].subset is not None
-    lineage = merged(lambda number: right(number if number < 3 else number - 700), text)
+    assert merged(right, read_of_in()).inputs[0].subset is not None
+    lineage = merged(lambda number: right(number if number < 3 else number - 700), read_of_in())
     assert lineage.inputs[0].subset is None
     assert messages(lineage)
 

@@ -11,10 +11,12 @@ import sys
 import zipfile
 from types import SimpleNamespace
 
+import jsonschema
 import pytest
 
 from airflow_provider_sparklineage.spark.submit import submitted_files
 
+SCHEMA = submitted_files.DRIVER.parents[1] / "event" / "schemas" / "observation.json"
 MODULES = [submitted_files.DRIVER / "sitecustomize.py"]
 MODULES += sorted((submitted_files.DRIVER / "sparklineage_observer").glob("*.py"))
 
@@ -491,6 +493,80 @@ def test_nothing_is_looked_at_once_the_file_is_full(observer, tmp_path):
     attached.finished("collect", execution, 1)
     assert not execution.executedPlan.called
     assert len(file.read_text().splitlines()) == 1
+
+
+@pytest.fixture
+def clocks(observer, monkeypatch):
+    """Give the driver's two clocks, in seconds; the second reading of one takes ``slow``."""
+    from sparklineage_observer import records
+
+    clocks = SimpleNamespace(wall=1000.0, steady=50.0, slow=0.0)
+
+    def monotonic():
+        clocks.steady += clocks.slow
+        return clocks.steady
+
+    times = SimpleNamespace(time=lambda: clocks.wall, monotonic=monotonic)
+    monkeypatch.setattr(records, "time", times)
+    return clocks
+
+
+@pytest.mark.parametrize(
+    ("passed", "shown", "noted"),
+    [
+        pytest.param([5], [5], [0], id="right"),
+        pytest.param([5, 5], [-2, 5], [7000, 0], id="put back"),
+        pytest.param([5, 5], [-2, -2], [7000, 7000], id="put back twice"),
+        pytest.param([5, 5], [3605, 5], [0, 0], id="put forward"),
+        pytest.param([5, 5], [3605, -3595], [0, 3600000], id="put forward, and back again"),
+        pytest.param([5, 5, 5], [4.6, 4.5, 4.6], [0, 0, 1300], id="in small steps"),
+        pytest.param([5, 5], [4.6, 5.4], [0, 0], id="a little"),
+    ],
+)
+def test_a_clock_that_is_put_back_is_noticed(clocks, passed, shown, noted):
+    from sparklineage_observer.records import Clock
+
+    clock, found = Clock(), []
+    for steady, wall in zip(passed, shown, strict=True):
+        clocks.steady += steady
+        clocks.wall += wall
+        found.append(clock.look())
+    assert found == noted
+    assert clock.put_back == sum(noted)
+
+
+def test_a_thread_that_is_held_up_between_two_clocks_has_not_put_one_back(clocks):
+    from sparklineage_observer.records import Clock
+
+    clock = Clock()
+    clocks.slow = 3.0
+    assert clock.look() == 0
+    clocks.slow = 0.0
+    clocks.wall += clocks.steady - 50.0
+    assert clock.look() == 0
+
+
+def test_it_is_recorded_that_the_clock_was_put_back(clocks, tmp_path):
+    from sparklineage_observer.observer import Observer
+
+    file = tmp_path / "observations.ndjson"
+    watching = Observer(str(file), "")
+    watching.observe("query", lambda: None)
+    assert not file.exists()
+    clocks.wall -= 7
+    watching.observe("query", lambda: None)
+    clocks.wall -= 2
+    watching.finish(0)
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    noted = [record for record in records if "put_back" in record]
+    assert [(r["kind"], r["put_back"]) for r in noted] == [
+        ("clock", 7000),
+        ("clock", 2000),
+        ("end", 9000),
+    ]
+    validate = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate
+    for record in noted:
+        validate(record)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from sparklineage_observer.jvm import Classes
 from sparklineage_observer.records import (
     VERSION,
     Budget,
+    Clock,
     Limits,
     Records,
     guarded,
@@ -47,6 +48,7 @@ class Observer:
         self._spent = 0.0
         self._over = False
         self._queries = 0
+        self._clock = Clock()
         self._started_ms = int(time.time() * 1000)
         self._classes = self._java_context = self._conf = None
         self._file_writes = self.streams = None
@@ -110,6 +112,7 @@ class Observer:
         begun = time.monotonic()
         try:
             with self._lock:
+                self._look_at_clock()
                 if self._over or self._records.full:
                     return
                 record = look()
@@ -125,6 +128,11 @@ class Observer:
                     self._records.write({"kind": "cut", "cut": [message + " in all"]})
         except Exception as error:  # the job must never notice
             self.failed(what, error)
+
+    def _look_at_clock(self):
+        put_back = self._clock.look()
+        if put_back:
+            self._records.write({"kind": "clock", "put_back": put_back})
 
     def _record(self, query, function, execution, duration_ns, exception):
         ended = int(time.time() * 1000)
@@ -278,6 +286,7 @@ class Observer:
         if self._tag:
             for record in self._delta.writes(self._classes, self._conf, self._limits):
                 self._records.write(record)
-        end = {"kind": "end", "queries": self._queries}
+        self._look_at_clock()
+        end = {"kind": "end", "queries": self._queries, "put_back": self._clock.put_back}
         guarded(end, "written folders", lambda: end.update(gone=self._file_writes.gone(budget)))
         self._records.write({key: end[key] for key in end if end[key] != []})

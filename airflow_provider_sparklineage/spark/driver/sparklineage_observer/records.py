@@ -55,6 +55,48 @@ def shortened(text):
     return (words if len(words) > MAX_MESSAGE // 2 else kept) + "…"
 
 
+class Clock:
+    """Compares the driver's clock with one that nobody sets.
+
+    put_back: by how many ms the clock was put back, in all, as far as it was looked at.
+    """
+
+    def __init__(self):
+        self.put_back = 0
+        self._ahead = _ahead()
+
+    def look(self):
+        """Give by how many ms it was put back since the last look, if that is more than a second.
+
+        What adjusts it slowly adjusts both.
+        """
+        ahead = _ahead()
+        if ahead is None:
+            return 0
+        if self._ahead is None or ahead > self._ahead:
+            self._ahead = ahead
+        back = round((self._ahead - ahead) * 1000)
+        if back <= _PUT_BACK_MS:
+            return 0
+        self._ahead = ahead
+        self.put_back += back
+        return back
+
+
+_PUT_BACK_MS = 1000
+
+
+def _ahead():
+    """Give by how much one clock is ahead; None where another thread came between, each time."""
+    for _ in range(3):
+        before = time.monotonic()
+        now = time.time()
+        after = time.monotonic()
+        if after - before < _PUT_BACK_MS / 10000:
+            return now - after
+    return None
+
+
 class OverBudgetError(Exception):
     """Raised when a limit is reached; the message names it."""
 
