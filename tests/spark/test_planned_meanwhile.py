@@ -1,0 +1,76 @@
+"""A query that Spark plans for seconds, while another thread writes: each has its partitions."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import timedelta
+from itertools import accumulate
+
+import pytest
+
+from airflow_provider_sparklineage.event.from_bundle import task_lineage
+from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, CaptureBundle, Manifest
+from airflow_provider_sparklineage.spark.capture.events import read_events
+from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from tests import record_events
+from tests.spark import submissions
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+
+@pytest.fixture(scope="module")
+def work(spark, orders_lake, tmp_path_factory):
+    """Run the application once, listened to and observed."""
+    work = tmp_path_factory.mktemp("planned")
+    shutil.copytree(orders_lake, work / "lake")
+    application = record_events.APPLICATIONS / "planned_meanwhile.py"
+    submissions.submit(spark, application, work, listener=spark.listener)
+    return work
+
+
+def lineage_of(work, *, is_observed=True):
+    first = json.loads((work / "events.ndjson").read_text().splitlines()[0])
+    manifest = Manifest(first["run"]["runId"], injected=("py_files",), outcome="COMPLETE")
+    if not is_observed:
+        shutil.copytree(work, work / "unobserved", ignore=shutil.ignore_patterns("obs*", "lake"))
+        work = work / "unobserved"
+    return task_lineage(CaptureBundle(work, manifest))
+
+
+def partitions(datasets):
+    return {
+        d.name.name.rpartition("/lake/")[2]: d.subset and {*map(str, d.subset.partitions)}
+        for d in datasets
+    }
+
+
+def test_a_start_stands_after_a_later_end(work, spark):
+    """As it does since Spark 4; else the rest proves nothing."""
+    lines = (work / EVENTS).read_bytes().splitlines(keepends=True)
+    events = [*read_events(lines, ReadReport(), source=EVENTS)]
+    times = [event.event_time for event in events]
+    early = [
+        latest - event.event_time
+        for event, latest in zip(events, accumulate(times, max), strict=True)
+        if event.event_type == "START"
+    ]
+    assert (max(early) > timedelta(seconds=1)) == (spark.line >= "4.0")
+
+
+def test_each_read_and_write_has_its_partitions(work):
+    lineage = lineage_of(work)
+    assert partitions(lineage.inputs) == {
+        "orders": {"dt=2024-05-06"},
+        "sales_session": {"dt=2024-05-04"},
+    }
+    assert partitions(lineage.outputs) == {
+        "planned": None,
+        "small": {f"day={n}" for n in range(10)},
+    }
+
+
+@pytest.mark.parametrize("is_observed", [True, False])
+def test_no_clock_seems_to_be_put_back(work, is_observed):
+    codes = {d.code for d in lineage_of(work, is_observed=is_observed).degradations}
+    assert "clock_went_backwards" not in codes
