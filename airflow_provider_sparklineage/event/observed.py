@@ -19,6 +19,7 @@ from airflow_provider_sparklineage.lineage.application.observed_binding import (
 from airflow_provider_sparklineage.lineage.application.observed_corrections import (
     with_failed_writes,
     with_real_batches,
+    with_reported_ends,
     without_inferred_files,
     without_skipped_writes,
 )
@@ -130,6 +131,7 @@ def observed(
         records = _bounded(bundle.observations(report, budget.is_spent), report)
         if not records and not report.malformed_lines:
             return Witnessed(application, degradations=_nothing_observed(bundle, application))
+        records = with_reported_ends(application, records)
         done = with_real_batches(application, records, locator)
         index = DatasetIndex(identities(done), locator)
         done = with_failed_writes(done, records, index)

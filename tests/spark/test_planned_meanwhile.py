@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-from datetime import timedelta
+from collections import defaultdict
+from datetime import datetime, timedelta
 from itertools import accumulate
 
 import pytest
 
 from airflow_provider_sparklineage.event.from_bundle import task_lineage
-from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, CaptureBundle, Manifest
+from airflow_provider_sparklineage.spark.capture.bundle import (
+    EVENTS,
+    OBSERVATIONS,
+    CaptureBundle,
+    Manifest,
+)
 from airflow_provider_sparklineage.spark.capture.events import read_events
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests import record_events
@@ -27,6 +33,11 @@ def work(spark, orders_lake, tmp_path_factory):
     application = record_events.APPLICATIONS / "planned_meanwhile.py"
     submissions.submit(spark, application, work, listener=spark.listener)
     return work
+
+
+def events_of(work):
+    lines = (work / EVENTS).read_bytes().splitlines(keepends=True)
+    return [*read_events(lines, ReadReport(), source=EVENTS)]
 
 
 def lineage_of(work, *, is_observed=True):
@@ -47,8 +58,7 @@ def partitions(datasets):
 
 def test_a_start_stands_after_a_later_end(work, spark):
     """As it does since Spark 4; else the rest proves nothing."""
-    lines = (work / EVENTS).read_bytes().splitlines(keepends=True)
-    events = [*read_events(lines, ReadReport(), source=EVENTS)]
+    events = events_of(work)
     times = [event.event_time for event in events]
     early = [
         latest - event.event_time
@@ -68,6 +78,22 @@ def test_each_read_and_write_has_its_partitions(work):
         "planned": None,
         "small": {f"day={n}" for n in range(10)},
     }
+
+
+def test_each_query_takes_as_long_as_its_action(work, spark):
+    """As it does since Spark 4; before, the action's start is reported when it is planned."""
+    spans: dict[str, dict[str, datetime]] = defaultdict(dict)
+    for event in events_of(work):
+        if event.job_type == "SQL_JOB":
+            spans[event.run.run_id][event.event_type] = event.event_time
+    lengths = sorted(span["COMPLETE"] - span["START"] for span in spans.values())
+    records = map(json.loads, (work / OBSERVATIONS).read_text().splitlines())
+    durations = sorted(timedelta(milliseconds=r["duration"]) for r in records if "duration" in r)
+    longer = [duration - length for duration, length in zip(durations, lengths, strict=True)]
+    if spark.line >= "4.0":
+        assert max(map(abs, longer)) <= timedelta(milliseconds=1)
+    else:
+        assert min(longer) >= timedelta()
 
 
 @pytest.mark.parametrize("is_observed", [True, False])

@@ -1,5 +1,10 @@
-"""The listener's actions, corrected by what the observer saw of their queries.
+"""The listener's actions, corrected by what the observer saw of their queries, and the reverse.
 
+- *Ends of queries*: the observer knows how long Spark's execution of a query took, but not when it
+  began: it counts from when Spark began to optimise the query, up to 130 ms later. A query that
+  reads what was written then begins before the write has ended. Since Spark 4 an execution takes as
+  long as the listener reports, to the millisecond: where that is so of a single action of that
+  time, the query ended when the action did. Before, the listener leaves the planning out.
 - *Skipped writes*: with the mode ``ignore``, where the target exists, Spark runs the command and
   writes nothing. The listener reports its action like any other: with an output, and with inputs of
   which most were never opened. Those that were are in the observer's record.
@@ -11,11 +16,12 @@
   text, in queries that the listener reports. Where there is one file and no partition, the dataset
   is named after that file: it is no input of its own.
 
-Each correction takes an application and the observer's records, and gives a new application.
+Each correction takes an application and the observer's records, and gives new ones of either.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,7 +36,7 @@ from airflow_provider_sparklineage.lineage.application.observed_binding import (
     plain_uri,
 )
 from airflow_provider_sparklineage.model.datasets import looks_like_file
-from airflow_provider_sparklineage.spark.capture.observations import timestamp
+from airflow_provider_sparklineage.spark.capture.observations import milliseconds, timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,6 +58,37 @@ if TYPE_CHECKING:
 
     _Written = DatasetName | str  # a path or a table, where the listener names no such dataset
     _Timelines = Mapping[_Written, Timeline[Span]]
+
+
+# --- ends of queries ------------------------------------------------------------------------------
+
+_PRECISION_MS = 1  # the listener's two times are rounded, Spark's duration is not
+
+
+def with_reported_ends(
+    application: SparkApplication, records: Sequence[ObservationRecord]
+) -> list[ObservationRecord]:
+    """Let queries end when their actions did, where it is certain which these are.
+
+    :param application: with actions in the order of their start
+    """
+    starts: dict[int, list[int]] = defaultdict(list)  # by the length of the action
+    for action in application.actions:
+        if action.ended is not None and action.job_type != "RDD_JOB":
+            started = milliseconds(action.started)
+            starts[milliseconds(action.ended) - started].append(started)
+
+    def end(record: ObservationRecord) -> int:
+        ends = []
+        for length in range(record.duration - _PRECISION_MS, record.duration + _PRECISION_MS + 1):
+            known = starts.get(length, [])
+            first = bisect_left(known, record.started - length)
+            last = bisect_right(known, record.started + _PRECISION_MS)
+            ends += [started + length for started in known[first:last]]
+        ends = [ended for ended in ends if ended <= record.ended + _PRECISION_MS]
+        return ends[0] if len(ends) == 1 else record.ended
+
+    return [replace(r, ended=end(r)) if r.duration else r for r in records]
 
 
 # --- skipped and failed writes --------------------------------------------------------------------

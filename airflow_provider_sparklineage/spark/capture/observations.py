@@ -154,6 +154,8 @@ class ObservationRecord(msgspec.Struct, frozen=True):
     """The method of Spark that ran it."""
     started: int = 0
     ended: int = 0
+    duration: int = 0
+    """Of its execution, as Spark reports; 0 where that is not known."""
     failed: bool = False
     reads: list[ReadRecord] = []
     writes: list[WriteRecord] = []
@@ -171,12 +173,18 @@ class ObservationRecord(msgspec.Struct, frozen=True):
 _DECODER = msgspec.json.Decoder(ObservationRecord)
 # Errors of a driver in a cluster whose later deliveries had all that the failed one would have had.
 _DELIVERED_LATER = "deliver: "
+_EPOCH = datetime.fromtimestamp(0, UTC)
 _LATEST_MS = 253_402_300_799_000  # the end of the year 9999: a damaged record may say anything
 
 
 def timestamp(milliseconds: int) -> datetime:
     """Give the time that a record names."""
     return datetime.fromtimestamp(min(max(milliseconds, 0), _LATEST_MS) / 1000, UTC)
+
+
+def milliseconds(at: datetime) -> int:
+    """Give a time as records name it."""
+    return (at - _EPOCH) // timedelta(milliseconds=1)
 
 
 class Messages:

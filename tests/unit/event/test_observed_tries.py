@@ -223,6 +223,53 @@ def test_by_a_clock_that_was_put_back_no_query_is_an_action(bundle):
     assert "clock_went_backwards" in codes(lineage)
 
 
+@pytest.mark.parametrize(
+    ("duration", "inputs"),
+    [
+        pytest.param(1000, {"orders"}, id="as long as the write"),
+        pytest.param(1001, {"orders"}, id="but for a millisecond"),
+        pytest.param(1100, {"orders", "staging"}, id="as long as no action"),
+        pytest.param(940, {"orders", "staging"}, id="as long as an action of another time"),
+        pytest.param(0, {"orders", "staging"}, id="of an older observer"),
+    ],
+)
+def test_a_query_that_is_as_long_as_an_action_ended_when_that_did(bundle, duration, inputs):
+    """The observer counts from when Spark began to optimise it: 130 ms late, so is its end."""
+    actions = [
+        *action(1, 2, "first", ["/lake/orders"], ["/lake/staging"]),
+        *action(2.04, 2.98, "second", ["/lake/staging"], ["/lake/out"]),
+    ]
+    lineage = task_lineage(
+        bundle(
+            actions,
+            query(
+                1.13,
+                2.13,
+                scan("orders", "1"),
+                writes=[put("staging", "whole", "1")],
+                duration=duration,
+            ),
+            query(
+                2.05, 2.99, scan("staging", "1"), writes=[put("out", "whole", "1")], duration=940
+            ),
+        )
+    )
+    assert partitions(lineage.inputs).keys() == inputs
+
+
+def test_a_query_that_is_as_long_as_two_actions_at_a_time_has_its_own_end(bundle):
+    actions = [
+        *action(1, 2, "first", ["/lake/orders"], ["/lake/staging"]),
+        *action(1.1, 2.1, "other", ["/lake/rates"], ["/lake/copy"]),
+        *action(2.14, 2.98, "second", ["/lake/staging"], ["/lake/out"]),
+    ]
+    write = query(
+        1.2, 2.2, scan("orders", "1"), writes=[put("staging", "whole", "1")], duration=1000
+    )
+    read = query(2.15, 2.98, scan("staging", "1"), writes=[put("out", "whole", "1")])
+    assert "staging" in partitions(task_lineage(bundle(actions, write, read)).inputs)
+
+
 def test_what_cannot_be_named_is_reported(bundle):
     nameless = {"node": "BatchScanExec", "table": "a topic", "cut": "no folder"}
     lineage = task_lineage(bundle([], query(1, 2, nameless)))

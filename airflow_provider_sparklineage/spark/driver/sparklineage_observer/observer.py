@@ -147,10 +147,9 @@ class Observer:
         if not parts.has_data():
             return None
         phase = _PHASE.search(execution.tracker().phases().toString())
-        started = int(phase.group(1)) if phase else ended - duration_ns // 1000000
-        if duration_ns:
-            ended = min(ended, started + duration_ns // 1000000)
-        record = query_record(query, function, started, ended)
+        begun = int(phase.group(1)) if phase else None
+        record = query_record(query, function, begun, ended, duration_ns // 1000000)
+        started = record["started"]
         if exception is not None:
             record["failed"] = True
         for scan in parts.scans:

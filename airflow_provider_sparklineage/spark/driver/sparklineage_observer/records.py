@@ -122,9 +122,17 @@ class Budget:
             raise OverBudgetError(message)
 
 
-def query_record(query, function, started, ended):
-    """Begin the record of a query; times in ms."""
-    return {
+def query_record(query, function, started, ended, duration=0):
+    """Begin the record of a query; times in ms.
+
+    started: when Spark began to optimise it, None if not known; ended: when it was over at the
+    latest; duration: 0 if not known.
+    """
+    if started is None:
+        started = ended - duration
+    if duration:
+        ended = min(ended, started + duration)
+    record = {
         "kind": "query",
         "version": VERSION,
         "query": query,
@@ -134,6 +142,9 @@ def query_record(query, function, started, ended):
         "reads": [],
         "writes": [],
     }
+    if duration:
+        record["duration"] = duration
+    return record
 
 
 def guarded(record, what, act):
