@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
 from airflow_provider_sparklineage.lineage.access.reported import ReportedWrites
 from airflow_provider_sparklineage.lineage.application.accesses import FULL, Access, Scope
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.lineage.columns import Provenance, compose, decode
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest

@@ -10,7 +10,7 @@ import json
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.document import SCHEMA_BASE, producer
+from airflow_provider_sparklineage.model.producer import SCHEMA_BASE, producer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.pipeline import merged_event
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model import budget
 from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, CaptureBundle, Manifest
 from benchmarks.amplification import ACTIONS, amplified, run_id

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.document import Written
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.event.steps.size import ever_smaller
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model import budget
 from airflow_provider_sparklineage.model.representation import DEFAULT_MAX_XCOM_BYTES
 from airflow_provider_sparklineage.spark.capture.bundle import (
@@ -88,10 +89,11 @@ def submit(hook, application):
     pathlib.Path(conf["spark.sparklineage.observations"]).write_bytes(observations)
     time.sleep(2)
     modules, began = len(sys.modules), clock()
-    from airflow_provider_sparklineage.event import from_bundle
+    from airflow_provider_sparklineage.event import pipeline
+    from airflow_provider_sparklineage.lineage import bundle
     from airflow_provider_sparklineage.operators.attempt import publish
-    from_bundle.task_lineage = phase("merging", from_bundle.task_lineage)
-    from_bundle.merged_events = phase("making the event", from_bundle.merged_events)
+    bundle.task_lineage = phase("merging", bundle.task_lineage)
+    pipeline.merged_events = phase("making the event", pipeline.merged_events)
     publish.publish = phase("XCom and archive", publish.publish)
 
 SparkSubmitHook.submit = submit

@@ -18,11 +18,12 @@ import pytest
 from hypothesis import settings
 
 from airflow_provider_sparklineage.event.document import Header
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     SparkApplication,
     accumulate,
 )
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.spark.capture.event_files import EventFiles, open_bundle
 from tests import record_events
 from tests.spark import submissions

@@ -10,7 +10,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.datahub.conversion import proposals
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.pipeline import merged_event
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from tests.conftest import GOLDEN, OBSERVED, RECORDED, Recorded
 
 if TYPE_CHECKING:

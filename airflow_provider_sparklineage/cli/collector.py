@@ -27,8 +27,9 @@ from airflow_provider_sparklineage.cli.sender import Choice, Sender, followed, p
 from airflow_provider_sparklineage.event import sending, xcom
 from airflow_provider_sparklineage.event.archive import name_of
 from airflow_provider_sparklineage.event.document import Written
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import (

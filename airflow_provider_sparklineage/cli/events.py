@@ -119,7 +119,8 @@ _TRANSPORT_EXAMPLE = """E.g. --transport '{"env": "DEV", "platform_instance": "e
 
 def _merge(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.datahub.conversion import proposals
-    from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+    from airflow_provider_sparklineage.event.pipeline import merged_event
+    from airflow_provider_sparklineage.lineage.bundle import task_lineage
     from airflow_provider_sparklineage.spark.capture.event_files import (
         materialised,
         merged_events,
@@ -332,8 +333,9 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[dic
 
     :raise UnusableInputError: if there is no event in it
     """
-    from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
     from airflow_provider_sparklineage.event.model import readable
+    from airflow_provider_sparklineage.event.pipeline import merged_event
+    from airflow_provider_sparklineage.lineage.bundle import task_lineage
     from airflow_provider_sparklineage.spark.capture.event_files import (
         materialised,
         merged_events,

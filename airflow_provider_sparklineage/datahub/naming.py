@@ -14,9 +14,10 @@ from urllib.parse import quote, quote_plus
 
 from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.configuration import namespace_settings
-from airflow_provider_sparklineage.event.document import DISTRIBUTION, name_of
+from airflow_provider_sparklineage.event.document import name_of
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.datasets import DatasetName, canonical
+from airflow_provider_sparklineage.model.producer import DISTRIBUTION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

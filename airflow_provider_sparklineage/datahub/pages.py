@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from airflow_provider_sparklineage.datahub.subject import Subject
 from airflow_provider_sparklineage.event.backends.datahub import DataHub
-from airflow_provider_sparklineage.event.document import producer
+from airflow_provider_sparklineage.model.producer import producer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

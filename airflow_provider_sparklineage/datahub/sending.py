@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 from airflow_provider_sparklineage.datahub import lenient
-from airflow_provider_sparklineage.event.document import DISTRIBUTION, version
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import DeliveryError
+from airflow_provider_sparklineage.model.producer import DISTRIBUTION, version
 from airflow_provider_sparklineage.model.texts import some, truncated
 from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
 

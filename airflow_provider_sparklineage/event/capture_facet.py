@@ -9,8 +9,9 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.document import SCHEMA_BASE, facet, replaced
+from airflow_provider_sparklineage.event.document import replaced
 from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.model.producer import SCHEMA_BASE, facet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

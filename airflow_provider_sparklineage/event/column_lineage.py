@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.event.document import facet
 from airflow_provider_sparklineage.event.steps.fitting import of_column_lineage, of_dropped
 from airflow_provider_sparklineage.lineage.columns import (
     DIRECT,
@@ -37,6 +36,7 @@ from airflow_provider_sparklineage.lineage.columns import (
     lists,
     mapped,
 )
+from airflow_provider_sparklineage.model.producer import facet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

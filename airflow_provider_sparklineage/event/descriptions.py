@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow_provider_sparklineage.event.document import (
     COLUMNS_KEY,
     DOCUMENTATION_KEY,
-    facet,
     name_of,
     replaced,
 )
@@ -34,6 +33,7 @@ from airflow_provider_sparklineage.event.partition_facets import PARTITIONS_KEY,
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.model.datasets import short_names
 from airflow_provider_sparklineage.model.degradations import DegradationCode
+from airflow_provider_sparklineage.model.producer import facet
 from airflow_provider_sparklineage.model.texts import some, truncated
 
 if TYPE_CHECKING:

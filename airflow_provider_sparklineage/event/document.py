@@ -15,48 +15,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from functools import cache, cached_property, lru_cache
-from importlib import metadata
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.producer import producer
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from airflow_provider_sparklineage.model.terms import Outcome
-
-
-# --- facets of this package -----------------------------------------------------------------------
-
-
-DISTRIBUTION = "airflow-provider-sparklineage"
-SCHEMA_BASE = f"urn:{DISTRIBUTION}:facet"
-"""Where our facets' schemas live; a URN until the project has a public home."""
-
-
-@cache
-def version() -> str:
-    """Give this package's version."""
-    return metadata.version(DISTRIBUTION)
-
-
-def producer() -> str:
-    """Name the ``producer`` of what this package makes."""
-    return f"urn:{DISTRIBUTION}:{version()}"
-
-
-def facet(schema: str, **body: Any) -> dict[str, Any]:
-    """Make a facet of this package's.
-
-    :param schema: its ``_schemaURL``
-    :param body: all else; what is None is left out
-    """
-    known = {key: value for key, value in body.items() if value is not None}
-    return {"_producer": producer(), "_schemaURL": schema, **known}
 
 
 # --- the document ---------------------------------------------------------------------------------

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
-from airflow_provider_sparklineage.event.document import SCHEMA_BASE, name_of
+from airflow_provider_sparklineage.event.document import name_of
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import DocumentError
+from airflow_provider_sparklineage.model.producer import SCHEMA_BASE
 from airflow_provider_sparklineage.spark.capture.raw_facets import is_too_deep
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from openlineage.client.serde import Serde
 from openlineage.client.utils import RedactMixin
 
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
-from airflow_provider_sparklineage.event.document import DOCUMENTATION_KEY, producer
+from airflow_provider_sparklineage.event.document import DOCUMENTATION_KEY
+from airflow_provider_sparklineage.model.producer import producer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.document import SCHEMA_BASE, facet
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus, worst
 from airflow_provider_sparklineage.lineage.partitions.selection import extent
+from airflow_provider_sparklineage.model.producer import SCHEMA_BASE, facet
 from airflow_provider_sparklineage.model.subset import (
     Binary,
     Compare,

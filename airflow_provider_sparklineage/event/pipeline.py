@@ -1,4 +1,4 @@
-"""A task's lineage to its event, and to the event that is sent: what is done, in which order.
+"""A task's lineage to its event, and to the event that is sent: the steps, in their order.
 
 The event is made once (:mod:`.make`). Then it goes through a list of steps, each ``event -> event``
 (:data:`.document.Step`), each giving back what it was given where it has nothing to do. What a step
@@ -43,11 +43,13 @@ seconds.
 
 from __future__ import annotations
 
+import uuid
 from functools import partial, reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.event.backends import backend_of
 from airflow_provider_sparklineage.event.descriptions import described
+from airflow_provider_sparklineage.event.document import Header
 from airflow_provider_sparklineage.event.make import made
 from airflow_provider_sparklineage.event.partition_facets import CHECK_KEY
 from airflow_provider_sparklineage.event.steps.rename import renamed
@@ -58,6 +60,7 @@ from airflow_provider_sparklineage.event.steps.texts import (
     with_lines,
     without_credentials,
 )
+from airflow_provider_sparklineage.model import budget
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_REPRESENTATION,
@@ -67,9 +70,10 @@ from airflow_provider_sparklineage.model.representation import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from airflow_provider_sparklineage.event.document import Event, Header, Step
+    from airflow_provider_sparklineage.event.document import Event, Step
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.representation import Leaving
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
     from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 
@@ -221,3 +225,56 @@ _FOR_MAKING = 0.25
 """The steps take as long, and sizes twice as long."""
 _FOR_BACKEND = 0.6
 """Of the rest, where there is more than one event: a backend waits for one of them."""
+
+
+# --- the event of a bundle ------------------------------------------------------------------------
+
+
+@budget.garbage_collector_paused()
+def merged_event(
+    bundle: CaptureBundle,
+    lineage: TaskLineage,
+    mask: Callable[[str], str] = str,
+    budget: Budget = UNLIMITED,
+) -> Event:
+    """Make the merged RunEvent, as it is kept.
+
+    :param mask: hides the secrets in a text; Airflow knows them
+    """
+    representation = bundle.manifest.representation
+    return event_of(lineage, bundle.report, representation, mask, header(bundle, lineage), budget)
+
+
+@budget.garbage_collector_paused()
+def merged_events(
+    bundle: CaptureBundle,
+    lineage: TaskLineage,
+    how: Leaving,
+    mask: Callable[[str], str] = str,
+    budget: Budget = UNLIMITED,
+) -> Made:
+    """Make the merged RunEvent, as it is kept and for a backend; see :func:`merged_event`."""
+    representation = bundle.manifest.representation
+    of = header(bundle, lineage)
+    return events_of(lineage, how, bundle.report, representation, mask, of, budget)
+
+
+def header(bundle: CaptureBundle, lineage: TaskLineage) -> Header:
+    """Name run, job and time of an event: the manifest's, else the application's."""
+    manifest, application = bundle.manifest, lineage.application
+    time = manifest.ended or (application and application.last_event) or manifest.started
+    job = manifest.job
+    return Header(
+        _uuid(manifest.run_id or manifest.application_run_id),
+        job.namespace if job else (application and application.namespace) or "default",
+        job.name if job else (application and application.job_name) or "unknown",
+        time.isoformat() if time else "1970-01-01T00:00:00+00:00",
+    )
+
+
+def _uuid(run_id: str) -> str:
+    """Make a run id of what an event calls one: OpenLineage wants a UUID, and may get another."""
+    try:
+        return str(uuid.UUID(run_id))
+    except ValueError:
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, run_id))

@@ -28,9 +28,10 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from airflow_provider_sparklineage.event.archive import UNSENT, task_of
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.history.facts import Skipped, Try, facts_of
 from airflow_provider_sparklineage.history.store import Store, is_store
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError, UnusableInputError
 from airflow_provider_sparklineage.model.rule_files import open_regular

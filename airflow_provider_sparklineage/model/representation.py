@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model import globs
@@ -27,6 +28,15 @@ class Limits(Frozen, frozen=True):
 
 
 DEFAULT_LIMITS = Limits()
+
+
+class ColumnLineageForm(StrEnum):
+    """How column lineage says what influences all columns of an output: filters, joins."""
+
+    COMPACT = "compact"
+    """Once."""
+    LEGACY = "legacy"
+    """With every column: for backends that do not know the compact form."""
 
 
 class Representation(Frozen, frozen=True):

@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from airflow_provider_sparklineage.model import rules
 from airflow_provider_sparklineage.model.credentials import scrub_name
-from airflow_provider_sparklineage.model.representation import Intermediates
+from airflow_provider_sparklineage.model.representation import ColumnLineageForm, Intermediates
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation
 from airflow_provider_sparklineage.spark.submit import distribution, submitted_files
@@ -41,15 +41,6 @@ class KeepCaptures(StrEnum):
     """Those of failed tries, and of tries whose lineage misses something that can be fixed."""
     ALL = "all"
     NONE = "none"
-
-
-class ColumnLineageForm(StrEnum):
-    """How column lineage says what influences all columns of an output: filters, joins."""
-
-    COMPACT = "compact"
-    """Once."""
-    LEGACY = "legacy"
-    """With every column: for backends that do not know the compact form."""
 
 
 class BackendName(StrEnum):

@@ -22,13 +22,9 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from pathlib import Path
 
-    from airflow_provider_sparklineage.model.representation import Intermediates
+    from airflow_provider_sparklineage.model.representation import ColumnLineageForm, Intermediates
     from airflow_provider_sparklineage.model.rules import PartitionRules
-    from airflow_provider_sparklineage.settings.option_kinds import (
-        BackendName,
-        ColumnLineageForm,
-        KeepCaptures,
-    )
+    from airflow_provider_sparklineage.settings.option_kinds import BackendName, KeepCaptures
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation
     from airflow_provider_sparklineage.spark.submit.injection import ExistingTransport
 

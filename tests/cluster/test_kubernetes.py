@@ -22,7 +22,7 @@ from airflow.providers.apache.spark.hooks import spark_submit as airflow_hook
 from airflow.providers.apache.spark.operators import spark_submit as airflow_operator
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_provider_sparklineage.event.from_bundle import task_lineage
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture.event_files import open_bundle
 from airflow_provider_sparklineage.spark.submit import fetching, submitted_files

@@ -12,7 +12,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.archive import encoded
-from airflow_provider_sparklineage.event.document import SCHEMA_BASE, facet, producer
+from airflow_provider_sparklineage.model.producer import SCHEMA_BASE, facet, producer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,9 +7,9 @@ from airflow.providers.openlineage.utils.utils import OpenLineageRedactor
 from airflow.sdk._shared.secrets_masker import _secrets_masker
 from openlineage.client.serde import Serde
 
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
 from airflow_provider_sparklineage.event.openlineage import parts
-from airflow_provider_sparklineage.event.pipeline import event_of, leaving
+from airflow_provider_sparklineage.event.pipeline import event_of, leaving, merged_event
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName

@@ -18,7 +18,6 @@ from airflow.sdk.execution_time.context import MacrosAccessor
 from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage import cli
-from airflow_provider_sparklineage.event import from_bundle
 from airflow_provider_sparklineage.expectations import (
     DatasetSubset,
     Expectation,
@@ -26,6 +25,7 @@ from airflow_provider_sparklineage.expectations import (
     PartitionRange,
     Side,
 )
+from airflow_provider_sparklineage.lineage import bundle as bundles
 from airflow_provider_sparklineage.lineage.access.observed import Subset
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
@@ -169,13 +169,13 @@ def test_the_bundle_of_a_failed_check_is_kept_and_has_what_was_sent(run, capture
 
 def test_a_failed_check_reads_and_merges_the_bundle_once(run, monkeypatch):
     merged = []
-    task_lineage = from_bundle.task_lineage
+    task_lineage = bundles.task_lineage
 
     def counted(*args):
         merged.append(args)
         return task_lineage(*args)
 
-    monkeypatch.setattr(from_bundle, "task_lineage", counted)
+    monkeypatch.setattr(bundles, "task_lineage", counted)
     task = run("2024-05-05", on_partition_mismatch="fail")
     assert isinstance(task.error, AirflowFailException)
     assert len(merged) == 1

@@ -246,7 +246,7 @@ def test_an_argument_that_is_no_unicode_costs_no_task(run):
 
 
 def test_a_lineage_that_cannot_be_made_costs_no_task(run, monkeypatch):
-    from airflow_provider_sparklineage.event import from_bundle as task
+    from airflow_provider_sparklineage.lineage import bundle as task
     from airflow_provider_sparklineage.operators.attempt import collect
 
     def broken(*_):
@@ -334,7 +334,8 @@ def test_maxima_are_those_of_the_configuration(run, monkeypatch):
 
 def test_the_bundle_has_all_that_the_replay_needs(run, captures, monkeypatch):
     from airflow_provider_sparklineage.event import openlineage
-    from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+    from airflow_provider_sparklineage.event.pipeline import merged_event
+    from airflow_provider_sparklineage.lineage.bundle import task_lineage
     from airflow_provider_sparklineage.spark.capture import bundle as capture
 
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__KEEP_CAPTURES", "all")

@@ -17,7 +17,8 @@ from airflow import sdk
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 from airflow_provider_sparklineage.cli import main
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.pipeline import merged_event
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model.budget import Budget
 from airflow_provider_sparklineage.operators.attempt import publish, remote_driver
 from airflow_provider_sparklineage.operators.attempt.timing import Deadline

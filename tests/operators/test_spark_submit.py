@@ -16,7 +16,7 @@ from airflow.providers.openlineage.extractors.manager import ExtractorManager
 from airflow.sdk import DAG, Asset
 from airflow.sdk.exceptions import AirflowException, AirflowTaskTimeout
 
-from airflow_provider_sparklineage.event import from_bundle as task_module
+from airflow_provider_sparklineage.lineage import bundle as task_module
 from airflow_provider_sparklineage.operators.spark_submit import (
     SparkLineageMixin,
     SparkLineageSubmitOperator,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from airflow.sdk.exceptions import AirflowTaskTimeout
 
-from airflow_provider_sparklineage.event import from_bundle
+from airflow_provider_sparklineage.lineage import bundle as bundles
 from airflow_provider_sparklineage.operators.attempt import collect, publish, task_try
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 
@@ -96,7 +96,7 @@ def test_garbage_is_collected_again_after_the_merge_however_it_ends(
     spark_submit, execute, monkeypatch
 ):
     seen = []
-    monkeypatch.setattr(from_bundle, "accumulate", lambda *_: seen.append(gc.isenabled()) or 1 / 0)
+    monkeypatch.setattr(bundles, "accumulate", lambda *_: seen.append(gc.isenabled()) or 1 / 0)
     execute(SparkLineageSubmitOperator(task_id="revenue", application="job.py"))
     assert seen == [False]
     assert gc.isenabled()

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_provider_sparklineage.event.from_bundle import task_lineage
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest

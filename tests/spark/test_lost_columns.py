@@ -14,7 +14,8 @@ import jsonschema
 import pytest
 
 import airflow_provider_sparklineage
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.pipeline import merged_event
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from tests import record_events
 from tests.openlineage_spec import validate_event

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from airflow_provider_sparklineage.event.from_bundle import task_lineage
 from airflow_provider_sparklineage.expectations import (
     DatasetSubset,
     PartitionRange,
     Side,
     derivation,
 )
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.rules import NO_RULES
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest

@@ -9,7 +9,7 @@ import uuid
 import pytest
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.event.from_bundle import task_lineage
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from airflow_provider_sparklineage.spark.submit import submitted_files

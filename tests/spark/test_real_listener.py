@@ -9,7 +9,8 @@ import uuid
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.pipeline import merged_event
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from airflow_provider_sparklineage.spark.submit.injection import Injection, inject

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 import airflow_provider_sparklineage
-from airflow_provider_sparklineage.event.from_bundle import task_lineage
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from tests import record_events
 from tests.spark import submissions

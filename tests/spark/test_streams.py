@@ -9,7 +9,7 @@ import uuid
 import jsonschema
 import pytest
 
-from airflow_provider_sparklineage.event.from_bundle import task_lineage
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from tests import record_events

@@ -10,8 +10,9 @@ import shutil
 
 import pytest
 
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model.terms import Witness
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from tests import record_events

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.pipeline import merged_event
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from tests import record_events
 from tests.spark import submissions

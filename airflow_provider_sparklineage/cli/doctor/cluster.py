@@ -21,7 +21,8 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli.doctor.spark import failed
 from airflow_provider_sparklineage.cli.doctor.trial import ORDERS, TRIAL, explained, judged
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.pipeline import merged_event
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import (
     RemoteDriverError,

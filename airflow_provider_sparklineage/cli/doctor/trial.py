@@ -19,7 +19,8 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli.doctor.spark import failed, with_job
 from airflow_provider_sparklineage.event import model
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.pipeline import merged_event
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 from airflow_provider_sparklineage.settings.checks import Check, Status
 from airflow_provider_sparklineage.spark import driver

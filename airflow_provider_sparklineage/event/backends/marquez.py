@@ -49,18 +49,12 @@ import msgspec
 
 from airflow_provider_sparklineage.event.backends.base import Backend
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, declared
-from airflow_provider_sparklineage.event.document import (
-    COLUMNS_KEY,
-    Walk,
-    name_of,
-    producer,
-    replaced,
-    same,
-)
-from airflow_provider_sparklineage.event.document import facet as made_facet
+from airflow_provider_sparklineage.event.document import COLUMNS_KEY, Walk, name_of, replaced, same
 from airflow_provider_sparklineage.event.steps.size import reduced
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.producer import facet as made_facet
+from airflow_provider_sparklineage.model.producer import producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from airflow_provider_sparklineage.event.document import SCHEMA_BASE
 from airflow_provider_sparklineage.history.facts.cells import cell_of, cell_of_text
 from airflow_provider_sparklineage.history.facts.line import Access, dataset_name, short
+from airflow_provider_sparklineage.model.producer import SCHEMA_BASE
 from airflow_provider_sparklineage.model.terms import Side, Witness
 
 if TYPE_CHECKING:

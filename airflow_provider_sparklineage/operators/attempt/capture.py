@@ -26,7 +26,6 @@ from airflow.providers.openlineage.plugins.macros import (
 )
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.event.document import DISTRIBUTION, version
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import (
@@ -35,6 +34,7 @@ from airflow_provider_sparklineage.model.exceptions import (
     RemoteDriverError,
     SparkLineageError,
 )
+from airflow_provider_sparklineage.model.producer import DISTRIBUTION, version
 from airflow_provider_sparklineage.model.terms import JobName
 from airflow_provider_sparklineage.operators.attempt.submit import (
     ResolvedSubmission,

@@ -116,24 +116,31 @@ class _Collecting:
         """What is completed by what the backend was sent of the last run, if that is another."""
 
     def merged(self, outcome: Outcome, deadline: Deadline) -> TaskLineage:
-        from airflow_provider_sparklineage.event.from_bundle import task_lineage
+        from airflow_provider_sparklineage.lineage.bundle import task_lineage
 
         self._capture.note(ended=datetime.now(UTC), outcome=str(outcome))
         self._capture.receive(deadline)
         return task_lineage(self._capture.bundle, deadline.budget.part(_FOR_MERGING))
 
     def failed(self, lineage: TaskLineage) -> TaskLineage:
-        from airflow_provider_sparklineage.event.from_bundle import failed_lineage
+        from airflow_provider_sparklineage.lineage.bundle import failed_lineage
 
         self._capture.note(ended=datetime.now(UTC), outcome=str(Outcome.FAIL))
         return failed_lineage(lineage, self._capture.bundle.manifest)
 
     def completed(self, lineage: TaskLineage) -> TaskLineage:
         """Let what the last successful run accessed stand in where this try knows nothing."""
-        from airflow_provider_sparklineage.event.from_bundle import completion
+        from airflow_provider_sparklineage.event.backends import backend_of
+        from airflow_provider_sparklineage.lineage.declared_and_last_known import Completion
 
         kept, sent = self._last_known
-        missing = completion(lineage, self._capture.bundle.manifest)
+        manifest = self._capture.bundle.manifest
+        missing = Completion(
+            lineage,
+            manifest.declared_inputs,
+            manifest.declared_outputs,
+            versions_by_schema=backend_of(manifest.backend).versions_by_schema,
+        )
         self._as_sent = None
         if kept == NO_LAST_RUN or not missing.is_needed:
             return lineage
@@ -157,15 +164,14 @@ class _Collecting:
             return lineage, self.event(lineage, deadline)
         except (Exception, AirflowTaskTimeout):  # a defect in making facets
             from airflow_provider_sparklineage.event.document import empty
-            from airflow_provider_sparklineage.event.from_bundle import header
-            from airflow_provider_sparklineage.event.pipeline import Made
+            from airflow_provider_sparklineage.event.pipeline import Made, header
 
             log.warning("The lineage of this try cannot be reported.", exc_info=True)
             bare = empty(header(self._capture.bundle, lineage), lineage.outcome)
             return lineage, Made(bare, bare)
 
     def event(self, lineage: TaskLineage, deadline: Deadline) -> Made:
-        from airflow_provider_sparklineage.event.from_bundle import merged_events
+        from airflow_provider_sparklineage.event.pipeline import merged_events
 
         # What was kept for it, though a callback or a backend may have taken longer than all.
         timeout = self._capture.settings.collect_timeout.total_seconds()
@@ -300,9 +306,10 @@ def _import_for_collecting() -> None:
         from airflow_provider_sparklineage.event import (  # noqa: F401
             archive,
             column_lineage,
-            from_bundle,
+            pipeline,
         )
         from airflow_provider_sparklineage.event.steps import fitting  # noqa: F401
+        from airflow_provider_sparklineage.lineage import bundle  # noqa: F401
         from airflow_provider_sparklineage.operators import partition_check  # noqa: F401
         from airflow_provider_sparklineage.operators.attempt import publish  # noqa: F401
         from airflow_provider_sparklineage.spark.capture import events  # noqa: F401

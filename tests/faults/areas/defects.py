@@ -46,9 +46,9 @@ for what, (name, codes) in BEFORE.items():
 
 MERGING = {
     "reading events": ".spark.capture.events.read_events",
-    "accumulating events": ".event.from_bundle.accumulate",
-    "naming datasets": ".event.from_bundle.with_canonical_names",
-    "binding observations": ".event.observed.bind",
+    "accumulating events": ".lineage.bundle.accumulate",
+    "naming datasets": ".lineage.bundle.with_canonical_names",
+    "binding observations": ".lineage.observed.witnesses.bind",
     "repairing what the listener reports": ".lineage.merge.repaired",
     "following the actions": ".lineage.merge.accumulated",
     "finding partitions": ".lineage.merge._graded",
@@ -62,7 +62,7 @@ for what, name in MERGING.items():
 ERRORS = (MemoryError(), RecursionError(), KeyError("dt"), AssertionError(), StopIteration())
 for error in ERRORS:
     fault(f"Merging raises {type(error).__name__}", "merge_failed")(
-        _breaks(".event.from_bundle.merge", error)
+        _breaks(".lineage.bundle.merge", error)
     )
 
 EVENT = {
@@ -80,7 +80,7 @@ for what, name in EVENT.items():
 
 @fault("A defect in what stands in for a lineage that cannot be merged", "merge_failed")
 def _(bench):
-    bench.breaks(".event.from_bundle.merge")
+    bench.breaks(".lineage.bundle.merge")
     bench.breaks(".lineage.declared_and_last_known.declared_lineage")
 
 

@@ -97,7 +97,7 @@ def _(bench):
 
 @fault("The task's timeout fires while the events are merged", "collection_cut")
 def _(bench):
-    bench.patch(".event.from_bundle.merge", time_is_up)
+    bench.patch(".lineage.bundle.merge", time_is_up)
 
 
 @fault("The task's timeout fires while the events are read", "collection_cut")

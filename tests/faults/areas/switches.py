@@ -75,7 +75,7 @@ def _(bench):
 @fault("Merging has a defect, and the task is strict", "merge_failed")
 def _(bench):
     bench.lineage["strict"] = True
-    bench.breaks(".event.from_bundle.merge")
+    bench.breaks(".lineage.bundle.merge")
 
 
 def _checked(bench):
@@ -123,7 +123,7 @@ def _(bench):
 @fault("Merging has a defect, and a mismatch fails the task", "merge_failed")
 def _(bench):
     _checked(bench)
-    bench.breaks(".event.from_bundle.merge")
+    bench.breaks(".lineage.bundle.merge")
 
 
 @fault("Comparing partitions has a defect, and a mismatch fails the task", "merge_failed")

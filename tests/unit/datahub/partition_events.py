@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.document import producer
+from airflow_provider_sparklineage.model.producer import producer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

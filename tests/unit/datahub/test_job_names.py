@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_sparklineage.datahub.configuration import Conversion
 from airflow_provider_sparklineage.datahub.naming import AIRFLOW, JobName, job_name
-from airflow_provider_sparklineage.event.document import producer
+from airflow_provider_sparklineage.model.producer import producer
 from tests.unit.datahub.airflow_events import DAG, event_of, recorded
 from tests.unit.datahub.sdk import require_sdk
 

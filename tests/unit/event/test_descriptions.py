@@ -12,8 +12,7 @@ from airflow_provider_sparklineage.event.descriptions import (
     Descriptions,
 )
 from airflow_provider_sparklineage.event.document import name_of
-from airflow_provider_sparklineage.event.from_bundle import merged_event
-from airflow_provider_sparklineage.event.pipeline import event_of
+from airflow_provider_sparklineage.event.pipeline import event_of, merged_event
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.representation import Representation

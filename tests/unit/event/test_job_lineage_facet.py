@@ -7,7 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.column_lineage import lineage_facet
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.pipeline import merged_event
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.spark.capture.event_files import open_bundle

@@ -8,9 +8,10 @@ import uuid
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.expectations import DatasetSubset
 from airflow_provider_sparklineage.expectations.declared import TaskFields, declared
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
 from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset
 from airflow_provider_sparklineage.spark.capture import bundle as capture

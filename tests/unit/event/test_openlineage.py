@@ -15,8 +15,8 @@ from openlineage.client.facet_v2 import (
 from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage.event import column_lineage, openlineage, partition_facets
-from airflow_provider_sparklineage.event.document import producer
 from airflow_provider_sparklineage.event.pipeline import event_of
+from airflow_provider_sparklineage.model.producer import producer
 from airflow_provider_sparklineage.model.representation import Representation
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import RECORDED

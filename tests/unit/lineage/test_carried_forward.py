@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.event.from_bundle import task_lineage
 from airflow_provider_sparklineage.lineage import declared_and_last_known
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.declared_and_last_known import Completion
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.event.from_bundle import task_lineage
 from airflow_provider_sparklineage.lineage.application import repairs
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, Manifest
 from airflow_provider_sparklineage.spark.capture.events import read_events

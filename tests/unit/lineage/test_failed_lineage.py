@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.event import from_bundle
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
+from airflow_provider_sparklineage.lineage import bundle as bundles
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState, accumulate
 from airflow_provider_sparklineage.lineage.merge import Outcome, as_failed, merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -27,7 +27,7 @@ def merged(recorded):
     def run(case, spark, outcome, change=lambda application: application, *, is_observed=False):
         bundle = recorded(case, spark).bundle(is_observed=is_observed)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(from_bundle, "accumulate", lambda *args: change(accumulate(*args)))
+            patch.setattr(bundles, "accumulate", lambda *args: change(accumulate(*args)))
             application = change(recorded(case, spark).application)
             manifest = msgspec.structs.replace(
                 bundle.manifest,
@@ -35,7 +35,7 @@ def merged(recorded):
                 expectations=tuple(paths_to_all_of(application)),
             )
             bundle = replace(bundle, manifest=manifest)
-            return from_bundle.task_lineage(bundle), manifest
+            return bundles.task_lineage(bundle), manifest
 
     return run
 
@@ -64,7 +64,7 @@ def with_failed(*numbers):
 def assert_derived(merged, case, spark, change=lambda application: application, **how):
     complete, manifest = merged(case, spark, Outcome.COMPLETE, change, **how)
     expected, _ = merged(case, spark, Outcome.FAIL, change, **how)
-    derived = from_bundle.failed_lineage(complete, manifest)
+    derived = bundles.failed_lineage(complete, manifest)
     # The order of degradations has no meaning.
     assert Counter(derived.degradations) == Counter(expected.degradations)
     assert replace(derived, degradations=()) == replace(expected, degradations=())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.event.from_bundle import in_legacy_form
 from airflow_provider_sparklineage.event.pipeline import event_of
+from airflow_provider_sparklineage.lineage.bundle import in_legacy_form
 from airflow_provider_sparklineage.lineage.columns import (
     MAX_LEGACY_EDGES,
     Column,

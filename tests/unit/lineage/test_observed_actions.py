@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.event.observed import observed_facets
 from airflow_provider_sparklineage.lineage.application import observed_actions
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     Action,
@@ -26,6 +25,7 @@ from airflow_provider_sparklineage.lineage.application.observed_corrections impo
     without_inferred_files,
     without_skipped_writes,
 )
+from airflow_provider_sparklineage.lineage.observed.witnesses import observed_facets
 from airflow_provider_sparklineage.model.budget import Budget, SpentError
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR

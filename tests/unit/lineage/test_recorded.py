@@ -13,9 +13,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState, accumulate
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.spark.capture.event_files import open_bundle
 from tests.conftest import GOLDEN, golden

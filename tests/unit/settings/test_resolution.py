@@ -9,10 +9,9 @@ import pytest
 
 from airflow_provider_sparklineage.model import rules
 from airflow_provider_sparklineage.model.exceptions import SettingsError
-from airflow_provider_sparklineage.model.representation import Intermediates
+from airflow_provider_sparklineage.model.representation import ColumnLineageForm, Intermediates
 from airflow_provider_sparklineage.settings.option_kinds import (
     BackendName,
-    ColumnLineageForm,
     KeepCaptures,
     default_capture_location,
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from airflow_provider_sparklineage.event.document import producer
 from airflow_provider_sparklineage.history.facts import Line, facts_of
+from airflow_provider_sparklineage.model.producer import producer
 
 RUN_ID = "01890a5d-ac96-774b-bcce-b302099a8057"
 OF_DBT = "https://github.com/OpenLineage/OpenLineage/tree/1.53.0/integration/dbt"

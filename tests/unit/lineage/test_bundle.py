@@ -10,9 +10,10 @@ import json
 
 import pytest
 
-from airflow_provider_sparklineage.event.from_bundle import merged_event, task_lineage
+from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
 from airflow_provider_sparklineage.expectations.declared import TaskFields, declared
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
 from airflow_provider_sparklineage.model.budget import Budget
 from airflow_provider_sparklineage.model.datasets import DatasetName

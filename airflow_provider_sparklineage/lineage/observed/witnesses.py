@@ -1,4 +1,8 @@
-"""What the observer wrote of a try, read, and brought together with what the listener did."""
+"""The observer's records of a try, read from its bundle and joined with the listener's application.
+
+The corrections are listed in :func:`observed`, in their order: each takes an application and the
+records, and gives a new application.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from airflow_provider_sparklineage.event.document import facet
 from airflow_provider_sparklineage.lineage.application.observed_actions import (
     identities,
     with_observed_actions,
@@ -27,6 +30,7 @@ from airflow_provider_sparklineage.model.budget import TOO_LONG, Budget, SpentEr
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.model.locations import RememberingLocator
+from airflow_provider_sparklineage.model.producer import facet
 from airflow_provider_sparklineage.spark.capture.observations import Messages, ObservationReport
 
 if TYPE_CHECKING:

@@ -1,0 +1,248 @@
+"""The one entrance from a capture bundle to the lineage of its task.
+
+``execute()``, ``sparklineage merge`` and a replay call :func:`task_lineage`, so they give the same.
+It reads the listener's events and the observer's records, brings the two together
+(:mod:`.observed`), merges them (:mod:`.merge`), and adds what reading the bundle met: events that
+are missing, left out, or not delivered.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from airflow_provider_sparklineage.lineage import columns
+from airflow_provider_sparklineage.lineage.application.accumulation import (
+    SparkApplication,
+    accumulate,
+)
+from airflow_provider_sparklineage.lineage.application.repairs import Clock, with_canonical_names
+from airflow_provider_sparklineage.lineage.declared_and_last_known import Completion
+from airflow_provider_sparklineage.lineage.merge import as_failed, merge
+from airflow_provider_sparklineage.lineage.observed.witnesses import observed
+from airflow_provider_sparklineage.model import budget
+from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.representation import ColumnLineageForm
+from airflow_provider_sparklineage.model.terms import Outcome, Side
+
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
+    from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+
+
+# --- the lineage ----------------------------------------------------------------------------------
+
+
+_FOR_READING = 0.5
+_FOR_OBSERVATIONS = 0.5
+
+
+@budget.garbage_collector_paused()
+def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLineage:
+    """Read and merge a bundle.
+
+    :param budget: half of it is for reading; what was read until then is merged
+    :raise CaptureError: if the event file is there but cannot be read
+    """
+    manifest = bundle.manifest
+    locator = manifest.locator
+    reading = budget.part(_FOR_READING)
+    events = bundle.events(reading.is_spent)
+    clock = Clock(manifest.application_run_id, lambda: bundle.clock_put_back(reading.is_spent))
+    if bundle.is_in_order:
+        events = clock.corrected(events)
+    application = accumulate(events, manifest.application_run_id)
+    application = with_canonical_names(application, locator)
+    witnessed = observed(bundle, application, locator, budget.part(_FOR_OBSERVATIONS))
+    observations = None if clock.put_back else witnessed.observations
+    application = application if clock.put_back else witnessed.application
+    lineage = merge(
+        application,
+        outcome_of(bundle, application),
+        declared_inputs=manifest.declared_inputs,
+        budget=budget,
+        declared_outputs=manifest.declared_outputs,
+        observations=observations,
+        expectations=manifest.expectations,
+        locator=locator,
+        limits=manifest.limits,
+        intermediates=manifest.intermediates,
+    )
+    if manifest.column_lineage == ColumnLineageForm.LEGACY:
+        lineage = in_legacy_form(lineage)
+    # What was not read says nothing about the job, nor does a job without the listener.
+    is_delivered = bool(manifest.remote)
+    reasons = _UNDELIVERED if is_delivered else _WITHOUT_LISTENER
+    explained = any(d.code in reasons for d in manifest.degradations)
+    met = [] if explained or bundle.report.cut else incomplete(application, is_delivered)
+    degradations = [
+        *manifest.degradations,
+        *met,
+        *left_out(bundle.report, application),
+        *clock.degradations(),
+        *witnessed.degradations,
+        *lineage.degradations,
+    ]
+    is_part = any(d.code is DegradationCode.DELIVERY_INCOMPLETE for d in manifest.degradations)
+    if is_part:
+        lineage = _of_a_part(lineage)
+    if bundle.report.cut or is_part or not application.events:  # no outputs then mean nothing
+        degradations = [d for d in degradations if d.code is not DegradationCode.NOTHING_WRITTEN]
+    tables = observations.tables if observations else {}
+    lineage = replace(lineage, degradations=tuple(degradations), tables=tables)
+    return _completed(lineage, manifest)
+
+
+def _of_a_part(lineage: TaskLineage) -> TaskLineage:
+    """Let nothing be missing that may be in what was not delivered."""
+    inputs, outputs = (
+        tuple(replace(dataset, check=dataset.check.of_a_part()) for dataset in datasets)
+        for datasets in (lineage.inputs, lineage.outputs)
+    )
+    return replace(lineage, inputs=inputs, outputs=outputs)
+
+
+def outcome_of(bundle: CaptureBundle, application: SparkApplication) -> Outcome:
+    """How the try ended: as its worker reports, else whether the application reported its end."""
+    if bundle.manifest.outcome:
+        return Outcome(bundle.manifest.outcome)
+    return Outcome.COMPLETE if application.finished else Outcome.FAIL
+
+
+def in_legacy_form(lineage: TaskLineage) -> TaskLineage:
+    """Give each column what influences all of them, but for outputs where that is too much."""
+    outputs, refused = [], []
+    for dataset in lineage.outputs:
+        expanded = columns.legacy(dataset.columns) if dataset.columns else None
+        outputs.append(replace(dataset, columns=expanded) if expanded else dataset)
+        if dataset.columns and expanded is None:
+            refused.append(
+                Degradation(
+                    DegradationCode.LEGACY_REFUSED,
+                    f"The column lineage of {dataset.name} is in the compact form: in the legacy "
+                    f"form it would have more than {columns.MAX_LEGACY_EDGES} edges.",
+                    dataset.name,
+                    side=Side.WRITE,
+                )
+            )
+    degradations = (*lineage.degradations, *refused)
+    return replace(lineage, outputs=tuple(outputs), degradations=degradations)
+
+
+def failed_lineage(lineage: TaskLineage, manifest: Manifest) -> TaskLineage:
+    """Give what :func:`task_lineage` would give if the task of a successful job fails."""
+    return as_failed(lineage, manifest.expectations, manifest.locator, manifest.limits)
+
+
+def _completed(lineage: TaskLineage, manifest: Manifest) -> TaskLineage:
+    """Let the last run stand in where the try's worker let it, for a replay of the bundle."""
+    if manifest.last_known is None:
+        return lineage
+    # A manifest has the last run only if something was missing without it: of a try that
+    # succeeded, only if its backend versions by schema.
+    declared = manifest.declared_inputs, manifest.declared_outputs
+    return Completion(lineage, *declared, versions_by_schema=True).by(manifest.last_known)
+
+
+# --- reasons why events are missing ---------------------------------------------------------------
+
+
+_WITHOUT_LISTENER = frozenset(
+    {
+        DegradationCode.INJECTION_FAILED,
+        DegradationCode.LISTENER_UNAVAILABLE,
+        DegradationCode.DRIVER_ELSEWHERE,
+        DegradationCode.APPLICATION_UNFINISHED,
+        DegradationCode.SUBMISSION_RESUMED,
+        DegradationCode.CAPTURE_UNAVAILABLE,
+        DegradationCode.NO_EVENTS,
+        DegradationCode.NOT_SUBMITTED,
+    }
+)
+"""What the worker knows to be the reason why there are no events."""
+_UNDELIVERED = _WITHOUT_LISTENER | {DegradationCode.DELIVERY_INCOMPLETE}
+"""The same where a driver in a cluster delivers them."""
+
+
+def incomplete(application: SparkApplication, is_delivered: bool = False) -> list[Degradation]:
+    """Report that its start or its end is not among them, or that there are none.
+
+    :param is_delivered: whether its driver delivered all that there was; without ``spark.stop()``
+        an application ends later than its Python, which delivers
+    """
+    if not application.events:
+        return [
+            Degradation(
+                DegradationCode.NO_EVENTS,
+                "The listener wrote no events of this application. If the job did start a "
+                "SparkSession, look in its log for messages of OpenLineageSparkListener, and for "
+                "spark.openlineage.disabled.",
+            )
+        ]
+    missing = []
+    if not application.begun:
+        missing.append(
+            Degradation(
+                DegradationCode.CAPTURE_UNAVAILABLE,
+                "The events begin in the middle of the application: their file was removed or "
+                "replaced while the job ran, and what the job had done by then may be missing.",
+            )
+        )
+    if not application.finished and not is_delivered:
+        missing.append(
+            Degradation(
+                DegradationCode.APPLICATION_UNFINISHED,
+                "The application never reported its end: its driver was killed, so its last "
+                "actions may be missing.",
+            )
+        )
+    return missing
+
+
+def left_out(report: ReadReport, application: SparkApplication) -> list[Degradation]:
+    """Report what of the file was not merged."""
+    troubles = []
+    if application.foreign_events:
+        troubles.append(
+            Degradation(
+                DegradationCode.FOREIGN_EVENTS,
+                f"{application.foreign_events} event(s) in the file are of another application "
+                f"than {application.run_id} and were left out.",
+            )
+        )
+    if application.left_out:
+        what = ", ".join(f"{count} {what}" for what, count in sorted(application.left_out.items()))
+        troubles.append(
+            Degradation(
+                DegradationCode.COLLECTION_CUT,
+                f"The events are more than merging keeps in memory, and {what} were left out.",
+            )
+        )
+    if report.torn:
+        troubles.append(
+            Degradation(
+                DegradationCode.TORN_EVENT,
+                "The last line of the event file is incomplete, because the driver ended while "
+                "writing it.",
+            )
+        )
+    if report.malformed_lines:
+        named = "; ".join(report.malformed)
+        troubles.append(
+            Degradation(
+                DegradationCode.MALFORMED_EVENTS,
+                f"{report.malformed_lines} line(s) cannot be read as OpenLineage run events and "
+                f"were left out: {named}.",
+            )
+        )
+    if report.cut:
+        troubles.append(
+            Degradation(
+                DegradationCode.COLLECTION_CUT,
+                f"Collecting took too long and ended after {report.events} events; {MORE_TIME}.",
+            )
+        )
+    return troubles

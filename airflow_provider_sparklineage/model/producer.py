@@ -1,0 +1,32 @@
+"""The name of this package in facets and events: its distribution, version and producer."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+DISTRIBUTION = "airflow-provider-sparklineage"
+SCHEMA_BASE = f"urn:{DISTRIBUTION}:facet"
+"""Where our facets' schemas live; a URN until the project has a public home."""
+
+
+@cache
+def version() -> str:
+    """Give this package's version."""
+    return metadata.version(DISTRIBUTION)
+
+
+def producer() -> str:
+    """Name the ``producer`` of facets and events that this package makes."""
+    return f"urn:{DISTRIBUTION}:{version()}"
+
+
+def facet(schema: str, **body: Any) -> dict[str, Any]:
+    """Make a facet of this package's.
+
+    :param schema: its ``_schemaURL``
+    :param body: all else; what is None is left out
+    """
+    known = {key: value for key, value in body.items() if value is not None}
+    return {"_producer": producer(), "_schemaURL": schema, **known}
