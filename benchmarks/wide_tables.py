@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
+from airflow_provider_sparklineage.lineage.columns.edges import (
+    Column,
+    ColumnLineage,
+    Transformation,
+)
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.spark.capture.bundle import EVENTS
 

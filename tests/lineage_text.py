@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from airflow_provider_sparklineage.lineage.columns import Edges, Transformation
+    from airflow_provider_sparklineage.lineage.columns.edges import Edges, Transformation
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
     from airflow_provider_sparklineage.lineage.merge import TaskLineage
     from airflow_provider_sparklineage.model.datasets import DatasetName

@@ -17,8 +17,13 @@ import msgspec
 from msgspec import field
 
 from airflow_provider_sparklineage.cli.show import console, escape
-from airflow_provider_sparklineage.lineage import columns
-from airflow_provider_sparklineage.lineage.columns import DIRECT, INDIRECT, Column, Transformation
+from airflow_provider_sparklineage.lineage.columns.decoding import decode
+from airflow_provider_sparklineage.lineage.columns.edges import (
+    DIRECT,
+    INDIRECT,
+    Column,
+    Transformation,
+)
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.model.terms import Frozen, JobName
@@ -186,7 +191,7 @@ def _edges(event: Mapping[str, Any]) -> Iterator[Edge]:
         if not facet:
             continue
         try:
-            lineage = columns.decode(msgspec.json.encode(facet), lambda name: name)
+            lineage = decode(msgspec.json.encode(facet), lambda name: name)
         except msgspec.MsgspecError as error:
             msg = f"The column lineage of {_name(output)} in {job.name} cannot be read: {error}."
             raise UnusableInputError(msg) from error

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from airflow_provider_sparklineage.event.model import accesses, degradations, partition_check
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage.columns import DIRECT, INDIRECT
+from airflow_provider_sparklineage.lineage.columns.edges import DIRECT, INDIRECT
 from airflow_provider_sparklineage.lineage.dataset import Accessed
 from airflow_provider_sparklineage.model import texts
 from airflow_provider_sparklineage.model.datasets import DatasetName, short_names

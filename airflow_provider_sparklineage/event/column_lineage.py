@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.steps.fitting import of_column_lineage, of_dropped
-from airflow_provider_sparklineage.lineage.columns import (
+from airflow_provider_sparklineage.lineage.columns.edges import (
     DIRECT,
     DIRECT_SUBTYPES,
     INDIRECT,
@@ -41,7 +41,7 @@ from airflow_provider_sparklineage.model.producer import facet
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from airflow_provider_sparklineage.lineage.columns import Transformations
+    from airflow_provider_sparklineage.lineage.columns.edges import Transformations
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.degradations import Degradation

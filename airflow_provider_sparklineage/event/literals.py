@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, assert_never
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.lineage.columns import ColumnLineage, changed, mapped
-from airflow_provider_sparklineage.lineage.partitions.selection import extent
+from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage, changed, mapped
+from airflow_provider_sparklineage.lineage.partitions.selection import Selected, extent
 from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.subset import (
@@ -23,9 +23,8 @@ from airflow_provider_sparklineage.model.subset import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from airflow_provider_sparklineage.lineage.columns import Transformations
+    from airflow_provider_sparklineage.lineage.columns.edges import Transformations
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
-    from airflow_provider_sparklineage.lineage.partitions.selection import Selected
 
     Hide = Callable[[str], str]
 

@@ -15,11 +15,11 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage import columns
-from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
+from airflow_provider_sparklineage.lineage.application.accumulation import Action, ActionState
 from airflow_provider_sparklineage.lineage.application.repairs import only_defines
-from airflow_provider_sparklineage.lineage.columns import ColumnLineage, ColumnRoom
-from airflow_provider_sparklineage.lineage.columns.plans import (
+from airflow_provider_sparklineage.lineage.columns import composition
+from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage
+from airflow_provider_sparklineage.lineage.columns.plans.commands import (
     PlannedColumns,
     UnreadablePlanError,
     planned_columns,
@@ -35,22 +35,19 @@ from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget, SpentError
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Partition
-from airflow_provider_sparklineage.model.subset import EVERYTHING, disjunction
+from airflow_provider_sparklineage.model.subset import EVERYTHING, Condition, disjunction
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
-    from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
     from airflow_provider_sparklineage.lineage.application.observed_binding import WritePlan
-    from airflow_provider_sparklineage.lineage.columns import Provenance
     from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
     from airflow_provider_sparklineage.model.datasets import DatasetName
-    from airflow_provider_sparklineage.model.subset import Condition
 
-    Provenances = Mapping[DatasetName, Provenance | None]
+    Provenances = Mapping[DatasetName, composition.Provenance | None]
 
 
 # --- the subsets that SQL names -------------------------------------------------------------------
@@ -192,7 +189,7 @@ class _Composed(NamedTuple):
     def is_of(
         self,
         reported: ColumnLineage,
-        provenance_of: Callable[[DatasetName], Provenance | None],
+        provenance_of: Callable[[DatasetName], composition.Provenance | None],
     ) -> bool:
         """Whether the same objects would be composed: a loop writes them again and again."""
         return reported is self.reported and all(
@@ -200,7 +197,7 @@ class _Composed(NamedTuple):
         )
 
 
-def _is_same(one: Provenance | None, other: Provenance | None) -> bool:
+def _is_same(one: composition.Provenance | None, other: composition.Provenance | None) -> bool:
     if one is None or other is None:
         return one is other
     return one.columns is other.columns and one.internal == other.internal
@@ -220,7 +217,7 @@ class _Accumulation:
         self._writes: dict[DatasetName, list[ColumnWrite]] = {}
         self._statements = Statements()
         self._columns = ReportedColumns()
-        self._room = ColumnRoom(budget)
+        self._room = composition.ColumnRoom(budget)
         self._last_columns: dict[DatasetName, _Composed] = {}
         self._cut: dict[DatasetName, str] = {}
 
@@ -261,7 +258,7 @@ class _Accumulation:
             known = self._defined.get(dataset.name)
             self._defined[dataset.name] = joined(known, dataset, action.witness, is_input=False)
 
-    def _read(self, action: Action, dataset: ActionDataset) -> Provenance | None:
+    def _read(self, action: Action, dataset: ActionDataset) -> composition.Provenance | None:
         """Grade a read and enter it."""
         name, ledger = dataset.name, self._ledgers.of(dataset.name)
         read = ledger.read_by(action, dataset)
@@ -296,7 +293,7 @@ class _Accumulation:
         planned: tuple[PlannedColumns, ...] = ()
         reported, budget = ColumnLineage(), self._room.budget
 
-        def provenance_of(name: DatasetName) -> Provenance | None:
+        def provenance_of(name: DatasetName) -> composition.Provenance | None:
             if name in provenances:
                 return provenances[name]
             # Column lineage can name datasets that the listener forgot among the inputs.
@@ -313,13 +310,13 @@ class _Accumulation:
             if last and last.is_of(reported, provenance_of):
                 composed = last.composed
             else:
-                made_of: dict[DatasetName, Provenance | None] = {}
+                made_of: dict[DatasetName, composition.Provenance | None] = {}
 
-                def noted(name: DatasetName) -> Provenance | None:
+                def noted(name: DatasetName) -> composition.Provenance | None:
                     found = made_of[name] = provenance_of(name)
                     return found
 
-                composed = columns.compose(reported, noted, self._room)
+                composed = composition.compose(reported, noted, self._room)
                 composed = self._room.kept(composed, reported, last and last.composed)
                 self._last_columns[output.name] = _Composed(reported, made_of, composed)
         except UnreadableColumnsError as error:
@@ -353,5 +350,5 @@ class _Accumulation:
         self._outputs[name] = joined(known, dataset, witness, is_input=False)
         self._writes.setdefault(name, []).append(write)
         access = ledger.write_by(write.action, dataset, write.reported)
-        sources = columns.sources_of(composed or ColumnLineage(), provenances)
+        sources = composition.sources_of(composed or ColumnLineage(), provenances)
         ledger.enter_write(access, composed, sources)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     SparkApplication,
     accumulate,
 )
 from airflow_provider_sparklineage.lineage.application.repairs import Clock, with_canonical_names
+from airflow_provider_sparklineage.lineage.columns import edges
 from airflow_provider_sparklineage.lineage.declared_and_last_known import Completion
 from airflow_provider_sparklineage.lineage.merge import as_failed, merge
 from airflow_provider_sparklineage.lineage.observed.witnesses import observed
@@ -116,14 +116,14 @@ def in_legacy_form(lineage: TaskLineage) -> TaskLineage:
     """Give each column what influences all of them, but for outputs where that is too much."""
     outputs, refused = [], []
     for dataset in lineage.outputs:
-        expanded = columns.legacy(dataset.columns) if dataset.columns else None
+        expanded = edges.legacy(dataset.columns) if dataset.columns else None
         outputs.append(replace(dataset, columns=expanded) if expanded else dataset)
         if dataset.columns and expanded is None:
             refused.append(
                 Degradation(
                     DegradationCode.LEGACY_REFUSED,
                     f"The column lineage of {dataset.name} is in the compact form: in the legacy "
-                    f"form it would have more than {columns.MAX_LEGACY_EDGES} edges.",
+                    f"form it would have more than {edges.MAX_LEGACY_EDGES} edges.",
                     dataset.name,
                     side=Side.WRITE,
                 )

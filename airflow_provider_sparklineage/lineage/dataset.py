@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.lineage.partitions.comparison import (
     Reconciliation,
 )
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
-from airflow_provider_sparklineage.model.terms import Frozen, Witness
+from airflow_provider_sparklineage.model.terms import Frozen, Outcome, Witness
 from airflow_provider_sparklineage.spark.capture.raw_facets import decode_facet
 
 if TYPE_CHECKING:
@@ -26,12 +26,11 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.access.observed import Subset
     from airflow_provider_sparklineage.lineage.application.accumulation import SparkApplication
     from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
-    from airflow_provider_sparklineage.lineage.columns import ColumnLineage
+    from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage
     from airflow_provider_sparklineage.lineage.partitions.expected import Expected
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.degradations import Degradation
     from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
-    from airflow_provider_sparklineage.model.terms import Outcome
 
 
 class Accessed(StrEnum):

@@ -20,20 +20,18 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.expectations import Kind, Side
+from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage, with_declared
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN
+from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, LastRun, LastRunDataset
 from airflow_provider_sparklineage.model.locations import Locator
 from airflow_provider_sparklineage.model.terms import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from airflow_provider_sparklineage.expectations import Expectation
     from airflow_provider_sparklineage.model.datasets import DatasetName
-    from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset
     from airflow_provider_sparklineage.model.representation import Limits
     from airflow_provider_sparklineage.model.rules import PartitionRules
 

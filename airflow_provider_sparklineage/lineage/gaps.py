@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.lineage.columns import is_incomplete, lists, mapped
+from airflow_provider_sparklineage.lineage.columns.decoding import is_incomplete
+from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage, Edges, lists, mapped
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.application.observed_binding import PythonFunction
-    from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Edges
-    from airflow_provider_sparklineage.lineage.columns.plans import PlannedColumns
+    from airflow_provider_sparklineage.lineage.columns.plans.commands import PlannedColumns
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 
 SCHEMA_LIMIT = 1000

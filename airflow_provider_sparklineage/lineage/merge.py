@@ -47,12 +47,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
-from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
 from airflow_provider_sparklineage.lineage.access.observed import UnknownPartitionsError
 from airflow_provider_sparklineage.lineage.actions import Accumulated, Statements, accumulated
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
+from airflow_provider_sparklineage.lineage.columns.composition import without_sources_in
 from airflow_provider_sparklineage.lineage.dataset import (
     LineageDataset,
     TaskLineage,
@@ -62,7 +62,7 @@ from airflow_provider_sparklineage.lineage.dataset import (
 from airflow_provider_sparklineage.lineage.gaps import gaps
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget, because
-from airflow_provider_sparklineage.model.datasets import is_files
+from airflow_provider_sparklineage.model.datasets import DatasetName, is_files
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
 from airflow_provider_sparklineage.model.representation import (
@@ -82,7 +82,6 @@ if TYPE_CHECKING:
         SparkApplication,
     )
     from airflow_provider_sparklineage.lineage.application.observed_binding import Observations
-    from airflow_provider_sparklineage.model.datasets import DatasetName
 
     Datasets = Mapping[DatasetName, LineageDataset]
 
@@ -285,7 +284,7 @@ def _composed(
     contents = done.ledgers.of(name).contents()
     # Its own columns are no sources unless it is an input too.
     without = dropped if name in done.inputs else dropped | {name}
-    lineage = columns.without_sources_in(contents.columns, without)
+    lineage = without_sources_in(contents.columns, without)
     sources, writes = contents.sources - without, len(done.writes[name])
     return replace(output, columns=lineage, sources=sources, writes=writes)
 

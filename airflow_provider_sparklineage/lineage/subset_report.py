@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.expectations import Kind, Side
+from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
 from airflow_provider_sparklineage.lineage.partitions.comparison import (
     PartitionStatus,
     Reconciliation,
@@ -28,7 +28,6 @@ from airflow_provider_sparklineage.model.partitioning import Dimension, Partitio
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from airflow_provider_sparklineage.expectations import Expectation
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
     from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.model.representation import Limits

@@ -10,7 +10,11 @@ from openlineage.client.serde import Serde
 from airflow_provider_sparklineage.event.openlineage import parts
 from airflow_provider_sparklineage.event.pipeline import event_of, leaving, merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
-from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
+from airflow_provider_sparklineage.lineage.columns.edges import (
+    Column,
+    ColumnLineage,
+    Transformation,
+)
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.representation import Leaving, Representation

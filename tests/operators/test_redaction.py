@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_sparklineage.event import openlineage
 from airflow_provider_sparklineage.event.pipeline import event_of
-from airflow_provider_sparklineage.lineage.columns import (
+from airflow_provider_sparklineage.lineage.columns.edges import (
     DIRECT,
     Column,
     ColumnLineage,

@@ -21,7 +21,7 @@ from airflow_provider_sparklineage.event.document import (
     name_of,
     replaced,
 )
-from airflow_provider_sparklineage.lineage.columns import DIRECT, INDIRECT
+from airflow_provider_sparklineage.lineage.columns.edges import DIRECT, INDIRECT
 from airflow_provider_sparklineage.model.budget import UNLIMITED
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.terms import Frozen

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
         WritePlan,
         WritePlanThen,
     )
-    from airflow_provider_sparklineage.lineage.columns import ColumnLineage, Provenance
+    from airflow_provider_sparklineage.lineage.columns.composition import Provenance
+    from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 _NO_PLANS: Timeline[WritePlanThen] = Timeline(())

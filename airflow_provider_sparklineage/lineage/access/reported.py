@@ -21,29 +21,23 @@ from bisect import bisect_right
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.lineage.application.accesses import Grade
+from airflow_provider_sparklineage.lineage.application.accesses import Access, Grade
 from airflow_provider_sparklineage.lineage.application.repairs import (
     replaces_v2_table,
     wraps_a_write,
 )
-from airflow_provider_sparklineage.lineage.columns import (
-    ColumnLineage,
-    Provenance,
-    each_once,
-    unite_into,
-)
-from airflow_provider_sparklineage.model.datasets import is_database
+from airflow_provider_sparklineage.lineage.columns.composition import Provenance
+from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage, each_once, unite_into
+from airflow_provider_sparklineage.model.datasets import DatasetName, is_database
 from airflow_provider_sparklineage.model.globs import is_glob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from airflow_provider_sparklineage.lineage.application.accesses import Access
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
-    from airflow_provider_sparklineage.lineage.columns import Column, Edges, Transformations
-    from airflow_provider_sparklineage.model.datasets import DatasetName
+    from airflow_provider_sparklineage.lineage.columns.edges import Column, Edges, Transformations
 
 
 # --- columns, sources and bytes that writes have put into a dataset -------------------------------

@@ -34,7 +34,7 @@ from msgspec import field
 from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.terms import Frozen, Witness
-from airflow_provider_sparklineage.spark.capture.raw_facets import decode_facet
+from airflow_provider_sparklineage.spark.capture.raw_facets import RawFacets, decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
         ExceptionFacet,
         SparkEvent,
     )
-    from airflow_provider_sparklineage.spark.capture.raw_facets import RawFacets
 
 
 # --- memory: how much of the events is kept; the rest is counted ----------------------------------

@@ -12,21 +12,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application.repairs import input_names
-from airflow_provider_sparklineage.lineage.columns import ColumnLineage, union, unite_into
-from airflow_provider_sparklineage.lineage.columns.decoding import is_nameless
+from airflow_provider_sparklineage.lineage.columns.decoding import (
+    decode,
+    is_nameless,
+    metadata_columns_removed,
+    unsure_identities,
+)
+from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage, union, unite_into
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget, SpentError
-from airflow_provider_sparklineage.model.datasets import is_database
+from airflow_provider_sparklineage.model.datasets import DatasetName, is_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
-    from airflow_provider_sparklineage.lineage.columns import Column, Edges, Transformation
-    from airflow_provider_sparklineage.lineage.columns.plans import PlannedColumns
-    from airflow_provider_sparklineage.model.datasets import DatasetName
+    from airflow_provider_sparklineage.lineage.columns.edges import Column, Edges, Transformation
+    from airflow_provider_sparklineage.lineage.columns.plans.commands import PlannedColumns
 
 
 class UnreadableColumnsError(Exception):
@@ -93,8 +96,8 @@ class ReportedColumns:
             )
             raise UnreadableColumnsError(msg) from error
         found = corrected(reported, planned) if planned else reported
-        real = columns.metadata_columns_removed(found, self._has_column)
-        return columns.unsure_identities(real, is_database)
+        real = metadata_columns_removed(found, self._has_column)
+        return unsure_identities(real, is_database)
 
     def _read(
         self, facet: bytes, stands_for: Callable[[DatasetName], DatasetName], budget: Budget
@@ -109,7 +112,7 @@ class ReportedColumns:
             found = names[name] = stands_for(name)
             return found
 
-        lineage = columns.decode(facet, noted, budget)
+        lineage = decode(facet, noted, budget)
         size = 0 if known else len(facet)
         if size > self._room:
             self._decoded.clear()

@@ -29,7 +29,7 @@ from airflow_provider_sparklineage.lineage.application.observed_corrections impo
 from airflow_provider_sparklineage.model.budget import TOO_LONG, Budget, SpentError, because
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
-from airflow_provider_sparklineage.model.locations import RememberingLocator
+from airflow_provider_sparklineage.model.locations import Locator, RememberingLocator
 from airflow_provider_sparklineage.model.producer import facet
 from airflow_provider_sparklineage.spark.capture.observations import Messages, ObservationReport
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.application.accumulation import SparkApplication
     from airflow_provider_sparklineage.model.datasets import DatasetName
-    from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
     from airflow_provider_sparklineage.spark.capture.observations import (
         ObservationRecord,

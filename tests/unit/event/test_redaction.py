@@ -16,7 +16,7 @@ from airflow_provider_sparklineage.event.steps.texts import (
     without_credentials,
 )
 from airflow_provider_sparklineage.expectations import Kind, Source
-from airflow_provider_sparklineage.lineage.columns import (
+from airflow_provider_sparklineage.lineage.columns.edges import (
     DIRECT,
     INDIRECT,
     Column,

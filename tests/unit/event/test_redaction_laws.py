@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.event.steps.texts import masked
 from airflow_provider_sparklineage.expectations import Kind, Source
-from airflow_provider_sparklineage.lineage.columns import (
+from airflow_provider_sparklineage.lineage.columns.edges import (
     DIRECT,
     INDIRECT,
     Column,

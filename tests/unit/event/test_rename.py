@@ -11,7 +11,11 @@ from airflow_provider_sparklineage.event.make import made
 from airflow_provider_sparklineage.event.pipeline import event_of, events_of
 from airflow_provider_sparklineage.event.steps.rename import renamed
 from airflow_provider_sparklineage.expectations import Kind
-from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
+from airflow_provider_sparklineage.lineage.columns.edges import (
+    Column,
+    ColumnLineage,
+    Transformation,
+)
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.partitions.expected import Expected

@@ -11,7 +11,11 @@ from airflow_provider_sparklineage.event import column_lineage
 from airflow_provider_sparklineage.event.column_lineage import column_lineage_facet
 from airflow_provider_sparklineage.event.pipeline import event_of, events_of
 from airflow_provider_sparklineage.lineage.bundle import in_legacy_form
-from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
+from airflow_provider_sparklineage.lineage.columns.edges import (
+    Column,
+    ColumnLineage,
+    Transformation,
+)
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName

@@ -16,7 +16,7 @@ from airflow_provider_sparklineage.event.document import MeasuredEvent, is_surel
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.event.steps import fitting
 from airflow_provider_sparklineage.event.steps.size import ever_smaller, fitted, reduced
-from airflow_provider_sparklineage.lineage.columns import (
+from airflow_provider_sparklineage.lineage.columns.edges import (
     DIRECT,
     INDIRECT,
     Column,

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.lineage import actions as module
-from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     Action,
     ActionState,
     SparkApplication,
 )
 from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
+from airflow_provider_sparklineage.lineage.columns import composition
 from airflow_provider_sparklineage.lineage.merge import merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.terms import Outcome
@@ -81,8 +81,8 @@ def test_a_loop_has_the_columns_that_it_has_if_nothing_is_remembered(loop, other
 
 def test_a_loop_composes_its_columns_until_nothing_changes_any_more():
     loop = [("a", "x", "b", True), ("b", "x", "c", True)]
-    composed = columns.compose
-    with patch.object(columns, "compose", side_effect=composed) as compose:
+    composed = composition.compose
+    with patch.object(composition, "compose", side_effect=composed) as compose:
         lineage = merged(loop * 10)
     assert compose.call_count == 2
     [output] = [d for d in lineage.outputs if d.name.name == "/c"]

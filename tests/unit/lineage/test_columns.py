@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
 from airflow_provider_sparklineage.lineage.application.accesses import Access, Scope
-from airflow_provider_sparklineage.lineage.columns import (
-    Column,
-    ColumnLineage,
-    Provenance,
-    Transformation,
-    combine,
-    compact,
-    compose,
-    expand,
-    union,
-)
 from airflow_provider_sparklineage.lineage.columns.composition import (
     MAX_DESCRIPTION,
     MAX_VARIANTS,
+    Provenance,
+    combine,
+    compose,
     composed_description,
+)
+from airflow_provider_sparklineage.lineage.columns.edges import (
+    Column,
+    ColumnLineage,
+    Transformation,
+    compact,
+    expand,
+    union,
 )
 from airflow_provider_sparklineage.model.datasets import DatasetName
 

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.lineage import columns
 from airflow_provider_sparklineage.lineage.application.accumulation import Action, ActionState
 from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
 from airflow_provider_sparklineage.lineage.columns import reported
@@ -45,13 +44,13 @@ def sources(lineage):
 def decoded(monkeypatch):
     """Give the facets that are decoded."""
     found = []
-    decode = columns.decode
+    decode = reported.decode
 
     def noted(facet, *others):
         found.append(facet)
         return decode(facet, *others)
 
-    monkeypatch.setattr(columns, "decode", noted)
+    monkeypatch.setattr(reported, "decode", noted)
     return found
 
 
@@ -59,7 +58,7 @@ def test_what_is_written_again_and_again_is_decoded_once(decoded):
     read = ReportedColumns()
     every = [of_write(read, action(FOLDER), facet()) for _ in range(3)]
     assert decoded == [facet()]
-    assert every == [columns.decode(facet(), lambda _: FOLDER)] * 3
+    assert every == [reported.decode(facet(), lambda _: FOLDER)] * 3
 
 
 def test_the_names_in_a_facet_stand_for_the_datasets_of_each_action():

@@ -9,21 +9,21 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.lineage.columns import (
-    Column,
-    ColumnLineage,
-    Provenance,
-    Transformation,
-    combine,
-    compose,
-    composition,
-)
+from airflow_provider_sparklineage.lineage.columns import composition
 from airflow_provider_sparklineage.lineage.columns import composition as of_columns
 from airflow_provider_sparklineage.lineage.columns.composition import (
     MAX_VARIANTS,
+    Provenance,
     Upstream,
+    combine,
+    compose,
     in_more_than,
     with_text,
+)
+from airflow_provider_sparklineage.lineage.columns.edges import (
+    Column,
+    ColumnLineage,
+    Transformation,
 )
 from airflow_provider_sparklineage.model.datasets import DatasetName
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sparklineage.lineage.columns import (
+from airflow_provider_sparklineage.lineage.columns.edges import (
     DIRECT,
     INDIRECT,
     Column,
     ColumnLineage,
     Transformation,
 )
-from airflow_provider_sparklineage.lineage.columns.plans import PlannedColumns
+from airflow_provider_sparklineage.lineage.columns.plans.commands import PlannedColumns
 from airflow_provider_sparklineage.lineage.columns.reported import corrected
 from airflow_provider_sparklineage.model.datasets import DatasetName
 

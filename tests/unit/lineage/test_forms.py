@@ -7,12 +7,12 @@ import pytest
 
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.lineage.bundle import in_legacy_form
-from airflow_provider_sparklineage.lineage.columns import (
+from airflow_provider_sparklineage.lineage.columns.decoding import decode
+from airflow_provider_sparklineage.lineage.columns.edges import (
     MAX_LEGACY_EDGES,
     Column,
     ColumnLineage,
     Transformation,
-    decode,
     expand,
 )
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset

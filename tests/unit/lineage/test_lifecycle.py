@@ -15,7 +15,11 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
     ActionState,
 )
 from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
-from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
+from airflow_provider_sparklineage.lineage.columns.edges import (
+    Column,
+    ColumnLineage,
+    Transformation,
+)
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

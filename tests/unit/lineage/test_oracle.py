@@ -15,7 +15,7 @@ from sqlglot.lineage import lineage
 from sqlglot.optimizer import build_scope
 from sqlglot.optimizer.qualify import qualify
 
-from airflow_provider_sparklineage.lineage.columns import DIRECT
+from airflow_provider_sparklineage.lineage.columns.edges import DIRECT
 from tests.applications.sql_queries import QUERIES, VIEWS
 from tests.conftest import OBSERVED, SPARKS
 from tests.lineage_text import short

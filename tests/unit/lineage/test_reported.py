@@ -14,7 +14,11 @@ from airflow_provider_sparklineage.lineage.application.accesses import (
     Access,
     Scope,
 )
-from airflow_provider_sparklineage.lineage.columns import Column, ColumnLineage, Transformation
+from airflow_provider_sparklineage.lineage.columns.edges import (
+    Column,
+    ColumnLineage,
+    Transformation,
+)
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

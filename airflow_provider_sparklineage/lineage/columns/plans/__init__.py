@@ -15,13 +15,3 @@ and expressions refer to them, and the written columns are followed down by thes
 What cannot be followed is not guessed: the column is incomplete, and is reported as such. Only of
 functions of full rows (``mapInPandas``) every column is given from every column, as a guess.
 """
-
-from __future__ import annotations
-
-from airflow_provider_sparklineage.lineage.columns.plans.commands import (
-    PlannedColumns,
-    UnreadablePlanError,
-    planned_columns,
-)
-
-__all__ = ["PlannedColumns", "UnreadablePlanError", "planned_columns"]

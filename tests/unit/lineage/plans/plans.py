@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.lineage.application.observed_binding import WritePlan
-from airflow_provider_sparklineage.lineage.columns.plans import PlannedColumns, planned_columns
+from airflow_provider_sparklineage.lineage.columns.plans.commands import (
+    PlannedColumns,
+    planned_columns,
+)
 from airflow_provider_sparklineage.lineage.columns.plans.trees import attributes
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from airflow_provider_sparklineage.lineage.columns import Edges
+    from airflow_provider_sparklineage.lineage.columns.edges import Edges
 
 TARGET = DatasetName("file", "target")
 _RELATIONS = ("LogicalRelation", "DataSourceV2Relation", "HiveTableRelation")

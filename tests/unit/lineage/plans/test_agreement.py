@@ -15,8 +15,8 @@ from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
 from airflow_provider_sparklineage.lineage.application.observed_actions import identities
 from airflow_provider_sparklineage.lineage.application.observed_binding import bind
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
-from airflow_provider_sparklineage.lineage.columns import metadata_columns_removed
-from airflow_provider_sparklineage.lineage.columns.plans import planned_columns
+from airflow_provider_sparklineage.lineage.columns.decoding import metadata_columns_removed
+from airflow_provider_sparklineage.lineage.columns.plans.commands import planned_columns
 from airflow_provider_sparklineage.lineage.columns.reported import ReportedColumns
 from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationReport,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from airflow_provider_sparklineage.lineage.columns import ColumnLineage
+    from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage
 
 REASONS = {
     "subquery": "the listener does not look into scalar subqueries",

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from airflow_provider_sparklineage.lineage.columns.plans import (
+from airflow_provider_sparklineage.lineage.columns.plans.commands import (
     UnreadablePlanError,
     planned_columns,
 )
