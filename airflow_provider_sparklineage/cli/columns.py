@@ -17,13 +17,13 @@ import msgspec
 from msgspec import field
 
 from airflow_provider_sparklineage.cli.show import console, escape
-from airflow_provider_sparklineage.lineage.columns.decoding import decode
 from airflow_provider_sparklineage.lineage.columns.edges import (
     DIRECT,
     INDIRECT,
     Column,
     Transformation,
 )
+from airflow_provider_sparklineage.lineage.columns.reported import decode
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.model.terms import Frozen, JobName

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.lineage.columns.decoding import is_incomplete
 from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage, Edges, lists, mapped
+from airflow_provider_sparklineage.lineage.columns.reported import is_incomplete
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode

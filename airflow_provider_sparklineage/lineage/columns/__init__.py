@@ -5,9 +5,9 @@ of them (``ColumnLineage.dataset``), each with a list of transformations.
 
 ===================  ===========================================================================
 :mod:`.edges`        the values, their union, and the forms ``compact`` and ``legacy``
-:mod:`.decoding`     every form in which listeners report them, 1.12 to 1.53
 :mod:`.plans`        column lineage out of Spark's own plan of a write
-:mod:`.reported`     the two for one write: as reported, and corrected by the plan
+:mod:`.reported`     the column lineage that listeners report of a write, 1.12 to 1.53: decoded, and
+                     corrected by the plan
 :mod:`.composition`  A→tmp and tmp→B give A→B, within the memory that there is
 ===================  ===========================================================================
 """

@@ -1,35 +1,320 @@
-"""The column lineage that the listener reported of one write, corrected by Spark's own plan of it.
+"""The column lineage that listeners report of a write: decoded, and corrected by Spark's own plan.
 
-Where the plan could be followed to its end it decides: it has what the listener loses (scalar
-subqueries, what MERGE and UPDATE set, the columns of a FILTER clause, columns beyond Python and
-ROLLUP) and lacks what the listener has wrong. Elsewhere both are reported. A transformation that
-both have keeps the listener's description.
+Every form in which listeners report it is read into one:
+
+======================================  ========================================================
+form                                    what it is read as
+======================================  ========================================================
+``transformations`` of an input field   as reported
+no ``transformations`` (old listeners,   the deprecated ``transformationType`` of the output
+queries of JDBC relations)              column if it has a known word, else unknown
+``dataset`` (the default from 1.37 on)  INDIRECT whatever the entry is; subtype FILTER unless it
+                                        names an indirect one
+no ``dataset``: INDIRECT with each      what is done to rows (FILTER, JOIN, GROUP_BY, SORT) and is
+column                                  the same for every column goes to ``dataset``
+``CONDITION``, ``CONDITIONAL``          both INDIRECT, and passed on as reported
+```a` ``, ``"a"``, ```a`.`b` ``         ``a``, ``a``, ``a.b``; nested columns stay in one
+``empty2null(x) AS x``                  IDENTITY: Spark wraps partition columns of a write in it
+IDENTITY of a JDBC column, no text      DIRECT, and how is unknown: it may be an expression
+``_file``, ``_pos``, …                  no columns, unless the input's schema has them
+======================================  ========================================================
+
+Where the plan could be followed to its end it decides: it has the columns that the listener loses
+(scalar subqueries, the values of MERGE and UPDATE, the columns of a FILTER clause, columns beyond
+Python and ROLLUP) and lacks those that the listener has wrong. Elsewhere both are reported. A
+transformation that both have keeps the listener's description.
 """
 
 from __future__ import annotations
 
+import re
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from airflow_provider_sparklineage.lineage.application.repairs import input_names
-from airflow_provider_sparklineage.lineage.columns.decoding import (
-    decode,
-    is_nameless,
-    metadata_columns_removed,
-    unsure_identities,
+from airflow_provider_sparklineage.lineage.columns.edges import (
+    DIRECT,
+    DIRECT_SUBTYPES,
+    INDIRECT,
+    INDIRECT_SUBTYPES,
+    ROW_SUBTYPES,
+    Column,
+    ColumnLineage,
+    Edges,
+    Transformation,
+    Transformations,
+    compact,
+    each_once,
+    joined,
+    lists,
+    mapped,
+    union,
+    unite_into,
 )
-from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage, union, unite_into
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget, SpentError
 from airflow_provider_sparklineage.model.datasets import DatasetName, is_database
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
-    from airflow_provider_sparklineage.lineage.columns.edges import Column, Edges, Transformation
     from airflow_provider_sparklineage.lineage.columns.plans.commands import PlannedColumns
+
+
+# Frozen, and with tuples, because they are keys: many columns have the same entry.
+class _Transformation(msgspec.Struct, frozen=True):
+    type: str | None = None
+    subtype: str | None = None
+    description: str | None = None
+    masking: bool | None = None
+
+
+class _InputField(msgspec.Struct, frozen=True):
+    namespace: str
+    name: str
+    field: str
+    transformations: tuple[_Transformation, ...] | None = None
+
+
+class _Field(msgspec.Struct):
+    # One after the other: all of a wide table's at once are a million objects.
+    input_fields: msgspec.Raw = msgspec.field(name="inputFields", default=msgspec.Raw(b"null"))
+    type: str | None = msgspec.field(name="transformationType", default=None)
+    description: str | None = msgspec.field(name="transformationDescription", default=None)
+
+
+class _Facet(msgspec.Struct):
+    fields: dict[str, _Field] | None = None
+    dataset: list[_InputField] | None = None
+
+
+# In the text of the value its aggregate stands in the second place, written out.
+_PIVOT = re.compile(r"pivotfirst\((?P<by>[^,()]+), `")
+
+_FACET = msgspec.json.Decoder(_Facet)
+_INPUT_FIELDS = msgspec.json.Decoder(list[_InputField] | None)
+
+_EMPTY_TO_NULL = re.compile(r"empty2null\((?:[\w`]+\.)*`?(?P<of>\w+)`?\) AS `?\w+`?", re.IGNORECASE)
+
+
+def decode(
+    facet: bytes | msgspec.Raw,
+    relocate: Callable[[DatasetName], DatasetName],
+    budget: Budget = UNLIMITED,
+) -> ColumnLineage:
+    """Decode a ``columnLineage`` facet of the listener.
+
+    :param relocate: the dataset that a name in the facet stands for; the facet may name single
+        files where ``inputs`` names their directory
+    :raise msgspec.ValidationError: if the facet is none
+    :raise SpentError: if there is no time left
+    """
+    decoded = _FACET.decode(facet)
+    reading = _Reading(relocate, budget)
+    fields: dict[str, Edges] = {}
+    for name, entry in (decoded.fields or {}).items():
+        if edges := reading.field(entry):
+            column = _unquoted(name)
+            known = fields.get(column)
+            fields[column] = union(known, edges) if known else edges
+    if decoded.dataset:
+        return ColumnLineage(fields, reading.influences(decoded.dataset))
+    return compact(ColumnLineage(fields), ROW_SUBTYPES)
+
+
+class _Reading:
+    """Entries of one facet to edges; what is the same in many of them is made once."""
+
+    def __init__(self, relocate: Callable[[DatasetName], DatasetName], budget: Budget) -> None:
+        self._relocate = relocate
+        self._budget = budget
+        self._edges: dict[tuple[bytes, str | None, str | None], Edges] = {}
+        self._known: dict[tuple[_Transformation, ...], tuple[Transformations, bool]] = {}
+        self._columns: dict[tuple[str, str, str], Column] = {}
+        self._datasets: dict[tuple[str, str], DatasetName] = {}
+
+    def field(self, entry: _Field) -> Edges:
+        """Read the edges of an output column; equal ones are one object."""
+        key = (bytes(entry.input_fields), entry.type, entry.description)
+        edges = self._edges.get(key)
+        if edges is None:
+            inputs = _inputs(entry.input_fields)
+            self._budget.work(len(inputs))
+            of_all = (_deprecated(entry.type, entry.description or ""),)
+            edges = self._edges[key] = self._read(inputs, of_all)
+        return edges
+
+    def _read(self, inputs: Iterable[_InputField], of_all: Transformations) -> Edges:
+        edges: dict[Column, Transformations] = {}
+        for entry in inputs:
+            column = self._column(entry)
+            given = self._transformations(entry) or of_all
+            edges[column] = joined(edges[column], given) if column in edges else given
+        return edges
+
+    def influences(self, inputs: Iterable[_InputField]) -> Edges:
+        """Read the facet's ``dataset`` list."""
+        edges: dict[Column, Transformations] = {}
+        for entry in inputs:
+            column = self._column(entry)
+            indirect = tuple(map(_as_indirect, entry.transformations or (_Transformation(),)))
+            edges[column] = joined(edges.get(column, ()), tuple(dict.fromkeys(indirect)))
+        return edges
+
+    def _transformations(self, entry: _InputField) -> Transformations:
+        given = entry.transformations or ()
+        found = self._known.get(given)
+        if found is None:
+            transformations = tuple(map(_as_reported, given))
+            has_pivot = any(_PIVOT.match(t.description) for t in transformations)
+            found = self._known[given] = (transformations, has_pivot)
+        transformations, has_pivot = found
+        if has_pivot:
+            return tuple(_of_pivot(t, entry.field) for t in transformations)
+        return transformations
+
+    def _column(self, entry: _InputField) -> Column:
+        key = (entry.namespace, entry.name, entry.field)
+        column = self._columns.get(key)
+        if column is None:
+            dataset = self._datasets.get(key[:2])
+            if dataset is None:
+                dataset = self._datasets[key[:2]] = self._relocate(DatasetName(*key[:2]))
+            column = self._columns[key] = Column(dataset, _unquoted(entry.field))
+        return column
+
+
+def _inputs(raw: msgspec.Raw) -> list[_InputField]:
+    try:
+        return _INPUT_FIELDS.decode(raw) or []
+    except msgspec.ValidationError as error:
+        where = str(error).replace("`$", "`$.fields[...].inputFields")
+        raise msgspec.ValidationError(where) from None
+
+
+def _as_reported(t: _Transformation) -> Transformation:
+    kind = (t.type or "").upper()
+    subtype, description = t.subtype or None, t.description or ""
+    if subtype == "TRANSFORMATION" and (wrapped := _EMPTY_TO_NULL.fullmatch(description)):
+        subtype, description = "IDENTITY", wrapped["of"]
+    if kind not in (DIRECT, INDIRECT):  # OpenLineage knows no others
+        return Transformation(None, None, description, bool(t.masking))
+    return Transformation(kind, subtype, description, bool(t.masking))
+
+
+def _of_pivot(t: Transformation, field: str) -> Transformation:
+    chosen = _PIVOT.match(t.description) if t.type == DIRECT else None
+    # What a pivot chooses by is aggregated with the value, and reported as if it were one.
+    if chosen and _PARTS.findall(chosen["by"])[-1:] == _PARTS.findall(field)[-1:]:
+        return t._replace(type=INDIRECT, subtype="CONDITIONAL")
+    return t
+
+
+def _as_indirect(t: _Transformation) -> Transformation:
+    subtype = t.subtype if t.subtype in INDIRECT_SUBTYPES else "FILTER"
+    return Transformation(INDIRECT, subtype, t.description or "", bool(t.masking))
+
+
+def _deprecated(word: str | None, description: str) -> Transformation:
+    """Read the deprecated ``transformationType``: one word for all inputs of an output column.
+
+    The specification has IDENTITY and MASKED; ``DIRECT:AGGREGATION`` is how this package fills it.
+    """
+    kind, colon, subtype = (word or "").upper().partition(":")
+    if kind == "MASKED":
+        return Transformation(DIRECT, "TRANSFORMATION", description, masking=True)
+    if not colon and kind not in (DIRECT, INDIRECT):
+        kind, subtype = "", kind
+    if subtype in DIRECT_SUBTYPES and kind in ("", DIRECT):
+        return Transformation(DIRECT, subtype, description)
+    if subtype in INDIRECT_SUBTYPES and kind in ("", INDIRECT):
+        return Transformation(INDIRECT, subtype, description)
+    if kind in (DIRECT, INDIRECT):
+        return Transformation(kind, subtype or None, description)
+    return Transformation(description=description)
+
+
+_PART = r"`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\"|[^`\".]+"
+_PARTS = re.compile(_PART)
+_QUOTED = re.compile(rf"(?:{_PART})(?:\.(?:{_PART}))*")
+
+
+def _unquoted(name: str) -> str:
+    """Take the quotes off the parts of a name; other names with quotes in them stay."""
+    if ("`" not in name and '"' not in name) or not _QUOTED.fullmatch(name):
+        return name
+    return ".".join(
+        part[1:-1].replace(part[0] * 2, part[0]) if part[0] in '`"' else part
+        for part in _PARTS.findall(name)
+    )
+
+
+_METADATA = re.compile(r"_(file|pos|spec_id|partition|deleted|metadata)(\..*)?")
+
+
+def metadata_columns_removed(
+    lineage: ColumnLineage, has_column: Callable[[Column], bool]
+) -> ColumnLineage:
+    """Drop sources like ``_file`` and ``_metadata.…`` that are not in their dataset's schema.
+
+    :param has_column: whether a dataset has a column, by the column's name or its first part
+    """
+    used = set(chain.from_iterable(each_once(lineage)))
+    if all(lineage.fields.values()) and not any(c.field[:1] == "_" for c in used):
+        return lineage
+
+    def real(edges: Edges) -> Edges:
+        if not any(c.field.startswith("_") for c in edges):
+            return edges
+        return {c: t for c, t in edges.items() if not _METADATA.fullmatch(c.field) or has_column(c)}
+
+    fields = mapped(lineage.fields, real)
+    return ColumnLineage({n: e for n, e in fields.items() if e}, real(lineage.dataset))
+
+
+def unsure_identities(
+    lineage: ColumnLineage, is_database: Callable[[DatasetName], bool]
+) -> ColumnLineage:
+    """Keep of columns of databases only that they are direct sources, where no text shows more.
+
+    The listener calls everything IDENTITY that is made of a JDBC relation, expressions too.
+    """
+    sources = {c.dataset for edges in each_once(lineage) for c in edges}
+    databases = {dataset for dataset in sources if is_database(dataset)}
+    if not databases:
+        return lineage
+
+    def sure(t: Transformation) -> Transformation:
+        unsure = t.type == DIRECT and t.subtype == "IDENTITY" and not t.description
+        return t._replace(subtype=None) if unsure else t
+
+    def edges_of(edges: Edges) -> Edges:
+        return {
+            c: tuple(dict.fromkeys(map(sure, ts))) if c.dataset in databases else ts
+            for c, ts in edges.items()
+        }
+
+    fields = mapped(lineage.fields, edges_of)
+    return ColumnLineage(fields, lineage.dataset)
+
+
+_PYTHON_UDF = re.compile(r"\bpythonUDF\d+\b")
+
+
+def is_nameless(text: str) -> bool:
+    """Whether a description has the result of a Python function, which comes out of nowhere."""
+    return "pythonUDF" in text and bool(_PYTHON_UDF.search(text))
+
+
+def is_incomplete(edges: Edges) -> bool:
+    """Whether a Python UDF stands between: its arguments are not, or not all, in the edges."""
+    return any(is_nameless(t.description) for ts in lists(edges) for t in ts)
+
+
+# --- the columns of one write ---------------------------------------------------------------------
 
 
 class UnreadableColumnsError(Exception):

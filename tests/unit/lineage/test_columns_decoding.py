@@ -13,16 +13,16 @@ import msgspec
 import pytest
 
 from airflow_provider_sparklineage.lineage.application.accumulation import accumulate
-from airflow_provider_sparklineage.lineage.columns.decoding import (
-    decode,
-    metadata_columns_removed,
-    unsure_identities,
-)
 from airflow_provider_sparklineage.lineage.columns.edges import (
     Column,
     ColumnLineage,
     Transformation,
     expand,
+)
+from airflow_provider_sparklineage.lineage.columns.reported import (
+    decode,
+    metadata_columns_removed,
+    unsure_identities,
 )
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.datasets import DatasetName

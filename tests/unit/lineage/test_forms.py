@@ -7,7 +7,6 @@ import pytest
 
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.lineage.bundle import in_legacy_form
-from airflow_provider_sparklineage.lineage.columns.decoding import decode
 from airflow_provider_sparklineage.lineage.columns.edges import (
     MAX_LEGACY_EDGES,
     Column,
@@ -15,6 +14,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     Transformation,
     expand,
 )
+from airflow_provider_sparklineage.lineage.columns.reported import decode
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, merge
 from airflow_provider_sparklineage.model.datasets import DatasetName

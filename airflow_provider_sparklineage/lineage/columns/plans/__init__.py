@@ -6,8 +6,7 @@ as Spark writes it (``TreeNode.toJSON``): the columns of what is read have expre
 and expressions refer to them, and the written columns are followed down by these ids.
 
 ===================  ===========================================================================
-:mod:`.trees`        JSON as trees: nodes, children, conditions
-:mod:`.expressions`  the value of an expression, of the values of its operands, and its short text
+:mod:`.expressions`  JSON as trees; an expression's value, of those of its operands, and its text
 :mod:`.operators`    the relation that an operator makes of those below it, in one walk
 :mod:`.commands`     the columns that a command writes: queries, MERGE, UPDATE and DELETE
 ===================  ===========================================================================

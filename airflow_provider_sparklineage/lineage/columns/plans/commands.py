@@ -26,9 +26,17 @@ from airflow_provider_sparklineage.lineage.columns.plans.expressions import (
     SORT,
     UNKNOWN,
     Value,
+    attributes,
+    children,
     chosen_for,
+    expression_id,
+    is_tree,
+    kind,
+    parts,
+    subtree,
     through,
     together,
+    trees,
     unite,
     ways,
 )
@@ -38,16 +46,6 @@ from airflow_provider_sparklineage.lineage.columns.plans.operators import (
     Walk,
     joined_relation,
 )
-from airflow_provider_sparklineage.lineage.columns.plans.trees import (
-    attributes,
-    children,
-    expression_id,
-    is_tree,
-    kind,
-    parts,
-    subtree,
-    trees,
-)
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.terms import Frozen
 
@@ -55,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow_provider_sparklineage.lineage.application.observed_binding import WritePlan
-    from airflow_provider_sparklineage.lineage.columns.plans.trees import Node, Tree
+    from airflow_provider_sparklineage.lineage.columns.plans.expressions import Node, Tree
 
 
 class PlannedColumns(Frozen, frozen=True):

@@ -31,28 +31,25 @@ from airflow_provider_sparklineage.lineage.columns.plans.expressions import (
     Expressions,
     Sources,
     Value,
-    chosen_for,
-    of_many_rows,
-    through,
-    together,
-    unite,
-)
-from airflow_provider_sparklineage.lineage.columns.plans.trees import (
     attributes,
     children,
+    chosen_for,
     conjuncts,
     contains,
     expression_id,
     kind,
+    of_many_rows,
     parts,
+    through,
+    together,
     trees,
+    unite,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from airflow_provider_sparklineage.lineage.columns.plans.expressions import Find
-    from airflow_provider_sparklineage.lineage.columns.plans.trees import Node, Tree
+    from airflow_provider_sparklineage.lineage.columns.plans.expressions import Find, Node, Tree
     from airflow_provider_sparklineage.model.budget import Budget
     from airflow_provider_sparklineage.model.datasets import DatasetName
 

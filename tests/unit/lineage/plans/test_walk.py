@@ -10,7 +10,11 @@ from airflow_provider_sparklineage.lineage.columns.plans.commands import (
     UnreadablePlanError,
     planned_columns,
 )
-from airflow_provider_sparklineage.lineage.columns.plans.trees import children, conjuncts, kind
+from airflow_provider_sparklineage.lineage.columns.plans.expressions import (
+    children,
+    conjuncts,
+    kind,
+)
 from airflow_provider_sparklineage.model.budget import Budget, SpentError
 from tests.budgets import lasting
 from tests.unit.lineage.plans.plans import described, write_plan
