@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
 from airflow_provider_sparklineage.lineage.application.repairs import Clock, with_canonical_names
 from airflow_provider_sparklineage.lineage.columns import edges
 from airflow_provider_sparklineage.lineage.declared_and_last_known import Completion
-from airflow_provider_sparklineage.lineage.merge import as_failed, merge
+from airflow_provider_sparklineage.lineage.merge import merge
 from airflow_provider_sparklineage.lineage.observed.witnesses import observed
 from airflow_provider_sparklineage.model import budget
 from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget
@@ -91,8 +91,7 @@ def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLinea
         lineage = _of_a_part(lineage)
     if bundle.report.cut or is_part or not application.events:  # no outputs then mean nothing
         degradations = [d for d in degradations if d.code is not DegradationCode.NOTHING_WRITTEN]
-    tables = observations.tables if observations else {}
-    lineage = replace(lineage, degradations=tuple(degradations), tables=tables)
+    lineage = replace(lineage, degradations=tuple(degradations))
     return _completed(lineage, manifest)
 
 
@@ -130,11 +129,6 @@ def in_legacy_form(lineage: TaskLineage) -> TaskLineage:
             )
     degradations = (*lineage.degradations, *refused)
     return replace(lineage, outputs=tuple(outputs), degradations=degradations)
-
-
-def failed_lineage(lineage: TaskLineage, manifest: Manifest) -> TaskLineage:
-    """Give what :func:`task_lineage` would give if the task of a successful job fails."""
-    return as_failed(lineage, manifest.expectations, manifest.locator, manifest.limits)
 
 
 def _completed(lineage: TaskLineage, manifest: Manifest) -> TaskLineage:

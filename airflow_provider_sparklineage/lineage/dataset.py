@@ -135,17 +135,13 @@ _DROPPED = frozenset({"icebergScanReport", "icebergCommitReport"})
 
 
 class TaskLineage(Frozen, frozen=True):
-    """What one try of a task read and wrote.
-
-    :param tables: identifiers by which the observer saw datasets read and written
-    """
+    """The datasets that one try of a task read and wrote, and what is missing of them."""
 
     outcome: Outcome
     inputs: tuple[LineageDataset, ...] = ()
     outputs: tuple[LineageDataset, ...] = ()
     application: SparkApplication | None = None
     degradations: tuple[Degradation, ...] = ()
-    tables: Mapping[DatasetName, frozenset[str]] = field(default_factory=dict)
 
 
 def joined(

@@ -28,15 +28,14 @@ Policy, case by case:
   unless it is declared. Columns that nothing but it is known to be made of have no sources then.
 - ``inlets``, ``outlets`` and declarations add what Spark did not report, by identity only.
 
-A partition check can fail a task after its job. All that the job did is merged by then, and only
-what the outcome decides is different (:func:`as_failed`). Merging a job that has failed gives the
-same. Policy, case by case:
+A task fails with its job, or by a partition check after its job has succeeded; then the same
+application is merged again, as that of a task that failed. Policy, case by case:
 
-- Outputs of complete actions stay as they are: the data was written.
-- What only failed or unfinished actions wrote is an output now, as a bare name without facets. What
-  is expected of it is compared with nothing.
-- An input that such an action was to write is a dataset of both sides now. Which partitions of it
-  were written is unknown, and so is which partitions of a path are missing.
+- Outputs of complete actions are as in a task that succeeded: the data was written.
+- Expectations of a bare name, which only failed or unfinished actions wrote, are compared with
+  nothing.
+- An input that such an action was to write is a dataset of both sides. The written partitions of it
+  are unknown, and so are the missing partitions of a path.
 - That nothing was written is not reported where something was to be written.
 """
 
@@ -46,11 +45,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
+from airflow_provider_sparklineage.expectations import Expectation, Side
 from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
 from airflow_provider_sparklineage.lineage.access.observed import UnknownPartitionsError
-from airflow_provider_sparklineage.lineage.actions import Accumulated, Statements, accumulated
-from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
+from airflow_provider_sparklineage.lineage.actions import Accumulated, accumulated
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.columns.composition import without_sources_in
 from airflow_provider_sparklineage.lineage.dataset import (
@@ -316,85 +314,3 @@ def _reported(
         elif side is Side.READ:
             filters = done.statements.filter(dataset)
     return report.of(dataset, side, filters, static, other=other, tables=ledger.tables)
-
-
-# --- a task that fails although its job succeeded -------------------------------------------------
-
-
-_OF_PARTITIONS = frozenset({DegradationCode.PARTITIONS_CUT, DegradationCode.PARTITIONS_INEXACT})
-"""What is reported of a dataset when its partitions are selected and compared."""
-
-
-def as_failed(
-    lineage: TaskLineage, expectations: Iterable[Expectation], locator: Locator, limits: Limits
-) -> TaskLineage:
-    """Turn the lineage of a try that succeeded into that of one that failed.
-
-    :param lineage: as it was merged, before anything is carried forward from an earlier run
-    :param expectations: those that it was merged with; ``locator`` and ``limits`` too
-    """
-    failing = _Failing(lineage, SubsetReport(expectations, locator, limits))
-    outputs = (*lineage.outputs, *failing.bare_outputs())
-    return replace(
-        lineage,
-        outcome=Outcome.FAIL,
-        inputs=tuple(map(failing.as_input, lineage.inputs)),
-        outputs=tuple(sorted(outputs, key=lambda dataset: dataset.name)),
-        degradations=tuple(failing.degradations()),
-    )
-
-
-class _Failing:
-    def __init__(self, lineage: TaskLineage, report: SubsetReport) -> None:
-        self._lineage = lineage
-        self._report = report
-        actions = lineage.application.actions if lineage.application else ()
-        unfinished = [a for a in actions if a.state is not ActionState.COMPLETE]
-        written = {dataset.name for dataset in lineage.outputs}
-        self._only_failed: dict[DatasetName, LineageDataset] = {}
-        for action in unfinished:
-            for name in {dataset.name for dataset in action.outputs} - written:
-                bare = self._only_failed.get(name, LineageDataset(name))
-                self._only_failed[name] = with_witness(bare, action.witness)
-        self._compared_again: set[DatasetName] = set()
-        self._statements = Statements()
-        for action in actions:
-            self._statements.learn(action)
-
-    def bare_outputs(self) -> list[LineageDataset]:
-        return [
-            self._report.of(bare, Side.WRITE, tables=self._tables(name), has_failed=True)
-            for name, bare in self._only_failed.items()
-        ]
-
-    def as_input(self, dataset: LineageDataset) -> LineageDataset:
-        """Compare a path's partitions again, of which the other side was to write some."""
-        expected = dataset.expected
-        if dataset.name not in self._only_failed or not expected or expected.kind is not Kind.PATH:
-            return dataset
-        self._compared_again.add(dataset.name)
-        again = self._report.of(
-            dataset,
-            Side.READ,
-            None if dataset.observed else self._statements.filter(dataset),
-            other=LineageDataset(dataset.name),
-            tables=self._tables(dataset.name),
-        )
-        # Which partitions were observed does not depend on the other side.
-        return replace(again, selected=dataset.selected) if dataset.observed else again
-
-    def _tables(self, name: DatasetName) -> frozenset[str]:
-        return self._lineage.tables.get(name, frozenset())
-
-    def degradations(self) -> Iterable[Degradation]:
-        """Asked last: what is left of those of the merge, and what was found since."""
-        found = self._report.degradations()
-        for entry in self._lineage.degradations:
-            if entry.code is DegradationCode.NOTHING_WRITTEN and self._only_failed:
-                continue
-            if entry.code is DegradationCode.DECLARATION_UNBOUND and entry not in found:
-                continue  # the table is one that a failed action was to write
-            if entry.code in _OF_PARTITIONS and entry.dataset in self._compared_again:
-                continue
-            yield entry
-        yield from (entry for entry in found if entry.code in _OF_PARTITIONS)

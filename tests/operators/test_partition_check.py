@@ -167,18 +167,33 @@ def test_the_bundle_of_a_failed_check_is_kept_and_has_what_was_sent(run, capture
     assert "unexpected dt=2024-05-05" in capsys.readouterr().out
 
 
-def test_a_failed_check_reads_and_merges_the_bundle_once(run, monkeypatch):
-    merged = []
+@pytest.fixture
+def merges(monkeypatch):
+    """Give the outcomes as which bundles are merged."""
+    outcomes = []
     task_lineage = bundles.task_lineage
 
-    def counted(*args):
-        merged.append(args)
-        return task_lineage(*args)
+    def noted(bundle, *others):
+        outcomes.append(bundle.manifest.outcome)
+        return task_lineage(bundle, *others)
 
-    monkeypatch.setattr(bundles, "task_lineage", counted)
-    task = run("2024-05-05", on_partition_mismatch="fail")
-    assert isinstance(task.error, AirflowFailException)
-    assert len(merged) == 1
+    monkeypatch.setattr(bundles, "task_lineage", noted)
+    return outcomes
+
+
+def test_a_bundle_is_merged_again_only_if_a_check_fails_the_task(run, merges):
+    run("2024-05-06", on_partition_mismatch="fail")
+    assert merges == ["COMPLETE"]
+    run("2024-05-05", on_partition_mismatch="fail")
+    assert merges == ["COMPLETE", "COMPLETE", "FAIL"]
+
+
+def test_events_that_are_merged_again_are_counted_once(run):
+    once, again = (run(day, on_partition_mismatch="fail") for day in ("2024-05-06", "2024-05-05"))
+    of_failure = again.get_openlineage_facets_on_failure(None)
+    of_success = once.get_openlineage_facets_on_complete(None)
+    counts = [x.run_facets["sparkLineage_capture"].events for x in (of_success, of_failure)]
+    assert counts[0] == counts[1] > 0
 
 
 def test_the_bundle_of_a_check_that_went_well_is_marked_as_complete(run, captures, monkeypatch):

@@ -24,6 +24,7 @@ from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.settings.option_kinds import KeepCaptures
 from airflow_provider_sparklineage.spark.capture import bundle as retention
+from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,11 +63,12 @@ def collect(
     try:
         deadline.begin(capture.settings.collect_timeout.total_seconds())
         capture.end_receiving(deadline.left)
-        merged = collecting.merged(outcome, deadline)
-        lineage = collecting.completed(merged)
+        lineage = collecting.completed(collecting.merged(outcome, deadline))
         if has_failed(lineage):
             outcome = Outcome.FAIL
-            lineage = collecting.completed(collecting.failed(merged))
+            del lineage  # a large job has no room for two
+            deadline.begin(capture.settings.collect_timeout.total_seconds())
+            lineage = collecting.completed(collecting.merged_again(outcome, deadline))
         if capture.settings.relay_spark_events:
             from airflow_provider_sparklineage.operators.attempt.publish import relayed
 
@@ -122,11 +124,14 @@ class _Collecting:
         self._capture.receive(deadline)
         return task_lineage(self._capture.bundle, deadline.budget.part(_FOR_MERGING))
 
-    def failed(self, lineage: TaskLineage) -> TaskLineage:
-        from airflow_provider_sparklineage.lineage.bundle import failed_lineage
+    def merged_again(self, outcome: Outcome, deadline: Deadline) -> TaskLineage:
+        """Merge a bundle that was read before, now that the task ends in another way."""
+        from airflow_provider_sparklineage.lineage.bundle import task_lineage
 
-        self._capture.note(ended=datetime.now(UTC), outcome=str(Outcome.FAIL))
-        return failed_lineage(lineage, self._capture.bundle.manifest)
+        # Reading counts into the report of the bundle, and the last run may not be needed now.
+        self._capture.bundle = replace(self._capture.bundle, report=ReadReport())
+        self._capture.note(ended=datetime.now(UTC), outcome=str(outcome), last_known=None)
+        return task_lineage(self._capture.bundle, deadline.budget.part(_FOR_MERGING))
 
     def completed(self, lineage: TaskLineage) -> TaskLineage:
         """Let what the last successful run accessed stand in where this try knows nothing."""
