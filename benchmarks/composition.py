@@ -12,12 +12,11 @@ import msgspec
 
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
-from airflow_provider_sparklineage.lineage.access.reported import ReportedWrites
 from airflow_provider_sparklineage.lineage.application.accesses import FULL, Access, Scope
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.lineage.columns.composition import Provenance, compose
 from airflow_provider_sparklineage.lineage.columns.reported import decode
+from airflow_provider_sparklineage.lineage.ledger import Ledgers, ReportedWrites
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from benchmarks import wide_tables

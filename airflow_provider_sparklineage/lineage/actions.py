@@ -41,9 +41,9 @@ from airflow_provider_sparklineage.model.terms import Frozen
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
-    from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
-    from airflow_provider_sparklineage.lineage.application.observed_binding import WritePlan
+    from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
+    from airflow_provider_sparklineage.lineage.ledger import Ledgers
+    from airflow_provider_sparklineage.lineage.observed.binding import WritePlan
     from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
     from airflow_provider_sparklineage.model.datasets import DatasetName
 

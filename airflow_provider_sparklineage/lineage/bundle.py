@@ -20,7 +20,7 @@ from airflow_provider_sparklineage.lineage.application.repairs import Clock, wit
 from airflow_provider_sparklineage.lineage.columns import edges
 from airflow_provider_sparklineage.lineage.declared_and_last_known import Completion
 from airflow_provider_sparklineage.lineage.merge import merge
-from airflow_provider_sparklineage.lineage.observed.witnesses import observed
+from airflow_provider_sparklineage.lineage.observed.corrections import observed
 from airflow_provider_sparklineage.model import budget
 from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode

@@ -11,7 +11,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage.application.datasets import DecodedFacets, Symlinks
+from airflow_provider_sparklineage.lineage.application.accesses import DecodedFacets, Symlinks
 from airflow_provider_sparklineage.lineage.partitions.comparison import (
     PartitionStatus,
     Reconciliation,
@@ -23,10 +23,10 @@ from airflow_provider_sparklineage.spark.capture.raw_facets import decode_facet
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from airflow_provider_sparklineage.lineage.access.observed import Subset
+    from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
     from airflow_provider_sparklineage.lineage.application.accumulation import SparkApplication
-    from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
     from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage
+    from airflow_provider_sparklineage.lineage.observed.accesses import Subset
     from airflow_provider_sparklineage.lineage.partitions.expected import Expected
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.degradations import Degradation

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
-    from airflow_provider_sparklineage.lineage.application.observed_binding import PythonFunction
     from airflow_provider_sparklineage.lineage.columns.plans.commands import PlannedColumns
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+    from airflow_provider_sparklineage.lineage.observed.binding import PythonFunction
 
 SCHEMA_LIMIT = 1000
 """Output columns above which the listener reports no column lineage (``schemaSizeLimit``)."""

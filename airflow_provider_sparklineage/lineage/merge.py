@@ -46,8 +46,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Expectation, Side
-from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
-from airflow_provider_sparklineage.lineage.access.observed import UnknownPartitionsError
 from airflow_provider_sparklineage.lineage.actions import Accumulated, accumulated
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.columns.composition import without_sources_in
@@ -58,6 +56,8 @@ from airflow_provider_sparklineage.lineage.dataset import (
     with_witness,
 )
 from airflow_provider_sparklineage.lineage.gaps import gaps
+from airflow_provider_sparklineage.lineage.ledger import Ledgers
+from airflow_provider_sparklineage.lineage.observed.accesses import UnknownPartitionsError
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget, because
 from airflow_provider_sparklineage.model.datasets import DatasetName, is_files
@@ -79,7 +79,7 @@ if TYPE_CHECKING:
         Action,
         SparkApplication,
     )
-    from airflow_provider_sparklineage.lineage.application.observed_binding import Observations
+    from airflow_provider_sparklineage.lineage.observed.binding import Observations
 
     Datasets = Mapping[DatasetName, LineageDataset]
 

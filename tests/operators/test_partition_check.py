@@ -26,8 +26,8 @@ from airflow_provider_sparklineage.expectations import (
     Side,
 )
 from airflow_provider_sparklineage.lineage import bundle as bundles
-from airflow_provider_sparklineage.lineage.access.observed import Subset
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
+from airflow_provider_sparklineage.lineage.observed.accesses import Subset
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import DeclarationError, SettingsError

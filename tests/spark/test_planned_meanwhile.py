@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 
 import pytest
-
 from airflow_provider_sparklineage.event.from_bundle import task_lineage
+
 from airflow_provider_sparklineage.spark.capture.bundle import (
     EVENTS,
     OBSERVATIONS,

@@ -1,7 +1,8 @@
-"""What an action, or a query of it, read of a dataset or wrote to it, and when.
+"""Datasets as actions report them, and accesses to them: how much was read or written, and when.
 
-An :class:`Access` is a value. A :class:`Timeline` finds accesses, queries and plans again by the
-time of an action, at the cost of what is found.
+Of the facets of an :class:`ActionDataset` those that merging looks at are decoded, once. An
+:class:`Access` is a value. A :class:`Timeline` finds accesses, queries and plans again by the time
+of an action, at the cost of those that it finds.
 """
 
 from __future__ import annotations
@@ -9,14 +10,20 @@ from __future__ import annotations
 from bisect import bisect_right
 from datetime import datetime, timedelta
 from enum import IntEnum
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+import msgspec
+
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.terms import Frozen
+from airflow_provider_sparklineage.spark.capture.raw_facets import decode_facet
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from airflow_provider_sparklineage.expectations import Side
-    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 
 
@@ -125,3 +132,108 @@ class Timeline(Generic[T]):
             if until + SLACK >= started:
                 found.append(thing)
         return found[::-1]
+
+
+class DecodedFacets:
+    """A dataset of an action or of a task: what its facets are, decoded when first asked for."""
+
+    facets: Mapping[str, msgspec.Raw]
+    """Dataset facets, undecoded: most of them are only passed on."""
+
+    @cached_property
+    def column_names(self) -> tuple[str, ...]:
+        """Names of the top-level columns; empty where there is no schema."""
+        facet = self.facets.get("schema")
+        return _column_names(bytes(facet)) if facet is not None else ()
+
+    @cached_property
+    def symlinks(self) -> frozenset[DatasetName]:
+        """The other names of the dataset."""
+        facet = self.facets.get("symlinks")
+        return _symlinks(bytes(facet)) if facet is not None else frozenset()
+
+
+class ActionDataset(DecodedFacets, Frozen, frozen=True, dict=True):
+    """A dataset on one side of an action.
+
+    :param side_facets: ``inputFacets`` or ``outputFacets``, undecoded
+    :param locations: partition locations that the listener trimmed off the name; None is the full
+        dataset
+    :param left_out: facets that were reported, and that there was no room for
+    """
+
+    name: DatasetName
+    facets: Mapping[str, msgspec.Raw]
+    side_facets: Mapping[str, msgspec.Raw]
+    locations: frozenset[str] | None = None
+    left_out: frozenset[str] = frozenset()
+
+    @cached_property
+    def lifecycle(self) -> str:
+        """What an output's write did to it: OVERWRITE, CREATE, … or nothing."""
+        facet = decode_facet(self.facets.get("lifecycleStateChange"), _Lifecycle)
+        return (facet.change if facet else None) or ""
+
+    @cached_property
+    def size_written(self) -> int | None:
+        """Bytes that the write of an output wrote; None where they are not reported."""
+        statistics = decode_facet(self.side_facets.get("outputStatistics"), _Statistics)
+        return statistics.size if statistics else None
+
+    @cached_property
+    def size_found(self) -> int | None:
+        """Bytes that all of an input held when it was read; None where they are not reported.
+
+        Statistics without a number of files are a catalog's, and may be of the partitions read
+        only; those of Iceberg are of the files that a scan's filters left.
+        """
+        if "storage" in self.facets:  # tables of DataSource V2 catalogs have this facet
+            return None
+        statistics = decode_facet(self.side_facets.get("inputStatistics"), _Statistics)
+        return statistics.size if statistics and statistics.file_count is not None else None
+
+
+def united_locations(
+    one: frozenset[str] | None, other: frozenset[str] | None
+) -> frozenset[str] | None:
+    """Unite locations of one dataset; None, which is the full dataset, makes it full."""
+    return None if one is None or other is None else one | other
+
+
+class Symlinks(msgspec.Struct):
+    """The standard facet of a dataset's other names."""
+
+    identifiers: list[dict[str, str | None]] | None = None
+
+
+class _SchemaField(msgspec.Struct):
+    name: str
+
+
+class _Schema(msgspec.Struct):
+    fields: list[_SchemaField] | None = None
+
+
+class _Statistics(msgspec.Struct):
+    size: int | None = None
+    file_count: int | None = msgspec.field(name="fileCount", default=None)
+
+
+class _Lifecycle(msgspec.Struct):
+    change: str | None = msgspec.field(name="lifecycleStateChange", default=None)
+
+
+# A thousand actions report the same schema and the same symlinks of one table.
+@lru_cache(maxsize=128)
+def _column_names(facet: bytes) -> tuple[str, ...]:
+    schema = decode_facet(msgspec.Raw(facet), _Schema)
+    return tuple(f.name for f in schema.fields or ()) if schema else ()
+
+
+@lru_cache(maxsize=128)
+def _symlinks(facet: bytes) -> frozenset[DatasetName]:
+    links = decode_facet(msgspec.Raw(facet), Symlinks)
+    identifiers = (links.identifiers if links else None) or ()
+    return frozenset(
+        DatasetName(i.get("namespace") or "", i.get("name") or "") for i in identifiers
+    )

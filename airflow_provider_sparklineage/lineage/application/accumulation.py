@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import field
 
-from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
+from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.terms import Frozen, Witness
 from airflow_provider_sparklineage.spark.capture.raw_facets import RawFacets, decode_facet

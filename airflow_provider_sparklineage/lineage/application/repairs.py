@@ -48,19 +48,19 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from airflow_provider_sparklineage.lineage.application.accesses import united_locations
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
-from airflow_provider_sparklineage.lineage.application.datasets import united_locations
 from airflow_provider_sparklineage.model.datasets import is_files, looks_like_file
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
     from airflow_provider_sparklineage.lineage.application.accumulation import (
         Action,
         SparkApplication,
     )
-    from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.spark.capture.events import SparkEvent

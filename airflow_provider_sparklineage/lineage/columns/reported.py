@@ -59,8 +59,8 @@ from airflow_provider_sparklineage.model.datasets import DatasetName, is_databas
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
+    from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
-    from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
     from airflow_provider_sparklineage.lineage.columns.plans.commands import PlannedColumns
 
 

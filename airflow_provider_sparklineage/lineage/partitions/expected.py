@@ -25,7 +25,7 @@ from airflow_provider_sparklineage.model.timestamps import canonical_time, date_
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from airflow_provider_sparklineage.lineage.access.observed import Subset
+    from airflow_provider_sparklineage.lineage.observed.accesses import Subset
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 

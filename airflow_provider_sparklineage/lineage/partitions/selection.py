@@ -42,7 +42,7 @@ from airflow_provider_sparklineage.model.timestamps import common_format
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from airflow_provider_sparklineage.lineage.access.observed import Subset
+    from airflow_provider_sparklineage.lineage.observed.accesses import Subset
     from airflow_provider_sparklineage.lineage.partitions.expected import Expected
     from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
     from airflow_provider_sparklineage.model.representation import Limits

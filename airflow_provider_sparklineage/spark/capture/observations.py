@@ -1,7 +1,7 @@
 """The observer's NDJSON, decoded; one line is one record of ``schemas/observation.json``.
 
 Nothing in the file is trusted: a killed driver leaves half a line, and lines that are no records
-are noted and left out. ``lineage/application/observed_binding.py`` binds the records to datasets.
+are noted and left out. ``lineage/observed/binding.py`` binds the records to datasets.
 """
 
 from __future__ import annotations

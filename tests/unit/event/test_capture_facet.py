@@ -10,9 +10,9 @@ from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, MAX_D
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.event.steps.texts import without_credentials
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage.access.observed import Subset
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
+from airflow_provider_sparklineage.lineage.observed.accesses import Subset
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model.datasets import DatasetName

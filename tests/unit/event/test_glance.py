@@ -8,8 +8,8 @@ from airflow_provider_sparklineage.event import openlineage
 from airflow_provider_sparklineage.event.pipeline import events_of
 from airflow_provider_sparklineage.event.steps.texts import MAX_LINES, MORE_KEY
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage.access.observed import Subset
 from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome, TaskLineage
+from airflow_provider_sparklineage.lineage.observed.accesses import Subset
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR

@@ -7,8 +7,8 @@ import pytest
 from airflow_provider_sparklineage.cli.show import print_event
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
-from airflow_provider_sparklineage.lineage.access.observed import Subset
 from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome, TaskLineage
+from airflow_provider_sparklineage.lineage.observed.accesses import Subset
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.datasets import DatasetName

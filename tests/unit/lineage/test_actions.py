@@ -10,14 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     Action,
     ActionState,
     SparkApplication,
 )
-from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
-from airflow_provider_sparklineage.lineage.application.observed_binding import Observations
 from airflow_provider_sparklineage.lineage.merge import merge
+from airflow_provider_sparklineage.lineage.observed.binding import Observations
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.terms import Outcome
 

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.lineage import actions as module
+from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     Action,
     ActionState,
     SparkApplication,
 )
-from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
 from airflow_provider_sparklineage.lineage.columns import composition
 from airflow_provider_sparklineage.lineage.merge import merge
 from airflow_provider_sparklineage.model.datasets import DatasetName

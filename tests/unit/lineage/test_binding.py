@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from airflow_provider_sparklineage.lineage.application.accesses import Scope
-from airflow_provider_sparklineage.lineage.application.observed_binding import bind
+from airflow_provider_sparklineage.lineage.observed.binding import bind
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.spark.capture.observations import (

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
 from airflow_provider_sparklineage.lineage.application.accesses import Access, Scope
 from airflow_provider_sparklineage.lineage.columns.composition import (
     MAX_DESCRIPTION,
@@ -27,6 +26,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     expand,
     union,
 )
+from airflow_provider_sparklineage.lineage.ledger import Ledgers
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 UNKNOWN = Transformation()

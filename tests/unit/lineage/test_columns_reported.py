@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
+from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
 from airflow_provider_sparklineage.lineage.application.accumulation import Action, ActionState
-from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
 from airflow_provider_sparklineage.lineage.columns import reported
 from airflow_provider_sparklineage.lineage.columns.reported import ReportedColumns
 from airflow_provider_sparklineage.model.datasets import DatasetName

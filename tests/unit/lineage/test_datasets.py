@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
+from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 T = DatasetName("file", "/t")

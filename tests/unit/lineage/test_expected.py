@@ -3,8 +3,8 @@
 import pytest
 
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
-from airflow_provider_sparklineage.lineage.access.observed import Subset
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+from airflow_provider_sparklineage.lineage.observed.accesses import Subset
 from airflow_provider_sparklineage.lineage.partitions.expected import Expectations
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model.datasets import DatasetName

@@ -9,13 +9,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.lineage.application.observed_binding import (
+from airflow_provider_sparklineage.lineage.application.repairs import repaired
+from airflow_provider_sparklineage.lineage.merge import Outcome, merge
+from airflow_provider_sparklineage.lineage.observed.binding import (
     Observations,
     PythonFunction,
     bind,
 )
-from airflow_provider_sparklineage.lineage.application.repairs import repaired
-from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.predicates import _projections_of, changed, without_columns
 from airflow_provider_sparklineage.spark.capture.observations import ObservationRecord, UdfRecord
 from tests.budgets import lasting

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from airflow_provider_sparklineage.event.pipeline import event_of, events_of
 from airflow_provider_sparklineage.event.steps.size import reduced
 from airflow_provider_sparklineage.lineage.application.accumulation import accumulate
-from airflow_provider_sparklineage.lineage.application.observed_binding import bind
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
+from airflow_provider_sparklineage.lineage.observed.binding import bind
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.representation import Leaving, Representation
 from airflow_provider_sparklineage.spark.capture.events import read_events

@@ -9,16 +9,20 @@ import msgspec
 import pytest
 
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
-from airflow_provider_sparklineage.lineage.application.accesses import Access, Grade, Scope
+from airflow_provider_sparklineage.lineage.application.accesses import (
+    Access,
+    ActionDataset,
+    Grade,
+    Scope,
+)
 from airflow_provider_sparklineage.lineage.application.accumulation import Action, ActionState
-from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
-from airflow_provider_sparklineage.lineage.application.observed_binding import Observations
 from airflow_provider_sparklineage.lineage.columns.edges import (
     Column,
     ColumnLineage,
     Transformation,
 )
+from airflow_provider_sparklineage.lineage.ledger import Ledgers
+from airflow_provider_sparklineage.lineage.observed.binding import Observations
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition
 

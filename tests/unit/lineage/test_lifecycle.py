@@ -9,17 +9,17 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.lineage.access.reported import overwrites_everything
+from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     Action,
     ActionState,
 )
-from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
 from airflow_provider_sparklineage.lineage.columns.edges import (
     Column,
     ColumnLineage,
     Transformation,
 )
+from airflow_provider_sparklineage.lineage.ledger import overwrites_everything
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage.access.observed import (
+from airflow_provider_sparklineage.lineage.application.accesses import Access, Grade, Scope
+from airflow_provider_sparklineage.lineage.observed.accesses import (
     ObservedAccesses,
     UnknownPartitionsError,
 )
-from airflow_provider_sparklineage.lineage.application.accesses import Access, Grade, Scope
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.subset import to_text

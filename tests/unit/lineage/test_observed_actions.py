@@ -8,24 +8,24 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.lineage.application import observed_actions
+from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     Action,
     ActionState,
     SparkApplication,
 )
-from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
-from airflow_provider_sparklineage.lineage.application.observed_actions import (
-    identities,
-    with_observed_actions,
-)
-from airflow_provider_sparklineage.lineage.application.observed_binding import DatasetIndex
-from airflow_provider_sparklineage.lineage.application.observed_corrections import (
+from airflow_provider_sparklineage.lineage.observed import unreported_actions
+from airflow_provider_sparklineage.lineage.observed.binding import DatasetIndex
+from airflow_provider_sparklineage.lineage.observed.corrections import (
+    observed_facets,
     with_failed_writes,
     without_inferred_files,
     without_skipped_writes,
 )
-from airflow_provider_sparklineage.lineage.observed.witnesses import observed_facets
+from airflow_provider_sparklineage.lineage.observed.unreported_actions import (
+    identities,
+    with_observed_actions,
+)
 from airflow_provider_sparklineage.model.budget import Budget, SpentError
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
@@ -471,7 +471,7 @@ def test_facets_are_kept_once():
 
 
 def test_what_there_is_no_room_for_is_counted(monkeypatch):
-    monkeypatch.setattr(observed_actions, "MAX_DATASETS", 3)
+    monkeypatch.setattr(unreported_actions, "MAX_DATASETS", 3)
     loop = [query(n, n + 0.5, f"t{n}") for n in range(5)]
     application = witnessed([reported(9, 10, ["known"])], loop)
     assert len(application.actions) == 3

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.lineage.application.observed_binding import FolderPartitions
+from airflow_provider_sparklineage.lineage.observed.binding import FolderPartitions
 from airflow_provider_sparklineage.model.budget import Budget, SpentError
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR

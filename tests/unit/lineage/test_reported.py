@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage.access.reported import ReportedWrites
 from airflow_provider_sparklineage.lineage.application.accesses import (
     Access,
     Scope,
@@ -19,6 +18,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     ColumnLineage,
     Transformation,
 )
+from airflow_provider_sparklineage.lineage.ledger import ReportedWrites
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Kind
-from airflow_provider_sparklineage.lineage.access.observed import Subset
+from airflow_provider_sparklineage.lineage.observed.accesses import Subset
 from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, selected
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR

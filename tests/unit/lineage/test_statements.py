@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
+from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     Action,
     ActionState,
     SparkApplication,
 )
-from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.budget import UNLIMITED
 from airflow_provider_sparklineage.model.datasets import DatasetName

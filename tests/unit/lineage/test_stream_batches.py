@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sparklineage.lineage.application.accumulation import SparkApplication
-from airflow_provider_sparklineage.lineage.application.observed_corrections import with_real_batches
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
+from airflow_provider_sparklineage.lineage.observed.corrections import with_real_batches
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
 from airflow_provider_sparklineage.spark.capture.observations import (
     Layout,

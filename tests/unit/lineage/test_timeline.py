@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage.access.observed import ObservedAccesses
 from airflow_provider_sparklineage.lineage.application.accesses import (
     SLACK,
     Access,
     Scope,
     Timeline,
 )
+from airflow_provider_sparklineage.lineage.observed.accesses import ObservedAccesses
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 

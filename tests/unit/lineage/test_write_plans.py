@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
-from airflow_provider_sparklineage.lineage.application.observed_binding import bind
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.columns.edges import Column
+from airflow_provider_sparklineage.lineage.ledger import Ledgers
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
+from airflow_provider_sparklineage.lineage.observed.binding import bind
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationRecord,

@@ -52,8 +52,8 @@ from airflow_provider_sparklineage.model.terms import Frozen
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from airflow_provider_sparklineage.lineage.application.observed_binding import WritePlan
     from airflow_provider_sparklineage.lineage.columns.plans.expressions import Node, Tree
+    from airflow_provider_sparklineage.lineage.observed.binding import WritePlan
 
 
 class PlannedColumns(Frozen, frozen=True):

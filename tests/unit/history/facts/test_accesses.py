@@ -9,8 +9,8 @@ import pytest
 from airflow_provider_sparklineage.event.partition_facets import check_facet, input_facets
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.history.facts.cells import cell_of, cell_of_text
-from airflow_provider_sparklineage.lineage.access.observed import Subset
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+from airflow_provider_sparklineage.lineage.observed.accesses import Subset
 from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, selected
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition

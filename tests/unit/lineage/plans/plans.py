@@ -8,12 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.lineage.application.observed_binding import WritePlan
 from airflow_provider_sparklineage.lineage.columns.plans.commands import (
     PlannedColumns,
     planned_columns,
 )
 from airflow_provider_sparklineage.lineage.columns.plans.expressions import attributes
+from airflow_provider_sparklineage.lineage.observed.binding import WritePlan
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:

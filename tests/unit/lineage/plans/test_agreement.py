@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sparklineage.lineage.access.ledger import Ledgers
-from airflow_provider_sparklineage.lineage.application.observed_actions import identities
-from airflow_provider_sparklineage.lineage.application.observed_binding import bind
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.columns.plans.commands import planned_columns
 from airflow_provider_sparklineage.lineage.columns.reported import (
     ReportedColumns,
     metadata_columns_removed,
 )
+from airflow_provider_sparklineage.lineage.ledger import Ledgers
+from airflow_provider_sparklineage.lineage.observed.binding import bind
+from airflow_provider_sparklineage.lineage.observed.unreported_actions import identities
 from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationReport,
     read_observations,

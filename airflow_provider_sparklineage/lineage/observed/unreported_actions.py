@@ -30,17 +30,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.lineage.application.accesses import SLACK, Timeline, overlap
+from airflow_provider_sparklineage.lineage.application.accesses import (
+    SLACK,
+    ActionDataset,
+    Timeline,
+    overlap,
+)
 from airflow_provider_sparklineage.lineage.application.accumulation import (
     MAX_DATASETS,
     Action,
     ActionState,
 )
-from airflow_provider_sparklineage.lineage.application.datasets import ActionDataset
-from airflow_provider_sparklineage.lineage.application.observed_binding import (
-    DatasetIndex,
-    at_roots,
-)
+from airflow_provider_sparklineage.lineage.observed.binding import DatasetIndex, at_roots
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.terms import Frozen, Witness

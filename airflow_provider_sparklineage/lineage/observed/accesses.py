@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.application.accesses import Access
     from airflow_provider_sparklineage.model.subset import Condition
 
+
 # Spark adds it for the columns of every inner join; it restricts no part of the dataset.
 _OF_A_JOIN = re.compile(r"\(?[\w.`]+ IS NOT NULL\)?(, [\w.`]+ IS NOT NULL)*")
 

@@ -1,1 +1,0 @@
-"""What the application had written by the time that it read: which reads are internal."""
