@@ -383,6 +383,9 @@ def _writes_unsorted(action: Action) -> bool:
 _NO_PLANS: Timeline[WritePlanThen] = Timeline(())
 
 
+# --- the ledger of a dataset ----------------------------------------------------------------------
+
+
 class Ledger:
     """The accesses of an application to one dataset.
 

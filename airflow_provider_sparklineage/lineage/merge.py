@@ -3,13 +3,13 @@
 1. *Accumulate* (:mod:`.actions`): what the actions read and wrote, in the order of time, entered in
    one ledger for each dataset.
 2. *Grade*: which datasets are inputs, outputs or intermediates, and which of their partitions are
-   known, by the evidence in the ledgers (:mod:`.access.ledger`).
+   known, by the evidence in the ledgers (:mod:`.ledger`).
 3. *Compose*: what the columns of each output are made of, and why of nothing.
 4. *Report* (:mod:`.subset_report`): the subset of each dataset, compared with what was expected.
 
 Policy, case by case:
 
-- Inputs are the datasets that actions read, but for internal reads (:mod:`.access.ledger`). Reads
+- Inputs are the datasets that actions read, but for internal reads (:mod:`.ledger`). Reads
   of failed actions count: the data was read.
 - Outputs are the datasets that complete actions wrote, intermediates among them. What only failed
   or unfinished actions wrote is no output of a task that succeeded; of a task that failed it stays
@@ -20,9 +20,9 @@ Policy, case by case:
   united, an input's ``version`` is the earliest read. Output statistics are summed over the writes;
   input statistics are the latest, because they are the size of the relation and not of the read.
   One full read or write makes the subset full.
-- Observed partitions (:mod:`.access.observed`) decide before the events do: what was read back,
-  what was overwritten in full, and which subset of a dataset is reported. Where nothing was
-  observed, it is what was expected (:mod:`.partitions.expected`); :mod:`.partitions.selection` has
+- Observed partitions (:mod:`.observed.accesses`) decide before the events do: which data was read
+  back, which was overwritten in full, and which subset of a dataset is reported. Where nothing was
+  observed, it is the expected one (:mod:`.partitions.expected`); :mod:`.partitions.selection` has
   the order.
 - An intermediate (an output that was only read back) is no output where ``intermediates`` drop it,
   unless it is declared. Columns that nothing but it is known to be made of have no sources then.

@@ -1,1 +1,1 @@
-"""What Spark reported of one application: accumulated, repaired, and bound to what was observed."""
+"""The reports of one application: the events of the listener, accumulated and repaired."""

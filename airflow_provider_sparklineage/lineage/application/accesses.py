@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 
 
+# --- accesses -------------------------------------------------------------------------------------
+
+
 class Grade(IntEnum):
     """By what evidence something is known; the greater one decides."""
 
@@ -132,6 +135,9 @@ class Timeline(Generic[T]):
             if until + SLACK >= started:
                 found.append(thing)
         return found[::-1]
+
+
+# --- datasets of actions --------------------------------------------------------------------------
 
 
 class DecodedFacets:

@@ -39,14 +39,18 @@ from airflow_provider_sparklineage.lineage.observed.unreported_actions import (
     with_observed_actions,
 )
 from airflow_provider_sparklineage.model.budget import TOO_LONG, Budget, SpentError, because
-from airflow_provider_sparklineage.model.datasets import looks_like_file
+from airflow_provider_sparklineage.model.datasets import DatasetName, looks_like_file
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.model.locations import Locator, RememberingLocator
 from airflow_provider_sparklineage.model.producer import facet
 from airflow_provider_sparklineage.spark.capture.observations import (
     Messages,
+    ObservationRecord,
     ObservationReport,
+    RelationRecord,
+    SchemaRecord,
+    WriteRecord,
     milliseconds,
     timestamp,
 )
@@ -60,14 +64,7 @@ if TYPE_CHECKING:
         Action,
         SparkApplication,
     )
-    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
-    from airflow_provider_sparklineage.spark.capture.observations import (
-        ObservationRecord,
-        RelationRecord,
-        SchemaRecord,
-        WriteRecord,
-    )
 
     _Written = DatasetName | str
     _Timelines = Mapping[_Written, Timeline[Span]]
@@ -380,6 +377,9 @@ def _field(name: str, kind: Any) -> dict[str, Any]:
             below = [_field("key", kind.get("keyType")), _field("value", kind.get("valueType"))]
     nested = {"fields": below} if below else {}
     return {"name": name, "type": str(kind.get("type", "")), **nested}
+
+
+# --- both witnesses -------------------------------------------------------------------------------
 
 
 MAX_PARTITIONS = 500_000

@@ -1,1 +1,1 @@
-"""Which part of each dataset was read or written, and how that compares with what was expected."""
+"""The part of each dataset that was read or written, compared with the expected one."""
