@@ -1,8 +1,9 @@
 """The observer's records of a try, read from its bundle, and the application corrected by them.
 
 :func:`observed` lists the corrections in their order. Each takes an application and the records,
-and gives a new application:
+and gives a new application (the first one gives new records):
 
+- *Reported ends*: a query ends when its action did, if exactly one action took as long.
 - *Batches of streams*: the files of a batch are datasets of their own for the listener, where they
   are in no partition: they become the folder that the stream reads. A batch that writes a Delta
   table has Delta's own step in it, reported with the same datasets: the step is no action.
