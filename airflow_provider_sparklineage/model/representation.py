@@ -21,10 +21,12 @@ DEFAULT_MAX_XCOM_BYTES = 48 * 1024
 
 
 class Limits(Frozen, frozen=True):
-    """How many partitions and locations one condition may name; 0 skips the form."""
+    """How many partitions one condition may name, or locations where no partitions are known.
+
+    With 0 a condition names neither.
+    """
 
     partitions: int = 100
-    locations: int = 100
 
 
 DEFAULT_LIMITS = Limits()

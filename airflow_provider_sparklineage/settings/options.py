@@ -191,15 +191,9 @@ OPTIONS = (
         kinds.COUNT,
         "100",
         "1000",
-        "Partitions of one dataset that the event names; if there are more, it has the range, the "
-        "filter or their number. 0: never name them.",
-    ),
-    Option(
-        "max_locations",
-        kinds.COUNT,
-        "100",
-        "0",
-        "Locations of one dataset that the event names, where partitions are not known. 0: none.",
+        "Partitions of one dataset that the event names, and locations where partitions are not "
+        "known; if there are more, it has the range, the filter or their number. 0: never name "
+        "them.",
     ),
     Option(
         "max_event_bytes",

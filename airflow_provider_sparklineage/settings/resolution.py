@@ -120,7 +120,6 @@ class Settings(Frozen, frozen=True):
     capture_endpoint: str
     capture_location_shared: bool
     max_partitions: int
-    max_locations: int
     max_event_bytes: int
     max_columns: int
     describe_datasets: bool
@@ -143,8 +142,8 @@ class Settings(Frozen, frozen=True):
 
     @property
     def limits(self) -> Limits:
-        """How many partitions and locations an event names."""
-        return Limits(self.max_partitions, self.max_locations)
+        """How many partitions of a dataset an event names."""
+        return Limits(self.max_partitions)
 
     @property
     def representation(self) -> Representation:

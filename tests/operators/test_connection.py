@@ -319,7 +319,7 @@ def settings_command(capsys, *argv):
 
 def test_settings_are_listed_with_their_origin(connection, monkeypatch, capsys, home):
     connection({"max_partitions": 7, "observe": False}, password="k3y")
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__MAX_LOCATIONS", "3")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__MAX_COLUMNS", "3")
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__OBSERVE", "True")
     monkeypatch.delenv("AIRFLOW__SPARKLINEAGE__CAPTURE_LOCATION")
     code, out, _ = settings_command(capsys)
@@ -327,7 +327,7 @@ def test_settings_are_listed_with_their_origin(connection, monkeypatch, capsys, 
     lines = dict(line.split(maxsplit=1) for line in out.splitlines())
     assert lines["max_partitions"] == "7  (connection sparklineage_default)"
     assert lines["observe"] == "false  (connection sparklineage_default)"
-    assert lines["max_locations"] == "3  ([sparklineage])"
+    assert lines["max_columns"] == "3  ([sparklineage])"
     assert lines["keep_captures"] == "degraded  (default)"
     assert lines["listener_jar"] == "-  (default)"
     assert lines["capture_location"] == f"{default_capture_location()}  (default)"
@@ -341,12 +341,12 @@ def test_settings_are_listed_with_their_origin(connection, monkeypatch, capsys, 
 
 def test_all_wrong_settings_are_named_at_once(connection, monkeypatch, capsys):
     connection({"observe": "maybe"})
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__MAX_LOCATIONS", "-3")
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__MAX_COLUMNS", "-3")
     code, out, err = settings_command(capsys, "--json")
     assert code == 1
     rows = {row["name"]: row for row in json.loads(out)}
     assert rows["observe"]["problem"] in err
-    assert "[sparklineage] max_locations is '-3'. It must be a whole number" in err
+    assert "[sparklineage] max_columns is '-3'. It must be a whole number" in err
 
 
 def test_settings_of_a_connection_that_is_not_there(capsys):

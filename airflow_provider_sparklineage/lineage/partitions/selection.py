@@ -108,7 +108,7 @@ def selected(evidence: Evidence, limits: Limits) -> Selected:
         if run := _run(partitions, evidence):
             return Selected(run, partitions, skipped)
     elif evidence.locations is not None and not evidence.observed:
-        if len(evidence.locations) <= limits.locations and limits.locations:
+        if len(evidence.locations) <= limits.partitions and limits.partitions:
             return Selected(Locations(evidence.locations))
         skipped = len(evidence.locations)
     if (filters := _filters(evidence)) is not None:

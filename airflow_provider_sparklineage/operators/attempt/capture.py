@@ -91,7 +91,6 @@ def manifest_of(context: Context, settings: Settings, *, of_command: bool = Fals
         started=datetime.now(UTC),
         partitioning=settings.partitioning.documents(),
         max_partitions=settings.max_partitions,
-        max_locations=settings.max_locations,
         bare_partitions=settings.emit_bare_partitions_facet,
         max_event_bytes=settings.max_event_bytes,
         redact_literals=settings.redact_literals,

@@ -114,7 +114,6 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     partitioning: list[dict[str, Any]] = []
     """The organisation's rules."""
     max_partitions: int = 100
-    max_locations: int = 100
     bare_partitions: bool = False
     max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES
     redact_literals: bool = False
@@ -155,8 +154,8 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def limits(self) -> Limits:
-        """How many partitions and locations the event names."""
-        return Limits(self.max_partitions, self.max_locations)
+        """How many partitions of a dataset the event names."""
+        return Limits(self.max_partitions)
 
     @property
     def representation(self) -> Representation:

@@ -25,7 +25,6 @@ IMPOSSIBLE = {
     "capture_location": "relative/path",
     "capture_location_shared": "2",
     "max_partitions": "-1",
-    "max_locations": "many",
     "max_event_bytes": "1.5",
     "redact_literals": "some",
     "partitioning": "[{dataset: 7}]",

@@ -110,10 +110,10 @@ def test_the_hierarchy(known, expected):
                      "country=PL", 4, id="with a gap, by a filter"),
         pytest.param({"observed": days(0)}, Limits(partitions=0), "dt=2024-05-01", 1,
                      id="partitions switched off"),
-        pytest.param({"locations": LOCATIONS}, Limits(locations=1),
+        pytest.param({"locations": LOCATIONS}, Limits(partitions=1),
                      "/lake/t/2024/05/01 … /lake/t/2024/05/02 (2 locations)", 2,
                      id="too many locations"),
-        pytest.param({"locations": LOCATIONS, "filters": FILTER}, Limits(locations=0),
+        pytest.param({"locations": LOCATIONS, "filters": FILTER}, Limits(partitions=0),
                      "country=PL", 2, id="locations switched off"),
     ],
 )  # fmt: skip

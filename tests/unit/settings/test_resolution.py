@@ -108,7 +108,6 @@ def test_every_option_is_read():
         "capture_location_shared": "True",
         "web_url": "http://marquez:3000/",
         "max_partitions": "7",
-        "max_locations": "0",
         "max_event_bytes": "900000000",
         "max_columns": "50",
         "describe_datasets": "False",
@@ -146,7 +145,6 @@ def test_every_option_is_read():
         capture_location_shared=True,
         web_url="http://marquez:3000",
         max_partitions=7,
-        max_locations=0,
         max_event_bytes=900_000_000,
         max_columns=50,
         describe_datasets=False,
@@ -168,12 +166,10 @@ def test_every_option_is_read():
 
 
 def test_argument_wins_over_connection_over_configuration():
-    configured = configuration(
-        strict="True", max_partitions="1", max_locations="2", observe="False"
-    )
+    configured = configuration(strict="True", max_partitions="1", max_columns="2", observe="False")
     more = connection(strict=False, max_partitions=7, observe="")
     settings = resolve(configured, arguments(strict=True, observe=None), more)
-    assert (settings.strict, settings.max_partitions, settings.max_locations) == (True, 7, 2)
+    assert (settings.strict, settings.max_partitions, settings.max_columns) == (True, 7, 2)
     assert settings.observe is False
 
 
@@ -189,7 +185,7 @@ def test_it_is_known_where_a_value_comes_from():
     assert origins["strict"] == "argument"
     assert origins["observe"] == "connection lineage"
     assert origins["max_partitions"] == "[sparklineage]"
-    assert origins["max_locations"] == "default"
+    assert origins["max_columns"] == "default"
 
 
 def test_values_of_json_are_read_as_those_of_text():

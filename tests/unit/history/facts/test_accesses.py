@@ -121,7 +121,7 @@ def test_ranges_of_events_that_this_package_makes_are_read_as_such():
         DatasetName("file", "/lake/orders"),
         observed=True,
         subset=observed,
-        selected=selected(Evidence(observed=True, subset=observed), Limits(10, 10)),
+        selected=selected(Evidence(observed=True, subset=observed), Limits(10)),
         witness=Witness.BOTH,
     )
     (access,) = read(
