@@ -22,7 +22,6 @@ from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.event.steps.size import ever_smaller
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model import budget
-from airflow_provider_sparklineage.model.representation import DEFAULT_MAX_XCOM_BYTES
 from airflow_provider_sparklineage.spark.capture.bundle import (
     EVENTS,
     CaptureBundle,
@@ -179,7 +178,7 @@ def _collect(folder: Path) -> None:
     bundle = CaptureBundle(folder, Manifest(application_run_id=wide_writes.RUN_ID))
     event = merged_event(bundle, task_lineage(bundle))
     with budget.garbage_collector_paused():
-        xcom.encode(Written(event), DEFAULT_MAX_XCOM_BYTES, ever_smaller(event, ""))
+        xcom.encode(Written(event), xcom.MAX_BYTES, ever_smaller(event, ""))
 
 
 def publishing(copies: int) -> Result:
@@ -195,7 +194,7 @@ def publishing(copies: int) -> Result:
 
         def publish() -> None:
             written = Written(event)
-            xcom.encode(written, DEFAULT_MAX_XCOM_BYTES, ever_smaller(event, ""))
+            xcom.encode(written, xcom.MAX_BYTES, ever_smaller(event, ""))
             archive.write(task, written)
 
         took = cpu_s(publish) * 1000

@@ -389,7 +389,7 @@ class Collector:
 
     def _show(self, merged: Merged) -> None:
         is_first = merged.manifest.of_command
-        shown = replace_xcom(merged.task, merged.written, self._settings, is_first=is_first)
+        shown = replace_xcom(merged.task, merged.written, is_first=is_first)
         if not shown:
             note(
                 f"sparklineage: The XCom of {merged.found} could not be replaced, so its page in "
@@ -446,9 +446,7 @@ def state_of(task: TaskIdentity) -> State:
     return ""
 
 
-def replace_xcom(
-    task: TaskIdentity, written: Written, settings: Settings, *, is_first: bool = False
-) -> bool:
+def replace_xcom(task: TaskIdentity, written: Written, *, is_first: bool = False) -> bool:
     """Put an event in the place of the one that its try pushed; return whether it is there now.
 
     The tab and the next run read it. There is none if the try pushed none, if another try has begun
@@ -457,12 +455,12 @@ def replace_xcom(
     :param is_first: whether the try pushes none, and this one is added
     """
     try:
-        value = xcom_of(written, settings)
+        value = xcom_of(written)
         if value is None:
             return False
         with create_session() as session:
             row: Any = session.scalar(_pushed_xcom(task))
-            if row is None and is_first and settings.xcom_max_bytes:
+            if row is None and is_first:
                 return _push_xcom(task, value, session)
             if row is None or isinstance(row.value, str):
                 return False

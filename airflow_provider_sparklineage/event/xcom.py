@@ -47,6 +47,11 @@ if TYPE_CHECKING:
 KEY = "sparklineage"
 """Key of the XCom."""
 
+MAX_BYTES = 48 * 1024
+"""XComs are rows of the metadata database, and not every one takes more than 64 KiB in a field."""
+BOUND = "an XCom of 48 KiB"
+"""The same as sentences call it."""
+
 _ENCODING = "zlib+base64"
 _ROUNDS = 8
 _STALLED = 2

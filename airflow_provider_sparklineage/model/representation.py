@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 DEFAULT_MAX_EVENT_BYTES = 4 * 1024 * 1024
 """One consumer refuses events of 5 MB, and Airflow adds facets of its own."""
 
-DEFAULT_MAX_XCOM_BYTES = 48 * 1024
-"""XComs are rows of the metadata database, and not every one takes more than 64 KiB in a field."""
-
 
 class Limits(Frozen, frozen=True):
     """How many partitions one condition may name, or locations where no partitions are known.

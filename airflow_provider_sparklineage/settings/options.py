@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_MAX_COLUMNS,
     DEFAULT_MAX_EVENT_BYTES,
-    DEFAULT_MAX_XCOM_BYTES,
 )
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.settings import option_kinds as kinds
@@ -281,16 +280,6 @@ OPTIONS = (
         "Send Spark's own events as well, through Airflow's OpenLineage transport, when the job "
         "has ended: jobs for the application and for each of its actions, next to the task's.",
         in_operator=True,
-    ),
-    Option(
-        "xcom_max_bytes",
-        kinds.COUNT,
-        str(DEFAULT_MAX_XCOM_BYTES),
-        "16384",
-        "Bytes that the XCom `sparklineage` may have, from which the tab shows a task's lineage. A "
-        "larger event is compressed. If it is still too large, details are left out, and a "
-        "degradation lists them. 0: push none.",
-        in_connection=False,
     ),
     Option(
         "archive_url",

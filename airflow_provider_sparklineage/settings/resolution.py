@@ -130,7 +130,6 @@ class Settings(Frozen, frozen=True):
     intermediate_datasets: Intermediates
     emit_lineage_facet: bool
     relay_spark_events: bool
-    xcom_max_bytes: int
     archive_url: str
     archive_retention: timedelta
     history_url: str

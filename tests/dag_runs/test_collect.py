@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.event.document import Written
-from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 from tests.conftest import golden
 from tests.remote_driver import RemoteDriver
@@ -104,7 +103,7 @@ def test_the_tab_and_the_next_run_see_what_was_collected(lake, run_dag, connecti
     assert shown() == pushed().event
     assert SECRET not in json.dumps(shown())
     # What another try has pushed is left alone.
-    before, settings = pushed(), resolution.resolve()
+    before = pushed()
     other = Written({**before.event, "inputs": []})
-    assert not collector.replace_xcom(replace(task, try_number=2), other, settings)
+    assert not collector.replace_xcom(replace(task, try_number=2), other)
     assert pushed() == before

@@ -65,11 +65,17 @@ def of_column_lineage(outputs: Sequence[DatasetName], option: str) -> list[Degra
     return [of_dropped(f"The column lineage of {len(outputs)} outputs ({named})", option)]
 
 
+_ADVICE = "; raise it if what receives the event takes more"
+
+
 def too_large(what: str, option: str, dataset: DatasetName | None = None) -> Degradation:
-    """Declare what is more than there may be."""
+    """Declare what is more than there may be.
+
+    :param option: with its section, as ``[sparklineage] max_columns``; or a bound that nobody sets
+    """
     return Degradation(
         DegradationCode.DETAIL_DROPPED,
-        f"{what} than {option} allows; raise it if what receives the event takes more.",
+        f"{what} than {option} allows{_ADVICE if option.startswith('[') else ''}.",
         dataset,
     )
 

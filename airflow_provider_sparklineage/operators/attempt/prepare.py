@@ -345,10 +345,10 @@ def _named(entry: object, locator: Locator) -> DatasetName | None:
 
 
 def push_expected(capture: TryCapture, context: Context) -> None:
-    """Push what is expected of a try, if XComs are wanted; never raises."""
+    """Push the expectations of a try, for the tab while its job runs; never raises."""
     try:
-        manifest, max_bytes = capture.bundle.manifest, capture.settings.xcom_max_bytes
-        if not max_bytes or manifest.task is None:
+        manifest = capture.bundle.manifest
+        if manifest.task is None:
             return
         document = xcom.expected_document(
             manifest.task.try_number,
@@ -357,7 +357,7 @@ def push_expected(capture: TryCapture, context: Context) -> None:
             manifest.expectations,
             masked,
         )
-        if (value := xcom.fitted_document(document, max_bytes)) is not None:
+        if (value := xcom.fitted_document(document, xcom.MAX_BYTES)) is not None:
             context["ti"].xcom_push(key=xcom.EXPECTED_KEY, value=value)
     except Exception:
         log.debug("What is expected is shown when the task has ended.", exc_info=True)

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.representation import Leaving
     from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
     from airflow_provider_sparklineage.operators.attempt.timing import Deadline
-    from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.bundle import (
         CaptureBundle,
         Manifest,
@@ -265,7 +264,6 @@ def _watch_client(capture: TryCapture) -> None:
 
 ARCHIVE_TIMEOUT_S = 10.0
 _KILLED_TIMEOUT_S = 1.0  # Airflow sends SIGKILL 5 s after SIGTERM, and collecting had 3 of them
-_XCOM_OPTION = "[sparklineage] xcom_max_bytes"
 
 
 def publish(
@@ -285,7 +283,7 @@ def publish(
         _warning("The lineage of this try is not shown in Airflow"),
         budget.garbage_collector_paused(),
     ):
-        _push(written, capture.settings, context)
+        _push(written, context)
     with _warning("The event of this try is not in the archive"):
         sending = _sending(capture, context) if is_for_sending else None
         _archive(written, capture, sending, is_killed=deadline.is_killed)
@@ -301,21 +299,18 @@ def _warning(what: str) -> Iterator[None]:
         log.debug("Publishing lineage failed.", exc_info=True)
 
 
-def xcom_of(written: Written, settings: Settings) -> dict[str, Any] | None:
+def xcom_of(written: Written) -> dict[str, Any] | None:
     """Make the XCom of an event, as large as it may be; None if not even names fit."""
-    smaller = ever_smaller(written.event, _XCOM_OPTION)
-    return xcom.encode(written, settings.xcom_max_bytes, smaller)
+    return xcom.encode(written, xcom.MAX_BYTES, ever_smaller(written.event, xcom.BOUND))
 
 
-def _push(written: Written, settings: Settings, context: Context) -> None:
-    if not settings.xcom_max_bytes:
-        return
-    value = xcom_of(written, settings)
+def _push(written: Written, context: Context) -> None:
+    value = xcom_of(written)
     if value is None:
         log.warning(
             "The lineage of this try is not shown in Airflow: even without detail it is more than "
             "%s allows.",
-            _XCOM_OPTION,
+            xcom.BOUND,
         )
         return
     context["ti"].xcom_push(key=xcom.KEY, value=value)

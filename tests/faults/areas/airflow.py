@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from airflow_provider_sparklineage.event import xcom
 from tests.faults.bench import raising
 from tests.faults.registry import Area
 
@@ -25,7 +26,7 @@ def _(bench):
 
 @fault("An XCom may have ten bytes", warns="is not shown in Airflow")
 def _(bench):
-    bench.set("xcom_max_bytes", 10)
+    bench.monkeypatch.setattr(xcom, "MAX_BYTES", 10)
 
 
 @fault("Airflow does not know the last run")

@@ -33,7 +33,6 @@ IMPOSSIBLE = {
     "intermediate_datasets": "forget",
     "emit_lineage_facet": "--",
     "relay_spark_events": "now",
-    "xcom_max_bytes": "big",
     "archive_url": "no-url",
     "keep_captures": "few",
     "capture_retention": "a week",

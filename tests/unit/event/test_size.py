@@ -406,11 +406,19 @@ def full_event(lineage=LARGE, degradations=()):
 
 def test_an_event_is_fitted_into_any_bound_and_names_the_option_that_set_it():
     full = full_event()
-    less = fitted(full, 48 * 1024, "[sparklineage] xcom_max_bytes")
+    less = fitted(full, 48 * 1024, "[sparklineage] max_event_bytes")
     assert size(less) <= 48 * 1024
     assert dropped_messages(less)
-    assert all("than [sparklineage] xcom_max_bytes allows" in m for m in dropped_messages(less))
+    assert all(
+        "than [sparklineage] max_event_bytes allows; raise it" in m for m in dropped_messages(less)
+    )
     assert less["run"]["runId"] == full["run"]["runId"]
+
+
+def test_a_sentence_does_not_advise_to_raise_a_bound_that_is_no_option():
+    messages = dropped_messages(fitted(full_event(), 48 * 1024, "an XCom of 48 KiB"))
+    assert messages
+    assert all(m.endswith("than an XCom of 48 KiB allows.") for m in messages)
 
 
 def test_an_event_that_fits_stays_the_object_that_it_was():
