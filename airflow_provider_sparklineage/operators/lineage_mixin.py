@@ -221,7 +221,6 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
     check_partitions_of: str | Sequence[str] | None = None
     on_partition_mismatch_callback: Callable[[list[PartitionCheck]], object] | None = None
     record_asset_partitions: bool | str = False
-    column_lineage: str | None = None
     listener_extensions: Sequence[str] | None = None
     lineage_conn_id: str = DEFAULT_CONN_ID
     relay_spark_events: bool | None = None
@@ -263,7 +262,6 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         check_partitions_of: str | Sequence[str] | None = None,
         on_partition_mismatch_callback: Callable[[list[PartitionCheck]], object] | None = None,
         record_asset_partitions: bool | str = False,
-        column_lineage: str | None = None,
         listener_extensions: Sequence[str] | None = None,
         lineage_conn_id: str = DEFAULT_CONN_ID,
         relay_spark_events: bool | None = None,
@@ -289,7 +287,6 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             "check_partitions_of": check_partitions_of,
             "on_partition_mismatch_callback": on_partition_mismatch_callback,
             "record_asset_partitions": record_asset_partitions,
-            "column_lineage": column_lineage,
             "listener_extensions": listener_extensions,
             "lineage_conn_id": lineage_conn_id,
             "relay_spark_events": relay_spark_events,

@@ -152,8 +152,6 @@ class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
         ``[sparklineage] observe`` if None.
     :param strict: Fail before submitting when lineage cannot be collected;
         ``[sparklineage] strict`` if None.
-    :param column_lineage: ``compact`` or ``legacy``: whether column lineage lists once, or with
-        every column, what influences all columns; ``[sparklineage] column_lineage`` if None.
     :param listener_extensions: Jars on the worker that extend the OpenLineage listener;
         ``[sparklineage] listener_extensions`` if None.
     :param lineage_conn_id: Connection of type ``sparklineage`` with settings; the default one need

@@ -253,7 +253,6 @@ OPTIONS = (
         "How column lineage writes what influences all columns of an output (filters, joins, "
         "groupings): `compact`, once, or `legacy`, for every column, for backends that know no "
         "other form. Above 500 edges per output `compact` is used, and the event says so.",
-        in_operator=True,
     ),
     Option(
         "intermediate_datasets",

@@ -74,7 +74,7 @@ def test_nothing_that_is_declared_keeps_a_job_from_being_submitted(run, mocker, 
         submit.reset_mock()
         run(reads=odd, writes=[odd, DatasetSubset(odd)], partition_key_dimensions=odd)
         run(reads=DatasetSubset("s3://lake/t", {"dt": odd}, odd), listener_extensions=odd)
-        run(column_lineage=odd, observe=odd, relay_spark_events=odd, lineage_conn_id=odd)
+        run(observe=odd, relay_spark_events=odd, lineage_conn_id=odd)
         assert submit.call_count == 3, odd
 
 

@@ -65,7 +65,7 @@ def _argue(option):
     return given
 
 
-for option in ("observe", "column_lineage", "relay_spark_events"):
+for option in ("observe", "relay_spark_events"):
     fault(f"`{option}` is impossible as an argument", "injection_failed")(_argue(option))
 
 

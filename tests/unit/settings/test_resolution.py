@@ -205,14 +205,14 @@ def test_values_of_json_are_read_as_those_of_text():
 @pytest.mark.parametrize(
     ("source", "place"),
     [
-        (arguments, "column_lineage"),
-        (connection, "column_lineage in the extra of connection lineage"),
-        (configuration, r"\[sparklineage\] column_lineage"),
+        (arguments, "observe"),
+        (connection, "observe in the extra of connection lineage"),
+        (configuration, r"\[sparklineage\] observe"),
     ],
 )
 def test_a_wrong_value_is_reported_with_its_source(source, place):
-    with pytest.raises(SettingsError, match=rf"^{place} is 'short'\. It must be one of compact"):
-        resolve(source(column_lineage="short"))
+    with pytest.raises(SettingsError, match=rf"^{place} is 'short'\. It must be True or False"):
+        resolve(source(observe="short"))
 
 
 @pytest.mark.parametrize(
