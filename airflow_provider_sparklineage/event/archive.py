@@ -62,6 +62,8 @@ if TYPE_CHECKING:
 # No name of a DAG begins like this: in theirs all but letters, digits and "_.-~" is encoded.
 _SWEPT = "=swept"
 _INTERVAL = timedelta(hours=1)
+RETENTION = timedelta(days=90)
+"""Age at which tries delete an event; who wants another one configures an archive."""
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 
 

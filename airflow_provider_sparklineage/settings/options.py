@@ -288,16 +288,8 @@ OPTIONS = (
         "Where the event of every try is kept in full, one JSON file each: a URL that Airflow's "
         "ObjectStoragePath takes, with a connection's id before the @. Empty: with LocalExecutor, "
         "in $AIRFLOW_HOME/sparklineage/archive, a folder that only its user can read; with other "
-        "executors, nowhere. `none`: nowhere.",
-        in_connection=False,
-    ),
-    Option(
-        "archive_retention",
-        kinds.DAYS,
-        "90",
-        "365",
-        "Days after which an event is deleted from the archive in AIRFLOW_HOME, which is used if "
-        "`archive_url` is empty. In an archive of your own nothing is ever deleted.",
+        "executors, nowhere. From that folder an event is deleted after 90 days, from an archive "
+        "of your own never. `none`: nowhere.",
         in_connection=False,
     ),
     Option(

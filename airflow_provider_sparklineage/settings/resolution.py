@@ -131,7 +131,6 @@ class Settings(Frozen, frozen=True):
     emit_lineage_facet: bool
     relay_spark_events: bool
     archive_url: str
-    archive_retention: timedelta
     history_url: str
     keep_captures: KeepCaptures
     capture_retention: timedelta

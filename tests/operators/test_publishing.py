@@ -285,8 +285,7 @@ def test_a_setting_takes_the_place_of_the_default(
     assert not home.exists()
 
 
-def test_it_is_swept_by_the_tries(spark_submit, execute, home, monkeypatch):
-    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__ARCHIVE_RETENTION", "30")
+def test_it_is_swept_by_the_tries(spark_submit, execute, home):
     old = TaskIdentity("shop", "revenue", "old", 1)
     of_home(home).write(old, Written({"job": {}}))
     [file] = home.rglob("*.json")

@@ -18,7 +18,7 @@ from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event import sending, xcom
-from airflow_provider_sparklineage.event.archive import archive_of
+from airflow_provider_sparklineage.event.archive import RETENTION, archive_of
 from airflow_provider_sparklineage.event.descriptions import Descriptions
 from airflow_provider_sparklineage.event.document import DOCUMENTATION_KEY, Written
 from airflow_provider_sparklineage.event.emitter import failures
@@ -337,7 +337,7 @@ def _archive(
     archive.write(task, written, sending, is_unsent=is_unsent)
     if not is_killed:  # else the next try has the time for it
         with suppress(ArchiveError):  # the next try sweeps
-            archive.sweep_at_times(older_than=settings.archive_retention, now=datetime.now(UTC))
+            archive.sweep_at_times(older_than=RETENTION, now=datetime.now(UTC))
 
 
 # Left for `airflow sparklineage collect`, where a try cannot collect its lineage.
