@@ -24,15 +24,15 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.terms import Frozen
-from airflow_provider_sparklineage.templates.again import Again, Renderer
 from airflow_provider_sparklineage.templates.flow import DATE_VARIABLES
+from airflow_provider_sparklineage.templates.markers import rerendered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jinja2 import Environment
 
-    from airflow_provider_sparklineage.templates.markers import EvaluatedSpan
+    from airflow_provider_sparklineage.templates.markers import EvaluatedSpan, Rerendered
 
 __all__ = ["DATE_VARIABLES", "Span", "TracedText", "Tracer", "trace", "trace_all"]
 
@@ -111,7 +111,8 @@ class Tracer:
     """
 
     def __init__(self, environment: Environment, context: Mapping[str, Any]) -> None:
-        self._renderer = Renderer(environment, context)
+        self._environment = environment
+        self._context = context
 
     def trace(self, field: str, template: str, rendered: object) -> TracedText:
         """Trace one rendered template; never raises.
@@ -125,11 +126,11 @@ class Tracer:
             return TracedText(field, template, "")
         if value == template:  # was no template, or was not rendered: values of an expanded XCom
             return TracedText(field, template, value)
-        again = self._renderer.again(template)
-        spans = _spans(again, value)
+        rerendering = self._rerendered(template)
+        spans = _spans(rerendering, value)
         if not spans and isinstance(rendered, str):
-            [(_, _, spans)] = _leaves(again, field, rendered)
-        return TracedText(field, template, value, spans, again.dates)
+            [(_, _, spans)] = _leaves(rerendering, field, rendered)
+        return TracedText(field, template, value, spans, rerendering.dates)
 
     def trace_all(self, field: str, template: object, rendered: object) -> list[TracedText]:
         """Trace all texts in nested lists, tuples, sets, dicts and dataclasses; never raises.
@@ -144,6 +145,9 @@ class Tracer:
         except Exception:  # a value of the user's own with an odd __eq__ or __getattr__, a cycle
             log.debug("The templates in %s could not be traced", field, exc_info=True)
             return []
+
+    def _rerendered(self, template: str) -> Rerendered:
+        return rerendered(template, self._environment, self._context)
 
     def _pairs(self, field: str, template: object, rendered: object) -> Iterator[TracedText]:
         """Yield what is traced of a template, or of all templates in it."""
@@ -163,39 +167,39 @@ class Tracer:
         if not isinstance(rendered, _CONTAINERS):
             yield self.trace(field, template, rendered)
             return
-        again = self._renderer.again(template)
-        for name, leaf, spans in _leaves(again, field, rendered):
-            yield TracedText(name, template, leaf, spans, again.dates)
+        rerendering = self._rerendered(template)
+        for name, leaf, spans in _leaves(rerendering, field, rendered):
+            yield TracedText(name, template, leaf, spans, rerendering.dates)
 
     def _of_set(
         self, field: str, template: Set[object], rendered: Set[object]
     ) -> Iterator[TracedText]:
         """Pair elements by what the templates render to, as sets have no order to go by."""
         templates = sorted(t for t in template if isinstance(t, str) and t not in rendered)
-        again = {t: self._renderer.again(t) for t in templates}
+        each = {t: self._rerendered(t) for t in templates}
         for name, value in _items(field, rendered):
             if not isinstance(value, str) or value in template:
                 yield from _untraced(name, value)
                 continue
             fit = [
-                t for t, a in again.items() if a.rendering and a.rendering.align(value) is not None
+                t for t, a in each.items() if a.rendering and a.rendering.align(value) is not None
             ]
             if len(fit) == 1:
                 [own] = fit
-                yield TracedText(name, own, value, _spans(again[own], value), again[own].dates)
+                yield TracedText(name, own, value, _spans(each[own], value), each[own].dates)
             else:
-                dates = {date for one in again.values() for date in one.dates}
+                dates = {date for one in each.values() for date in one.dates}
                 yield TracedText(name, value, value, (), tuple(sorted(dates)))
 
 
-def _spans(again: Again, value: str) -> tuple[Span, ...]:
+def _spans(rerendering: Rerendered, value: str) -> tuple[Span, ...]:
     """Give the spans of the whole text; none if it is not what the template renders to."""
-    evaluated = again.rendering.align(value) if again.rendering else None
+    evaluated = rerendering.rendering.align(value) if rerendering.rendering else None
     return tuple(_span(m, m.start, m.end) for m in evaluated or ())
 
 
 def _leaves(
-    again: Again, field: str, rendered: object
+    rerendering: Rerendered, field: str, rendered: object
 ) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
     """Yield the texts in what native rendering made of the template's text: a Python literal.
 
@@ -203,8 +207,8 @@ def _leaves(
     """
     text = ""
     evaluated: tuple[EvaluatedSpan, ...] = ()
-    if again.rendering and not again.rendering.unevaluated:
-        [segment] = again.rendering.segments
+    if rerendering.rendering and not rerendering.rendering.unevaluated:
+        [segment] = rerendering.rendering.segments
         if _evaluates(segment.text, rendered):
             text, evaluated = segment
     end = 0

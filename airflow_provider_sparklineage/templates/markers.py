@@ -16,12 +16,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jinja2 import nodes
 
+from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.templates.flow import TemplateFlow
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from jinja2 import Environment
 
-    from airflow_provider_sparklineage.templates.flow import TemplateFlow
+log = logger(__name__)
 
 
 # --- where the segments of a rendering are in the real text; some parts are unevaluated -----------
@@ -128,6 +131,55 @@ def _merged(expressions: Sequence[Expression]) -> Expression:
         return different[0]
     variables = {name for expression in different for name in expression.variables}
     return Expression(" ~ ".join(e.text for e in different), tuple(sorted(variables)))
+
+
+# --- rendering ------------------------------------------------------------------------------------
+
+
+class Rerendered(NamedTuple):
+    """A template that was rendered once more.
+
+    :param dates: date variables that it uses, also by way of templates that it includes
+    :param rendering: None if it could not be rendered without a risk, or failed
+    """
+
+    dates: tuple[str, ...] = ()
+    rendering: Rendering | None = None
+
+
+def rerendered(template: str, environment: Environment, context: Mapping[str, Any]) -> Rerendered:
+    """Render a template once more; never raises.
+
+    :param environment: that which rendered it
+    :param context: that which it was rendered with; is not changed
+    """
+    dates: tuple[str, ...] = ()
+    try:
+        tree = environment.parse(template)
+        flow = TemplateFlow(tree, environment, context)
+        dates = flow.of(tree).dates
+        if not flow.closed:
+            others = _dates_of_others(tree, environment, context, set())
+            dates = tuple(sorted({*dates, *others}))
+        return Rerendered(dates, render(tree, template, flow, context))
+    except Exception as error:  # raised by a template, extension, filter or value of the user's own
+        log.debug("A template could not be rendered again to trace it: %s", type(error).__name__)
+        return Rerendered(dates)
+
+
+def _dates_of_others(
+    tree: nodes.Template, environment: Environment, context: Mapping[str, Any], seen: set[str]
+) -> Iterator[str]:
+    """Yield the date variables of the templates that one includes, imports or extends."""
+    from jinja2 import meta  # few templates have others, and a task waits for imports
+
+    for name in meta.find_referenced_templates(tree):
+        if name is None or name in seen or environment.loader is None:
+            continue
+        seen.add(name)
+        other = environment.parse(environment.loader.get_source(environment, name)[0])
+        yield from TemplateFlow(other, environment, context).of(other).dates
+        yield from _dates_of_others(other, environment, context, seen)
 
 
 _OPEN, _CLOSE = 0xF0000, 0x100000
