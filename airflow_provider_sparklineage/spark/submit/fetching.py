@@ -9,7 +9,6 @@ within a limit, which for a task is a short one.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
 import tempfile
@@ -51,10 +50,7 @@ def cached(scala: str, env: Mapping[str, str] = os.environ) -> Path:
 
 
 def is_cached(scala: str, env: Mapping[str, str] = os.environ) -> bool:
-    """Whether the cache has the listener for a Scala version, with the digest that it has to have.
-
-    Of the digest: when the file has changed, and once a day; else it is recalled.
-    """
+    """Whether the cache has the listener for a Scala version, by its digest."""
     return scala in PINS and cache_problem(scala, env) is None
 
 
@@ -65,7 +61,7 @@ def cache_problem(scala: str, env: Mapping[str, str] = os.environ) -> str | None
         size = jar.stat().st_size
         if size != pin.size:
             return f"has {size} bytes, not {pin.size}"
-        digest = listener.verified(jar, jar.parent).sha256
+        digest = listener.digest_of(jar)
     except FileNotFoundError:
         return "is not there"
     except OSError as error:
@@ -78,8 +74,7 @@ def digest_problem(jar: Path, scala: str) -> str | None:
 
     :raise OSError: if it cannot be read
     """
-    with jar.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = listener.digest_of(jar)
     if found == PINS[scala].sha256:
         return None
     return f"{jar.name} has the SHA-256 digest {found}, not {PINS[scala].sha256}"

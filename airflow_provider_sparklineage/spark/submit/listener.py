@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import lzma
-import os
 import re
 import struct
 import zipfile
@@ -125,7 +124,7 @@ def misfit(name: str, found: Identity, spark: str, scala: str) -> ListenerError 
     return None
 
 
-# A submission waits for this, 30 ms at most for all of lineage, so a jar is not opened with
+# A submission waits for this, 100 ms at most for all of lineage, so a jar is not opened with
 # ``zipfile``: that lists its 11,000 entries first, which takes 70 ms. To find three of them in the
 # bytes of the directory takes half a millisecond.
 
@@ -262,9 +261,8 @@ def _entry_content(record: bytes, header: tuple[int, ...]) -> bytes:
     return content
 
 
-# Whether a jar is whole is checked when its file has changed, and once a day. A published jar is
-# known by its digest, which takes 30 ms; of another one every entry is unpacked, which takes 700
-# ms, once for a content.
+# Whether a jar is whole is checked before each job. A published jar is known by its digest, which
+# takes 30 ms; of another one every entry is unpacked, which takes 700 ms, once for a content.
 
 
 # What zipfile and the libraries below it raise of content that is none of an archive's. A disk that
@@ -275,52 +273,38 @@ _DAMAGED = (
 )
 
 
-class Verified(msgspec.Struct, frozen=True):
-    """What was found of a file.
-
-    :param file: its size, times and place, by which a change is recognised
-    :param problem: what is wrong with it; empty if it is whole
-    """
-
-    file: tuple[int, ...]
-    sha256: str
-    problem: str = ""
+class _Whole(msgspec.Struct, frozen=True):
+    """The content of a jar could be unpacked."""
 
 
-def verified(jar: Path, cache: Path) -> Verified:
-    """Check a jar, or recall what was found of it.
+def digest_of(jar: Path) -> str:
+    """Give the SHA-256 digest of a file.
 
-    :param cache: folder in which that is kept, if it can be
     :raise OSError: if it cannot be read
     """
-    question = f"jar {jar.absolute()}"
-    file = _file_identity(jar.stat())
-    known = remembered.recall(cache, question, Verified)
-    if known is not None and known.file == file:
-        return known
-    found = _checked(jar, remembered.recall(cache, question, Verified, float("inf")))
-    remembered.remember(cache, question, found)
-    return found
-
-
-def _checked(jar: Path, before: Verified | None) -> Verified:
     with jar.open("rb") as content:
-        file = _file_identity(os.fstat(content.fileno()))  # as it was before it is read
-        sha256 = hashlib.file_digest(content, "sha256").hexdigest()
-    if before is not None and before.sha256 == sha256 and not before.problem:
-        return Verified(file, sha256)
-    if sha256 in {pin.sha256 for pin in PINS.values()}:
-        return Verified(file, sha256)
-    return Verified(file, sha256, _damage(jar))
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def _file_identity(status: os.stat_result) -> tuple[int, ...]:
-    # The time of the last change of its state, too: copying tools set that of the content.
-    times = (status.st_mtime_ns, status.st_ctime_ns)
-    return (status.st_dev, status.st_ino, status.st_size, *times)
+def damage(jar: Path, cache: Path) -> str:
+    """Name the damage of a jar, as ``it is no archive``; empty if the jar is whole.
+
+    :param cache: folder in which the digests of whole jars are kept, if it can be
+    :raise OSError: if the jar cannot be read
+    """
+    digest = digest_of(jar)
+    if digest in {pin.sha256 for pin in PINS.values()}:
+        return ""
+    question = f"whole {digest}"
+    if remembered.recall(cache, question, _Whole, float("inf")) is not None:
+        return ""
+    problem = _unpacked_damage(jar)
+    if not problem and digest_of(jar) == digest:  # else it was being copied meanwhile
+        remembered.remember(cache, question, _Whole())
+    return problem
 
 
-def _damage(jar: Path) -> str:
+def _unpacked_damage(jar: Path) -> str:
     """Unpack all entries, and give what is wrong with the first that cannot be."""
     what = "it is no archive"
     try:

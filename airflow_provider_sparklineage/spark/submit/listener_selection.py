@@ -157,7 +157,7 @@ def require_whole(jar: Path, cache: Path) -> None:
 
 def _damage(jar: Path, cache: Path) -> str:
     try:
-        return listener.verified(jar, cache).problem
+        return listener.damage(jar, cache)
     except OSError as error:
         return error.strerror or str(error)
 

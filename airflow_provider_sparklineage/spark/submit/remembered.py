@@ -1,4 +1,4 @@
-"""What took long to find out, kept for the next tasks of this user: small files of JSON.
+"""Answers that take seconds to find out, kept for the next tasks of this user: small files of JSON.
 
 They lie next to the fetched listeners, or, where nothing can be written there (in an image's
 cache), in the user's own folder of the temporary folder. A file of anybody else is not believed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 from airflow_provider_sparklineage.spark.capture import ownership
-from airflow_provider_sparklineage.spark.submit import fetching, remembered
+from airflow_provider_sparklineage.spark.submit import fetching, listener, remembered
 from airflow_provider_sparklineage.spark.submit.listener import PINS
 from tests.faults.bench import raising
 from tests.faults.registry import Area
@@ -132,7 +132,9 @@ def _(bench):
 def _(bench):
     cache = fetching.cache_folder({"HOME": str(bench.home)})
     cache.mkdir(parents=True)
-    (cache / remembered._name(f"jar {bench.spark.jar}")).write_bytes(b"\xff garbage")
+    (cache / remembered._name(f"whole {listener.digest_of(bench.spark.jar)}")).write_bytes(
+        b"\xff garbage"
+    )
 
 
 @fault("Two listeners would reach the job", "listener_unavailable")
