@@ -33,7 +33,7 @@ from airflow_provider_sparklineage.cli.history.tables import (
     time_text,
 )
 from airflow_provider_sparklineage.history.queries.datasets import dataset_of
-from airflow_provider_sparklineage.history.queries.drift import drift
+from airflow_provider_sparklineage.history.queries.drift import column_change, drift
 from airflow_provider_sparklineage.history.queries.gaps import gaps, is_expected
 from airflow_provider_sparklineage.history.queries.impact import impact
 from airflow_provider_sparklineage.history.queries.patterns.observed import (
@@ -42,7 +42,6 @@ from airflow_provider_sparklineage.history.queries.patterns.observed import (
 )
 from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
 from airflow_provider_sparklineage.history.queries.trace import trace
-from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.model.texts import some
 
@@ -142,9 +141,10 @@ def _drift_columns(rows: Sequence[Document]) -> Sequence[Column]:
 
 def _change_without_names(row: Document) -> str:
     """Say what differs, without the dataset and the column, which are next to it."""
-    name = str(DatasetName(**row["dataset"])) if row["dataset"] else ""
-    text: str = row["message"]
-    return text.removeprefix(f"{name}.{row['column']}: ")
+    if row["column"]:
+        return column_change(row["kind"], row["was"], row["now"])
+    message: str = row["message"]
+    return message
 
 
 def answer_patterns(args: argparse.Namespace) -> int:

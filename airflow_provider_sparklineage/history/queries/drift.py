@@ -193,18 +193,26 @@ def _column(
     old, new = sorted(was), sorted(now)
     if not was or not now:
         kind = "column_went" if was else "column_appeared"
-        text = f"{'no sources any more; it had' if was else 'has sources now:'} "
-        text += some(old or new, _SHOWN)
     elif old != new:
         kind = "sources_changed"
-        changes = (("without", set(old) - set(new)), ("with", set(new) - set(old)))
-        text = "now " + " and ".join(f"{how} {some(sorted(c), _SHOWN)}" for how, c in changes if c)
     else:
         kind = "transformation_changed"
         old, new = _transformations(was), _transformations(now)
-        text = some([one for one in new if one not in old], _SHOWN)
-    message = f"{called}: {text}."
+    message = f"{called}: {column_change(kind, old, new)}"
     return Drift(kind, Dataset(*name), column, run, before, message, tuple(old), tuple(new))
+
+
+def column_change(kind: str, was: Sequence[str], now: Sequence[str]) -> str:
+    """Say how a column differs, without its name; the arguments are those of a :class:`Drift`."""
+    if kind == "column_went":
+        return f"no sources any more; it had {some(was, _SHOWN)}."
+    if kind == "column_appeared":
+        return f"has sources now: {some(now, _SHOWN)}."
+    if kind == "transformation_changed":
+        return f"{some([one for one in now if one not in was], _SHOWN)}."
+    changes = (("without", set(was) - set(now)), ("with", set(now) - set(was)))
+    text = " and ".join(f"{how} {some(sorted(c), _SHOWN)}" for how, c in changes if c)
+    return f"now {text}."
 
 
 def _transformations(edges: Mapping[str, frozenset[str]]) -> list[str]:
