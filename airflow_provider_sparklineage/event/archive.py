@@ -40,8 +40,7 @@ from airflow_provider_sparklineage.event.model import stored
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
 from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.terms import Frozen
-from airflow_provider_sparklineage.spark.capture.bundle import is_due
-from airflow_provider_sparklineage.spark.capture.ownership import is_own
+from airflow_provider_sparklineage.spark.capture.ownership import is_own, is_sweep_due
 from airflow_provider_sparklineage.storage.bounded import reason, within
 from airflow_provider_sparklineage.storage.objects import Objects
 
@@ -61,7 +60,6 @@ if TYPE_CHECKING:
 
 # No name of a DAG begins like this: in theirs all but letters, digits and "_.-~" is encoded.
 _SWEPT = "=swept"
-_INTERVAL = timedelta(hours=1)
 RETENTION = timedelta(days=90)
 """Age at which tries delete an event; who wants another one configures an archive."""
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
@@ -128,7 +126,7 @@ class OwnFolder(Frozen, frozen=True):
         :return: how many files were deleted
         """
         self._own()
-        if not is_due(self.root / f"{_SWEPT}-{os.getuid()}", min(_INTERVAL, older_than), now):
+        if not is_sweep_due(self.root / _SWEPT, older_than, now):
             return 0
         return self.sweep(older_than=older_than, now=now, seconds=seconds)
 

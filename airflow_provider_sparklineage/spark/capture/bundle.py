@@ -25,7 +25,7 @@ import socket
 import stat
 import tempfile
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -138,6 +138,11 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     the task has ended."""
     degradations: tuple[Degradation, ...] = ()
     """What the worker already knows to be missing; of no dataset."""
+
+    @property
+    def try_number(self) -> int:
+        """Number of the try; 0 of a bundle that no task made."""
+        return self.task.try_number if self.task else 0
 
     @property
     def locator(self) -> Locator:
@@ -425,9 +430,7 @@ LINKS_PREFIX = ".sparklineage-links-"
 _PROPERTIES_AGE = timedelta(hours=1)
 # A bundle is locked as soon as it is made, but not in the same instant.
 _YOUNG = timedelta(hours=1)
-# Of the tasks on a worker not each has to look through all bundles. Users have one file each.
 _SWEPT = ".swept"
-_INTERVAL = timedelta(hours=1)
 
 
 def folders_of_properties(location: Path) -> tuple[Path, ...]:
@@ -458,7 +461,10 @@ def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
         for file in place.glob(f"{PROPERTIES_PREFIX}*"):
             with suppress(OSError):
                 status = file.lstat()
-                if is_own(status, stat.S_IFREG) and now - _modified(status) > _PROPERTIES_AGE:
+                if (
+                    is_own(status, stat.S_IFREG)
+                    and now - ownership.modified(status) > _PROPERTIES_AGE
+                ):
                     file.unlink()
         for folder in place.glob(f"{LINKS_PREFIX}*"):
             with suppress(OSError):
@@ -469,32 +475,9 @@ def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
 
 def sweep_at_times(location: Path, *, older_than: timedelta, now: datetime) -> int:
     """Sweep, unless another try of this user has done so within the hour."""
-    if is_due(location / f"{_SWEPT}-{os.getuid()}", min(_INTERVAL, older_than), now):
+    if ownership.is_sweep_due(location / _SWEPT, older_than, now):
         return sweep(location, older_than=older_than, now=now)
     return 0
-
-
-def is_due(last: Path, interval: timedelta, now: datetime) -> bool:
-    """Whether the last sweep is an interval ago; notes this one in a file if it can.
-
-    A clock that was ahead does not keep anybody from sweeping. What others have put in the place
-    of the file is neither followed nor waited for, nor believed.
-    """
-    flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-    with suppress(OSError):
-        with suppress(FileExistsError):
-            os.close(os.open(last, flags | os.O_CREAT | os.O_EXCL, 0o600))
-            return True
-        handle = os.open(last, flags)
-        try:
-            status = os.fstat(handle)
-            if is_own(status, stat.S_IFREG) and status.st_nlink == 1:
-                if timedelta() <= now - _modified(status) < interval:
-                    return False
-                os.utime(handle)
-        finally:
-            os.close(handle)
-    return True
 
 
 def earlier_try(location: Path, manifest: Manifest) -> CaptureBundle | None:
@@ -508,7 +491,7 @@ def earlier_try(location: Path, manifest: Manifest) -> CaptureBundle | None:
             bundle = load(folder)
             if is_before(bundle.manifest.task, manifest.task):
                 found.append(bundle)
-    for bundle in sorted(found, key=_try_number, reverse=True):
+    for bundle in sorted(found, key=lambda one: one.manifest.try_number, reverse=True):
         with suppress(FileNotFoundError):  # somebody removes it
             lock = ownership.acquire_lock(bundle.path, make=False) if bundle.path else None
             return replace(bundle, lock=lock) if lock else None
@@ -523,10 +506,6 @@ def own_bundles(location: Path) -> Iterator[Path]:
                 yield folder
 
 
-def _try_number(bundle: CaptureBundle) -> int:
-    return bundle.manifest.task.try_number if bundle.manifest.task else 0
-
-
 def is_before(one: TaskIdentity | None, other: TaskIdentity | None) -> bool:
     """Whether two tries are of one task instance, and the first is the earlier one."""
     if one is None or other is None or one.try_number >= other.try_number:
@@ -538,7 +517,7 @@ def _removed(folder: Path, older_than: timedelta, now: datetime) -> bool:
     try:
         lock = ownership.acquire_lock(folder, make=False)
     except FileNotFoundError:
-        if now - _modified(folder.lstat()) > _YOUNG:
+        if now - ownership.modified(folder.lstat()) > _YOUNG:
             folder.rmdir()  # empty, as a network file system leaves what is removed while locked
         return False
     if lock is None:
@@ -546,7 +525,7 @@ def _removed(folder: Path, older_than: timedelta, now: datetime) -> bool:
     try:
         ended = _ended(folder)
         since = ended or max(
-            _modified(p.lstat()) for p in (folder / ownership.LOCK_FILE, *folder.iterdir())
+            ownership.modified(p.lstat()) for p in (folder / ownership.LOCK_FILE, *folder.iterdir())
         )
         if now - since <= (older_than if ended else max(older_than, _YOUNG)):
             return False
@@ -564,10 +543,6 @@ def _ended(folder: Path) -> datetime | None:
 
 def _leads_nowhere(folder: Path) -> bool:
     return any(link.is_symlink() and not link.exists() for link in folder.iterdir())
-
-
-def _modified(status: os.stat_result) -> datetime:
-    return datetime.fromtimestamp(status.st_mtime, UTC)
 
 
 # Where bundles lie, and to which URL a driver in a cluster delivers.

@@ -9,7 +9,7 @@ when the process ends, however. A process id would not do: ids come again, and a
 another one's. Nor would ``filelock``, which Airflow does not bring: where a file system knows no
 locks it goes on with a file that a killed process leaves and a released lock removes. Here the file
 stays, as it is the sign of a bundle when old ones are swept, and without locks nothing of others is
-ever removed.
+ever removed. How often old things are swept is the same for all of them (:func:`is_sweep_due`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import fcntl
 import os
 import stat
 import time
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -130,3 +132,39 @@ def _is_taken(handle: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+# Of the tasks on a worker not each has to look through all that is old. Users have one file each.
+_SWEEP_INTERVAL = timedelta(hours=1)
+
+
+def is_sweep_due(mark: Path, older_than: timedelta, now: datetime) -> bool:
+    """Whether this user's last sweep is an hour ago; notes this one in a file if it can.
+
+    A clock that was ahead does not keep anybody from sweeping. A file that others have put there is
+    neither followed nor waited for, nor believed.
+
+    :param mark: path of the file, to which the user's id is added
+    :param older_than: age at which things go; if that is less than an hour, it is the interval
+    """
+    last = mark.with_name(f"{mark.name}-{os.getuid()}")
+    flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    with suppress(OSError):
+        with suppress(FileExistsError):
+            os.close(os.open(last, flags | os.O_CREAT | os.O_EXCL, 0o600))
+            return True
+        handle = os.open(last, flags)
+        try:
+            status = os.fstat(handle)
+            if is_own(status, stat.S_IFREG) and status.st_nlink == 1:
+                if timedelta() <= now - modified(status) < min(_SWEEP_INTERVAL, older_than):
+                    return False
+                os.utime(handle)
+        finally:
+            os.close(handle)
+    return True
+
+
+def modified(status: os.stat_result) -> datetime:
+    """Give the time of the last write to a file."""
+    return datetime.fromtimestamp(status.st_mtime, UTC)

@@ -32,8 +32,8 @@ from airflow_provider_sparklineage.spark.capture.bundle import (
     OBSERVATIONS,
     CaptureBundle,
     is_before,
-    is_due,
 )
+from airflow_provider_sparklineage.spark.capture.ownership import is_sweep_due
 from airflow_provider_sparklineage.spark.capture.remote import (
     ATTEMPT,
     END,
@@ -72,7 +72,6 @@ _OF_WORKER = rf"(?:{MANIFEST}|{SENDING})(?:\.[0-9a-f]{{32}}\.part)?"
 _IS_OURS = re.compile(rf"{ATTEMPT.pattern}/\.?{_OF_DRIVER}(?:\.crc)?|{_OF_WORKER}")
 _YARN = re.compile(r"application_\d+_\d+")
 _SWEPT = ".swept-remote"
-_INTERVAL = timedelta(hours=1)
 
 
 def announce(manifest: Manifest, budget: Budget) -> None:
@@ -146,7 +145,7 @@ def earlier_try(
         except CaptureError:
             if not is_known:
                 raise
-    for theirs, applications in sorted(found, key=lambda f: _try_number(f[0]), reverse=True):
+    for theirs, applications in sorted(found, key=lambda f: f[0].try_number, reverse=True):
         if job in applications:
             return theirs
         if not is_known:  # that one may have submitted, and an older one's job is another job
@@ -167,10 +166,6 @@ def _applications(manifest: Manifest, budget: Budget) -> set[str]:
             problem = f"What was delivered to {url} could not be read ({attempt.problems[0]})."
             raise CaptureError(problem)
     return {a.start.application_id for a in attempts if a.start and folder.is_own(a)}
-
-
-def _try_number(manifest: Manifest) -> int:
-    return manifest.task.try_number if manifest.task else 0
 
 
 def sweep(location: str, *, older_than: timedelta, now: datetime, budget: Budget) -> int:
@@ -199,8 +194,7 @@ def sweep_at_times(
     location: CaptureLocation, *, older_than: timedelta, now: datetime, budget: Budget
 ) -> int:
     """Sweep, unless another try of this user on this worker has done so within the hour."""
-    last = location.folder / f"{_SWEPT}-{os.getuid()}"
-    if is_due(last, min(_INTERVAL, older_than), now):
+    if is_sweep_due(location.folder / _SWEPT, older_than, now):
         return sweep(location.url, older_than=older_than, now=now, budget=budget)
     return 0
 
