@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
     Facet = Json
     Left = tuple[list[Json] | None, int]
-    """What is left of the transformations of a source (None: nothing), and how much went."""
+    """What is left of a source's transformations, and how much went; None: the source goes, too."""
     Named = tuple[DatasetName, str]
 
 
@@ -104,18 +104,18 @@ def everything(_facet: Facet) -> Reduced:
 
 
 def _without_descriptions(facet: Facet) -> Reduced:
-    def left(given: list[Json]) -> Left:
+    def left(given: list[Json], _: Json) -> Left:
         bare = [_without(t, "description") for t in given]
         return bare, sum(bool(t.get("description")) for t in given)
 
     texts = sum(bool(f.get("transformationDescription")) for f in facet["fields"].values())
     fields, of_columns = _with_fewer_sources(facet, left, without="transformationDescription")
-    dataset, of_dataset = _fewer_sources(facet["dataset"], left)
+    dataset, of_dataset = _fewer_sources(facet["dataset"], left, facet)
     return facet | {"fields": fields, "dataset": dataset}, texts + of_columns + of_dataset
 
 
 def _without_indirect_transformations(facet: Facet) -> Reduced:
-    def left(given: list[Json]) -> Left:
+    def left(given: list[Json], _: Json) -> Left:
         indirect = [t for t in given if t["type"] == INDIRECT]
         if not indirect or indirect == [_INDIRECT]:
             return given, 0
@@ -134,23 +134,15 @@ _INDIRECT = {"type": INDIRECT}
 
 def _without_direct_transformations(facet: Facet) -> Reduced:
     """Leave out what the type of an output column says of its sources anyway."""
-    count = 0
-    fields = {}
-    seen: dict[int, Json] = {}
-    for name, field in facet["fields"].items():
-        if id(field) not in seen:
-            kept = [
-                _without(source, "transformations") if _is_of_type(source, field) else source
-                for source in field["inputFields"]
-            ]
-            seen[id(field)] = field | {"inputFields": kept}
-        fields[name] = seen[id(field)]
-        count += sum(_is_of_type(source, field) for source in field["inputFields"])
+
+    def left(given: list[Json], field: Json) -> Left:
+        return ([], 1) if _is_of_type(given, field) else (given, 0)
+
+    fields, count = _with_fewer_sources(facet, left)
     return facet | {"fields": fields}, count
 
 
-def _is_of_type(source: Json, field: Json) -> bool:
-    given = source.get("transformations", _NOTHING)
+def _is_of_type(given: list[Json], field: Json) -> bool:
     if len(given) != 1 or given[0]["type"] != DIRECT or "description" in given[0]:
         return False
     [how] = given
@@ -159,7 +151,7 @@ def _is_of_type(source: Json, field: Json) -> bool:
 
 
 def _without_indirect(facet: Facet) -> Reduced:
-    def left(given: list[Json]) -> Left:
+    def left(given: list[Json], _: Json) -> Left:
         others = [t for t in given if t["type"] != INDIRECT]
         return others or None, len(others) < len(given)
 
@@ -170,48 +162,48 @@ def _without_indirect(facet: Facet) -> Reduced:
 
 
 def _with_fewer_sources(
-    facet: Facet, left: Callable[[list[Json]], Left], without: str = ""
+    facet: Facet, left: Callable[[list[Json], Json], Left], without: str = ""
 ) -> tuple[Json, int]:
-    """Leave out what is not left of columns' sources, and columns that have none; count it.
+    """Leave out what is not left of columns' sources, and columns that lose all; count it.
 
     Columns with the same sources have one entry, at which one look is enough.
 
-    :param left: what is left of a source's transformations; None if the source goes
+    :param left: what is left of a source's transformations, by them and by the column's entry
     """
     fields, count = {}, 0
     seen: dict[int, tuple[Json | None, int]] = {}
     for name, field in facet["fields"].items():
         if id(field) not in seen:
-            sources, gone = _fewer_sources(field["inputFields"], left)
-            kept = _without(field, without) | {"inputFields": sources} if sources else None
-            seen[id(field)] = kept, gone
-        kept, gone = seen[id(field)]
+            sources, gone = _fewer_sources(field["inputFields"], left, field)
+            kept = _without(field, without) | {"inputFields": sources}
+            seen[id(field)] = (kept if sources or not gone else None), gone
+        kept_field, gone = seen[id(field)]
         count += gone
-        if kept is not None:
-            fields[name] = kept
+        if kept_field is not None:
+            fields[name] = kept_field
     return fields, count
 
 
 def _fewer_sources(
-    sources: list[Json], left: Callable[[list[Json]], Left]
+    sources: list[Json], left: Callable[[list[Json], Json], Left], field: Json
 ) -> tuple[list[Json], int]:
     found, count = [], 0
     seen: dict[int, Left] = {}  # most have the same list
     for source in sources:
-        given = source.get("transformations", _NOTHING)
+        given = source.get("transformations")
         if not given:  # how it influences is not known, or went before
             found.append(source)
             continue
         if id(given) not in seen:
-            seen[id(given)] = left(given)
+            seen[id(given)] = left(given, field)
         kept, gone = seen[id(given)]
         count += gone
-        if kept is not None:
-            found.append(source if kept is given else source | {"transformations": kept})
+        if kept is given:
+            found.append(source)
+        elif kept is not None:
+            bare = _without(source, "transformations")
+            found.append(bare | {"transformations": kept} if kept else bare)
     return found, count
-
-
-_NOTHING: list[Json] = []
 
 
 def _without(value: dict[str, Any], key: str) -> dict[str, Any]:
@@ -312,7 +304,11 @@ def _and_outer(dataset: DatasetName, column: str) -> Iterator[Named]:
 # --- one after the other --------------------------------------------------------------------------
 
 
-_SIDES = {"inputs": "inputs that no column lineage names", "outputs": "outputs without lineage"}
+_COLUMNS_OF = {
+    "inputs": "columns of inputs that no column lineage names",
+    "outputs": "columns of outputs without lineage",
+}
+_FACETS, _NAMES = "facets", "names"
 
 
 class Fitting:
@@ -331,15 +327,9 @@ class Fitting:
         self._measure = measure
         self._capture = self._known = event["run"]["facets"].get(CAPTURE_KEY)
         self._drops: Iterator[None] | None = None
-        self._declared: dict[str, list[Degradation]] = {}
-        """What went, by its kind, in the order in which kinds went."""
-        self._unnamed: Counter[str] = Counter()
-        """Columns of schemas that went, of each side."""
-        self._bare: list[DatasetName] = []
-        """Outputs whose column lineage went."""
+        self._gone: dict[str, list[Any]] = {}
+        """By kind, in the order in which kinds went: counts, outputs without lineage, facets."""
         self._named: NamedColumns | None = None
-        self._gone: list[Place] = []
-        """Facets that went in the last step."""
 
     def within(self, limit: int) -> Event:
         """Give the event in so much, which is no more than the last time."""
@@ -361,7 +351,21 @@ class Fitting:
     @property
     def dropped(self) -> tuple[Degradation, ...]:
         """What went by now."""
-        return tuple(chain.from_iterable(self._declared.values()))
+        return tuple(chain.from_iterable(map(self._sentences, self._gone, self._gone.values())))
+
+    def _sentences(self, kind: str, gone: list[Any]) -> list[Degradation]:
+        if kind == COLUMNS_KEY:
+            return of_column_lineage(gone, self._option)
+        if kind == _FACETS:
+            named = some(gone, NAMED, self._called)
+            return [too_large(f"Facets were left out ({named}): they are more", self._option)]
+        if kind == _NAMES:
+            what = "Even the names of the datasets, and the list of what is missing, are more"
+            return [too_large(what, self._option)]
+        return [of_dropped(f"{sum(gone)} {kind}", self._option)]
+
+    def _note(self, kind: str, gone: Any) -> None:
+        self._gone.setdefault(kind, []).append(gone)
 
     @cached_property
     def _measured(self) -> MeasuredEvent:
@@ -375,14 +379,7 @@ class Fitting:
         return self._measured.size + declared <= limit
 
     def _declare(self) -> None:
-        """Make the sentences of which there may be thousands in between, and the facet."""
-        for side, count in self._unnamed.items():
-            what = f"{count} columns of {_SIDES[side]}"
-            self._declared[side] = [of_dropped(what, self._option)]
-        if self._bare:
-            self._declared[COLUMNS_KEY] = of_column_lineage(self._bare, self._option)
-        if self._gone:
-            self._declared["facets"] = [self._without_facets()]
+        """Make the facet that says what went."""
         if self._known is not None:
             self._capture = with_degradations(self._known, self.dropped, in_front=True)
 
@@ -396,8 +393,7 @@ class Fitting:
         yield from self._columns("outputs")
         yield from self._column_lineage()
         yield from self._facets()
-        what = "Even the names of the datasets, and the list of what is missing, are more"
-        self._declared["names"] = [too_large(what, self._option)]
+        self._note(_NAMES, 1)
 
     def _columns(self, side: str) -> Iterator[None]:
         for place in self._measured.largest_first(self._measured.places("schema", group=side)):
@@ -410,8 +406,7 @@ class Fitting:
         if name is None or self._measured.facet(place) is None:
             return
         if gone := self._measured.reduce(place, partial(self._names.left_of, name)):
-            self._declared.setdefault(place.group, [])
-            self._unnamed[place.group] += gone
+            self._note(_COLUMNS_OF[place.group], gone)
 
     @property
     def _names(self) -> NamedColumns:
@@ -431,14 +426,13 @@ class Fitting:
             count = sum(self._measured.reduce(place, kind.reduced) for place in places)
             if count:
                 self._named = None
-                self._declared[kind.what] = [of_dropped(f"{count} {kind.what}", self._option)]
+                self._note(kind.what, count)
             yield
 
     def _witnesses(self) -> Iterator[None]:
         if self._known is not None and (datasets := self._known.get("datasets")):
             self._known = {k: v for k, v in self._known.items() if k != "datasets"}
-            what = f"{len(datasets)} entries on who saw a dataset"
-            self._declared["witnesses"] = [of_dropped(what, self._option)]
+            self._note("entries on who saw a dataset", len(datasets))
             yield
 
     def _column_lineage(self) -> Iterator[None]:
@@ -451,8 +445,7 @@ class Fitting:
             name = self._measured.dataset(place)
             if name is None or not self._measured.reduce(place, everything):
                 continue
-            self._declared.setdefault(COLUMNS_KEY, [])
-            self._bare.append(name)
+            self._note(COLUMNS_KEY, name)
             yield
             for dataset in names.forget(place):
                 for schema in schemas.get(dataset, ()):
@@ -462,13 +455,8 @@ class Fitting:
     def _facets(self) -> Iterator[None]:
         for place in self._measured.largest_first(self._measured.places()):
             if self._measured.reduce(place, everything):
-                self._declared.setdefault("facets", [])
-                self._gone.append(place)
+                self._note(_FACETS, place)
                 yield
-
-    def _without_facets(self) -> Degradation:
-        named = some(self._gone, NAMED, self._called)
-        return too_large(f"Facets were left out ({named}): they are more", self._option)
 
     def _called(self, place: Place) -> str:
         name = self._measured.dataset(place)
