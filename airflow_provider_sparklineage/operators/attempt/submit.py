@@ -372,7 +372,7 @@ def injected(
             missing.append((DegradationCode.OBSERVER_UNAVAILABLE, problem))
     if files.are_on_mount:
         share = settings.capture_location.folder / "jars"
-        jars = [deploy_mode.reachable(host, jar, share, cache) for jar in jars]
+        jars = [deploy_mode.reachable(host, jar, share) for jar in jars]
     submit_opts = None
     if target.environment_is_private and not host.is_remote:
         submit_opts = env.get(SUBMIT_OPTS, "")

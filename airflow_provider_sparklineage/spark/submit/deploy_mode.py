@@ -126,14 +126,13 @@ def container_folder(host: DriverHost, application_run_id: str) -> str:
     return folder if host is DriverHost.YARN else f"/tmp/{folder}"  # noqa: S108  (the pod's own)
 
 
-def reachable(host: DriverHost, jar: str, share: Path, cache: Path) -> str:
+def reachable(host: DriverHost, jar: str, share: Path) -> str:
     """Give the name by which a remote driver finds a jar of this worker's.
 
     YARN gets the jar from spark-submit. Other clusters find it on the shared mount, as a file that
     is there already. What has a URL is no file of this worker's.
 
     :param share: folder on the shared mount, for jars that are not on it
-    :param cache: where it is kept that a jar is whole
     :raise CaptureError: if the jar cannot be put there
     """
     if host is DriverHost.YARN or "://" in jar:
@@ -141,7 +140,7 @@ def reachable(host: DriverHost, jar: str, share: Path, cache: Path) -> str:
     source = Path(jar)
     target = source if source.is_relative_to(share.parent) else share / source.name
     try:
-        if target != source and not _is_copy(target, source, cache):
+        if target != source and not _is_copy(target, source):
             share.mkdir(mode=0o755, parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=".copy-", dir=share) as work:
                 copy = Path(work) / source.name
@@ -154,8 +153,7 @@ def reachable(host: DriverHost, jar: str, share: Path, cache: Path) -> str:
     return f"local://{target}"
 
 
-def _is_copy(target: Path, source: Path, cache: Path) -> bool:
+def _is_copy(target: Path, source: Path) -> bool:
     with suppress(FileNotFoundError):
-        there, here = (listener.verified(path, cache) for path in (target, source))
-        return there.sha256 == here.sha256
+        return listener.digest_of(target) == listener.digest_of(source)
     return False
