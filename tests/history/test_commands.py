@@ -16,6 +16,8 @@ import pytest
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.cli.history import store as reading
 from airflow_provider_sparklineage.cli.schemas import answer_schema
+from airflow_provider_sparklineage.history.engines import building
+from airflow_provider_sparklineage.history.store import Store
 
 RECORDED = Path(__file__).parents[1] / "golden" / "history"
 MONTH, REWRITTEN, CLEARED = (
@@ -85,12 +87,21 @@ def test_what_is_skipped_is_a_note_and_with_strict_a_failure(run, tmp_path):
     assert done.code == 1
 
 
-def test_a_compacted_store_answers_as_before(run, tmp_path):
+def test_a_compacted_store_answers_as_before(run, tmp_path, monkeypatch):
+    folders = [tmp_path / "parts", tmp_path / "one"]
+    for folder, parts in zip(folders, (32, 1), strict=True):
+        monkeypatch.setattr(building, "MAX_PARTS", parts)
+        for events in (MONTH, REWRITTEN):
+            assert run("history", "build", events, "--store", folder).code == 0
+    assert [len(Store.open(str(folder)).manifest.facts) for folder in folders] == [2, 1]
+    before, after = (run("stale", "--store", folder, "--json").out for folder in folders)
+    assert before == after
+
+
+def test_a_build_forgets_what_is_older_than_asked(run, tmp_path):
     run("history", "build", MONTH, "--store", tmp_path)
-    run("history", "build", REWRITTEN, "--store", tmp_path)
-    before = run("stale", "--store", tmp_path, "--json").out
-    assert run("history", "compact", "--store", tmp_path).code == 0
-    assert run("stale", "--store", tmp_path, "--json").out == before
+    argv = ("history", "build", REWRITTEN, "--store", tmp_path, "--keep", "0", "--json")
+    assert json.loads(run(*argv).out)["rows"]["events"] == 0
 
 
 def test_the_store_is_shown_with_its_datasets(run, ask, store):

@@ -33,7 +33,6 @@ def store(tmp_path_factory):
     [
         ("history", "build", str(MONTH)),
         ("history", "show"),
-        ("history", "compact"),
         ("trace", "daily_delays"),
         ("impact", "daily_delays"),
         ("stale",),

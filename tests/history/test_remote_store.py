@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.history.engines.building import add_facts, build, compact
+from airflow_provider_sparklineage.history.engines import building
+from airflow_provider_sparklineage.history.engines.building import add_facts, build
 from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.store import LOCK, STALE, Owner, Store
 from airflow_provider_sparklineage.model.exceptions import HistoryError
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.airflow
 WRITTEN = event("a", at(1), write("dt=1"))
 READER = event("r", at(5), read("dt=1"), started=at(4))
 LATE = event("b", at(2), write("dt=1"))
+OTHER = event("c", at(3), write("dt=2"))
 GONE = Owner("elsewhere", 1, "gone", datetime.now(UTC) - 2 * STALE)
 
 
@@ -46,7 +48,7 @@ def bound(store):
         return [row["run"] for row in history.rows("SELECT version_run_id AS run FROM bindings")]
 
 
-def test_it_is_built_asked_and_compacted(url):
+def test_it_is_built_asked_and_compacted(url, monkeypatch):
     store = Store(url)
     with pytest.raises(HistoryError, match="There is no history"):
         Store.open(url)
@@ -54,7 +56,8 @@ def test_it_is_built_asked_and_compacted(url):
     assert bound(store) == ["a"]
     assert add_facts(Store(url), lines([LATE, READER])).new == 1
     assert bound(store) == ["b"]
-    compact(store)
+    monkeypatch.setattr(building, "MAX_PARTS", 1)
+    assert add_facts(Store(url), lines([OTHER])).new == 1
     assert len(store.manifest.facts) == 1
     assert bound(store) == ["b"]
     assert store.files.names("facts") != []

@@ -1,6 +1,6 @@
 """Commands on the history: they build it, and ask what spans runs.
 
-``history`` builds, shows and compacts the store; ``trace``, ``impact``, ``stale``, ``gaps``,
+``history`` builds and shows the store; ``trace``, ``impact``, ``stale``, ``gaps``,
 ``drift`` and ``patterns`` are its questions. Answers are tables for people, and with ``--json`` one
 object a line. How old the store is goes to stderr, with notes and errors.
 
@@ -28,12 +28,6 @@ def _show(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.cli.history import store
 
     return store.show_datasets(args)
-
-
-def _compact(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.cli.history import store
-
-    return store.compact(args)
 
 
 def _trace(args: argparse.Namespace) -> int:
@@ -161,6 +155,15 @@ _HISTORY = Group(
                         "one, the archive of Airflow's configuration",
                     },
                 ),
+                Argument(
+                    ("--keep",),
+                    {
+                        "type": float,
+                        "metavar": "DAYS",
+                        "help": "forget events that are older, for good; without it nothing is "
+                        "forgotten",
+                    },
+                ),
                 STORE,
                 _ONE_JSON,
                 Argument(
@@ -174,23 +177,6 @@ _HISTORY = Group(
             "Show what is in the history: its datasets, their partitions and runs",
             _show,
             (STORE, JSON),
-        ),
-        Command(
-            "compact",
-            "Write the facts of all builds into one file, and forget what is old if that is asked",
-            _compact,
-            (
-                Argument(
-                    ("--keep",),
-                    {
-                        "type": float,
-                        "metavar": "DAYS",
-                        "help": "forget events that are older; without it nothing is forgotten",
-                    },
-                ),
-                STORE,
-                _ONE_JSON,
-            ),
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""The store of the history: ``history build``, ``show`` and ``compact``, and how commands open it.
+"""The store of the history: ``history build`` and ``history show``, and how commands open it.
 
 A command asks the store that ``--store`` names, else that of Airflow's configuration. How old it is
 is noted on stderr, because later runs are not in it.
@@ -29,7 +29,6 @@ from airflow_provider_sparklineage.cli.history.tables import (
 )
 from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
-from airflow_provider_sparklineage.history.steps import STEPS
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
@@ -105,7 +104,7 @@ def ago(time: datetime, now: datetime) -> str:
     return "just now" if seconds < 60 else "a minute ago"
 
 
-# --- history build, show and compact --------------------------------------------------------------
+# --- history build and show -----------------------------------------------------------------------
 
 
 def build(args: argparse.Namespace) -> int:
@@ -116,8 +115,9 @@ def build(args: argparse.Namespace) -> int:
 
     url = store_url(args)
     sources = [source_of(text) for text in args.source or [_archive_url()]]
+    keep = None if args.keep is None else timedelta(days=args.keep)
     with progress("Reading events", None) as reached:
-        built = building.build(Store.create(url), sources, progress=reached)
+        built = building.build(Store.create(url), sources, progress=reached, keep=keep)
     _print_built(args, built, url)
     return 1 if args.strict and built.skipped else 0
 
@@ -139,18 +139,6 @@ def _archive_url() -> str:
         problem = "No archive is configured."
         raise UnusableInputError(problem, fix)
     return url
-
-
-def compact(args: argparse.Namespace) -> int:
-    """Write the facts of all builds into one file; return the exit code."""
-    from airflow_provider_sparklineage.history.engines import building
-
-    url = store_url(args)
-    keep = None if args.keep is None else timedelta(days=args.keep)
-    with progress("Compacting", len(STEPS)) as reached:
-        built = building.compact(Store.open(url), keep, progress=reached)
-    _print_built(args, built, url)
-    return 0
 
 
 def _print_built(args: argparse.Namespace, built: Built, url: str) -> None:

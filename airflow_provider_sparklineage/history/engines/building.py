@@ -3,7 +3,8 @@
 1. Lines of facts become Parquet files as they come: DuckDB writes some while the next are made.
    Columns that several lines have are read once, which is half of the time.
 2. Of all facts that come, those are found that are new to the store.
-3. The steps make the tables of the facts, and the store publishes them.
+3. If the facts are in many parts, or hold what is forgotten, they are written into one.
+4. The steps make the tables of the facts, and the store publishes them.
 
 What does not fit into the memory that it may take, it has on the disk of the store meanwhile.
 """
@@ -234,6 +235,13 @@ class _JsonLines:
 
 _MEMORY = "500MB"  # DuckDB's own; with Python and what it does not count, a process has below 1 GB
 
+MAX_PARTS = 32
+"""A store of so many parts becomes one of one part with its next build.
+
+Each build adds a part, and each reads the files of all: their number decides how long it takes to
+fetch them from an object store. All tables are written in any case.
+"""
+
 UNREADABLE = "unreadable"
 """Count of lines that are no facts."""
 
@@ -264,8 +272,8 @@ def build(
     """Add what sources have to a store, and make its tables anew if there is anything new.
 
     :param progress: called with the number of events so far
-    :param keep: forget events that are older than this, for good: whoever wants them again
-        builds another store
+    :param keep: forget events that are older than this, for good: the files do not hold them any
+        more, and whoever wants them again builds another store
     :raise HistoryError: if DuckDB is missing, another build runs, or the disk is full
     """
 
@@ -301,9 +309,14 @@ def _build(
         before, since = building.before, building.since(keep)
         given = [Given(str(file), since, is_own=True) for file in found.files]
         given += [one for other in others for one in _given(other, since)]
-        new = fresh(connection, _local(building, before.facts), given, building.scratch)
-        if new.count or keep or before.version < VERSION or not before.generation:
-            parts = {**before.facts, **_put_facts(building, new.files)}
+        known = _local(building, before.facts)
+        new = fresh(connection, known, given, building.scratch)
+        if new.count or keep is not None or before.version < VERSION or not before.generation:
+            if _is_compaction_due(connection, before.facts, known, since):
+                files = [_compacted(connection, [*known, *new.files], since, building.scratch)]
+                parts = _put_facts(building, files)
+            else:
+                parts = {**before.facts, **_put_facts(building, new.files)}
             tables = _tables(connection, building, parts, since)
             _publish(building, parts, tables, skipped, reading.marks, since)
             rows: Mapping[str, int] = tables.rows
@@ -316,29 +329,36 @@ def _build(
     return Built(events, new.count, skipped, rows, time.monotonic() - begun)
 
 
-def compact(
-    store: Store,
-    keep: timedelta | None = None,
-    *,
-    progress: Callable[[int], None] | None = None,
-) -> Built:
-    """Write the facts of all builds into one part.
+def _is_compaction_due(
+    connection: duckdb.DuckDBPyConnection,
+    parts: Mapping[str, Sequence[str]],
+    files: Sequence[str],
+    since: datetime | None,
+) -> bool:
+    """Whether the store has too many parts, or its files hold facts that it has forgotten.
 
-    :param keep: as of :func:`build`; what is forgotten is not in the files any more
-    :param progress: called with the number of steps that are done, of :data:`.steps.STEPS`
+    :param files: of all parts, on this machine
     """
-    begun = time.monotonic()
-    with store.building() as building, failing("compacted"):
-        connection, since = _connection(building.scratch), building.since(keep)
-        target = building.scratch / "facts.parquet"
-        create_view(connection, FACTS, _local(building, building.before.facts), "all_facts")
-        _copy(connection, f"SELECT * FROM all_facts {_where(since)}", target, "ROW_GROUP_SIZE 4096")
-        connection.execute("DROP VIEW all_facts")
-        parts = _put_facts(building, [target])
-        tables = _tables(connection, building, parts, since, progress)
-        _publish(building, parts, tables, {}, None, since)
-        connection.close()
-    return Built(0, 0, {}, tables.rows, time.monotonic() - begun)
+    if len(parts) >= MAX_PARTS:
+        return True
+    if since is None:
+        return False
+    create_view(connection, FACTS, files, "held")
+    older = f"SELECT 1 FROM held WHERE event_time < {_timestamp(since)} LIMIT 1"
+    return connection.execute(older).fetchone() is not None
+
+
+def _compacted(
+    connection: duckdb.DuckDBPyConnection,
+    files: Iterable[object],
+    since: datetime | None,
+    scratch: Path,
+) -> Path:
+    """Write the facts of files that count into one file, in small groups of their long rows."""
+    target = scratch / "compacted.parquet"
+    create_view(connection, FACTS, map(str, files), "compacted")
+    _copy(connection, f"SELECT * FROM compacted {_where(since)}", target, "ROW_GROUP_SIZE 4096")
+    return target
 
 
 def _connection(scratch: Path) -> duckdb.DuckDBPyConnection:
@@ -379,19 +399,16 @@ def _tables(
     building: Building,
     parts: Mapping[str, Sequence[str]],
     since: datetime | None,
-    progress: Callable[[int], None] | None = None,
 ) -> _Tables:
     """Make all tables of parts of the facts."""
     create_view(connection, FACTS, _local(building, parts), "all_facts")
     connection.execute(f"CREATE VIEW facts AS SELECT * FROM all_facts {_where(since)}")
     made = _Tables({}, {"events": _count(connection, "facts")})
-    for number, step in enumerate(STEPS, start=1):
+    for step in STEPS:
         file = _run(connection, building, step)
         if step.table is not None:
             made.rows[step.name] = _count(connection, step.name)
             made.files[step.name] = file
-        if progress:
-            progress(number)
     return made
 
 
@@ -430,7 +447,11 @@ def _count(connection: duckdb.DuckDBPyConnection, view: str) -> int:
 def _where(since: datetime | None) -> str:
     if since is None:
         return ""
-    return f"WHERE event_time >= TIMESTAMP '{since.replace(tzinfo=None).isoformat(' ')}'"
+    return f"WHERE event_time >= {_timestamp(since)}"
+
+
+def _timestamp(time: datetime) -> str:
+    return f"TIMESTAMP '{time.replace(tzinfo=None).isoformat(' ')}'"
 
 
 def _local(building: Building, parts: Mapping[str, Sequence[str]]) -> list[str]:

@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.history.engines.building import add_facts, build, compact
+from airflow_provider_sparklineage.history.engines import building
+from airflow_provider_sparklineage.history.engines.building import add_facts, build
 from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.facts.line import Columns, Line
 from airflow_provider_sparklineage.history.sources import source_of
-from airflow_provider_sparklineage.history.steps import STEPS
 from airflow_provider_sparklineage.history.store import GRACE, LOCK, STALE, Lock, Owner, Store
 from airflow_provider_sparklineage.history.tables import TABLES, VERSION
 from airflow_provider_sparklineage.model.exceptions import HistoryError
@@ -115,14 +115,15 @@ def archived(folder, run_id, minute):
     return source_of(str(folder))
 
 
-def test_of_sources_only_what_is_new_is_read_again(store, tmp_path):
+def test_of_sources_only_what_is_new_is_read_again(store, tmp_path, monkeypatch):
     folder, seen = tmp_path / "events", []
     folder.mkdir()
     first = build(store, [archived(folder, "a", 1)], progress=seen.append)
     assert (first.new, sum(first.skipped.values()), seen[-1]) == (1, 1, 1)
+    monkeypatch.setattr(building, "MAX_PARTS", 1)
     second = build(store, [archived(folder, "b", 2)])
     assert (second.events, second.new, second.rows["runs"]) == (2, 1, 2)
-    compact(store)
+    assert len(store.manifest.facts) == 1
     assert build(store, [source_of(str(folder))]).events == 0
 
 
@@ -218,7 +219,7 @@ def test_a_reader_stays_while_the_store_is_compacted(store):
     add_facts(store, source(WRITTEN, READER))
     add_facts(store, source(LATE))
     with History(store) as history:
-        compact(store, keep=timedelta(0))
+        add_facts(store, [], keep=timedelta(0))
         assert history.rows("SELECT version_run_id FROM bindings") == [{"version_run_id": "b"}]
     assert rows(store) == []
 
@@ -387,38 +388,61 @@ def test_a_torn_store_is_an_error_and_changes_nothing(store, tmp_path):
     assert store.manifest == before
 
 
-def test_many_parts_become_one(store):
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_many_parts_become_one(store, tmp_path, monkeypatch, limit):
+    other = Store.create(str(tmp_path / "other"))
+    for one in (WRITTEN, READER, LATE):
+        add_facts(other, source(one))
+    assert len(other.manifest.facts) == 3
+    monkeypatch.setattr(building, "MAX_PARTS", limit)
     for one in (WRITTEN, READER, LATE):
         add_facts(store, source(one))
-    before = everything(store)
-    compact(store)
-    assert len(store.manifest.facts) == 1
-    assert everything(store) == before
+    assert len(store.manifest.facts) == {1: 1, 2: 1, 3: 3}[limit]
+    assert everything(store) == everything(other)
     assert add_facts(store, source(WRITTEN, READER)).new == 0
+
+
+def test_a_build_with_nothing_new_leaves_many_parts_as_they_are(store, monkeypatch):
+    for one in (WRITTEN, READER):
+        add_facts(store, source(one))
+    before = store.manifest
+    monkeypatch.setattr(building, "MAX_PARTS", 1)
+    add_facts(store, source(WRITTEN))
+    assert store.manifest == before
+
+
+def kept_runs(store):
+    """Give the runs in the files of a store's facts."""
+    import duckdb
+
+    files = [file for names in store.manifest.facts.values() for file in store.local(names)]
+    return sorted(duckdb.sql(f"SELECT run_id FROM read_parquet({files})").fetchall())
 
 
 def test_what_is_too_old_is_forgotten(store):
     store = Store(store.url, lambda: datetime(2024, 10, 17, 0, 3, tzinfo=UTC))
     add_facts(store, source(WRITTEN, READER))
-    compact(store, keep=timedelta(days=2))
+    add_facts(store, [], keep=timedelta(days=2))
     assert rows(store) == [(None,)]
     assert store.manifest.rows["runs"] == 1
+    assert kept_runs(store) == [("r",)]
 
 
-@pytest.mark.parametrize("does_compact", [True, False], ids=["compacted", "built"])
-def test_what_was_forgotten_does_not_come_back(store, does_compact):
+def test_a_build_that_forgets_nothing_leaves_the_facts_where_they_are(store):
     store = Store(store.url, lambda: datetime(2024, 10, 17, 0, 3, tzinfo=UTC))
     add_facts(store, source(WRITTEN, READER))
-    keep = timedelta(days=2)
-    compact(store, keep) if does_compact else add_facts(store, [], keep=keep)
+    before = store.manifest.facts
+    add_facts(store, [], keep=timedelta(days=3))
+    assert store.manifest.facts == before
+
+
+@pytest.mark.parametrize("parts", [1, 32], ids=["compacted", "built"])
+def test_what_was_forgotten_does_not_come_back(store, monkeypatch, parts):
+    store = Store(store.url, lambda: datetime(2024, 10, 17, 0, 3, tzinfo=UTC))
+    monkeypatch.setattr(building, "MAX_PARTS", parts)
+    add_facts(store, source(WRITTEN, READER))
+    add_facts(store, [], keep=timedelta(days=2))
     assert add_facts(store, source(WRITTEN, LATE, READER)).new == 0
     assert add_facts(store, source(event("new", at(9)), WRITTEN)).new == 1
-    compact(store, keep=timedelta(days=1000))
+    add_facts(store, [], keep=timedelta(days=1000))
     assert store.manifest.rows["events"] == 2
-
-
-def test_who_compacts_sees_how_far_it_is(store):
-    add_facts(store, source(WRITTEN))
-    seen = []
-    compact(store, progress=seen.append)
-    assert seen == list(range(1, len(STEPS) + 1))
