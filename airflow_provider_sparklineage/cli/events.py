@@ -1,10 +1,9 @@
-"""Commands on what was captured and merged: ``merge``, ``show`` and ``columns``.
+"""Commands on what was captured and merged: ``merge`` and ``show``.
 
 Their input is capture bundles, files of captured Spark events, or merged events. A bundle is a
 folder or the URL to which a driver in a cluster delivered it; such a one is downloaded for the time
 of the command. ``merge`` makes one event of captured events, or the metadata that DataHub is asked
-to store; ``show`` prints events or writes the page of Airflow's tab; ``columns`` follows a column
-through any number of events.
+to store; ``show`` prints events or writes the page of Airflow's tab.
 """
 
 from __future__ import annotations
@@ -278,7 +277,7 @@ _MERGE = Command(
 )
 
 
-# --- show and columns -----------------------------------------------------------------------------
+# --- show -----------------------------------------------------------------------------------------
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -304,24 +303,6 @@ def _write_page(file: Path, events: list[dict[str, Any]]) -> None:
         msg = f"{file} cannot be written: {error.strerror or error}."
         raise UnusableInputError(msg) from error
     print(file)  # as it is: a script takes it for a path
-
-
-def _columns(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.cli import columns
-
-    if args.upstream and args.downstream:
-        msg = "Give --upstream or --downstream, not both."
-        raise UnusableInputError(msg)
-    graph = columns.graph(_events(args))
-    column = graph.find(args.column)
-    direction = columns.Direction.DOWNSTREAM if args.downstream else columns.Direction.UPSTREAM
-    hops = graph.hops(column, direction)
-    if args.json:
-        document = columns.document(column, direction, hops)
-        say_json(document)
-    else:
-        columns.print_paths(column, direction, hops, sys.stdout)
-    return 0
 
 
 def _events(args: argparse.Namespace) -> list[dict[str, Any]]:
@@ -393,34 +374,6 @@ COMMANDS = (
             ),
             _APPLICATION,
             _STRICT,
-        ),
-    ),
-    Command(
-        "columns",
-        "Show which columns a column is made of, or which are made of it, from task to task",
-        _columns,
-        (
-            _EVENTS_INPUT,
-            Argument(
-                ("--column",),
-                {
-                    "required": True,
-                    "metavar": "DATASET:COLUMN",
-                    "help": (
-                        "the column, e.g. s3://lake/revenue:amount, or the end of its name, "
-                        "e.g. revenue:amount"
-                    ),
-                },
-            ),
-            Argument(
-                ("--upstream",),
-                {"action": "store_true", "help": "show what it is made of; the default"},
-            ),
-            Argument(
-                ("--downstream",), {"action": "store_true", "help": "show what is made of it"}
-            ),
-            Argument(("--json",), {"action": "store_true", "help": "print the path as JSON"}),
-            _APPLICATION,
         ),
     ),
 )

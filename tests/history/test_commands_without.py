@@ -57,6 +57,23 @@ def test_without_duckdb_each_command_names_the_line_that_installs_it(store, tmp_
     assert (done.returncode, done.stdout) == (2, "")
 
 
+@pytest.mark.parametrize("question", ["trace", "impact"])
+def test_without_duckdb_events_are_answered_by_the_line_that_installs_it(question):
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT, question, "daily_delays", "--events", str(MONTH)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.stderr == (
+        "sparklineage: The history needs DuckDB. Install it: "
+        "pip install 'airflow-provider-sparklineage[history]'.\n"
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+
+
 def test_help_needs_no_duckdb(tmp_path):
     argv = [sys.executable, "-c", _WITHOUT, "trace", "--help"]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

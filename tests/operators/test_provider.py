@@ -6,6 +6,7 @@ import importlib
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -29,7 +30,7 @@ COMMANDS = {
     "configs": "providers configs",
     "config": "config list --section sparklineage --include-descriptions",
     "schema": "sparklineage schema",
-    "columns": f"sparklineage columns {golden('staging_chain')} --column revenue:revenue",
+    "trace": f"sparklineage trace revenue --column revenue --events {golden('staging_chain')}",
 }
 
 
@@ -99,7 +100,7 @@ def test_the_commands_are_airflow_commands_too(printed):
 
 
 def test_the_path_of_a_column_is_an_airflow_command_too(printed):
-    assert "← /lake/orders:amount  DIRECT/AGGREGATION" in printed["columns"]
+    assert re.search(r"1 +orders +dt=2024-05-06 +amount +.* aggregation", printed["trace"])
 
 
 def test_every_option_has_a_default_that_resolves():

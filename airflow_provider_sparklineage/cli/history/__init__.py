@@ -82,6 +82,17 @@ STORE = Argument(
         "configuration, else the folder history next to the archive",
     },
 )
+EVENTS = Argument(
+    ("--events",),
+    {
+        "nargs": "+",
+        "action": "extend",
+        "metavar": "BUNDLE_OR_FILE",
+        "help": "ask these instead of a store: capture bundles (folders, or URLs where drivers in "
+        "a cluster delivered them), archive folders, files of OpenLineage events (JSON, NDJSON, - "
+        "for stdin)",
+    },
+)
 DATASET = Argument(
     ("dataset",),
     {
@@ -200,6 +211,7 @@ _TRACE = Command(
             },
         ),
         ALL,
+        EVENTS,
         *_OUTPUT,
     ),
 )
@@ -260,6 +272,7 @@ _IMPACT = Command(
         DEPTH,
         *_PLAN_ARGUMENTS,
         ALL,
+        EVENTS,
         STORE,
         JSON,
     ),

@@ -93,9 +93,14 @@ def answer_trace(args: argparse.Namespace) -> int:
     if args.json:
         say_json_lines(hops)
     else:
-        empty = "Nothing of it was there then." if as_of else "Nothing of it is there any more."
-        print_hops(hops, sys.stdout, empty=empty, is_all=args.all)
+        print_hops(hops, sys.stdout, empty=_empty_trace(args), is_all=args.all)
     return 0
+
+
+def _empty_trace(args: argparse.Namespace) -> str:
+    if args.events:
+        return "None of these runs is known to have written it."
+    return "Nothing of it was there then." if args.as_of else "Nothing of it is there any more."
 
 
 def answer_gaps(args: argparse.Namespace) -> int:

@@ -1,14 +1,18 @@
 """The store of the history: ``history build`` and ``history show``, and how commands open it.
 
-A command asks the store that ``--store`` names, else that of Airflow's configuration. How old it is
-is noted on stderr, because later runs are not in it.
+A command asks the store that ``--store`` names, else that of Airflow's configuration. Its age is
+noted on stderr, because later runs are not in it. ``--events`` makes a store of bundles and files
+for one question.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,11 +26,8 @@ from airflow_provider_sparklineage.cli.commands import (
     say_json,
     say_json_lines,
 )
-from airflow_provider_sparklineage.cli.history.tables import (
-    Column,
-    print_table,
-    time_text,
-)
+from airflow_provider_sparklineage.cli.events import downloaded
+from airflow_provider_sparklineage.cli.history.tables import Column, print_table, time_text
 from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
 from airflow_provider_sparklineage.history.store import Store
@@ -67,16 +68,92 @@ def store_url(args: argparse.Namespace) -> str:
 
 @contextmanager
 def opened(args: argparse.Namespace) -> Iterator[History]:
-    """Open the store for questions.
+    """Open the store for questions: one that is there, or one made of what ``--events`` names.
 
     :raise HistoryError: if there is none, or no engine to read it
+    :raise UnusableInputError: if both are named, or the events cannot be read
     """
+    if inputs := getattr(args, "events", None):
+        if args.store:
+            msg = "Give --store or --events, not both."
+            raise UnusableInputError(msg)
+        with _store_of(inputs) as store, History(store) as history:
+            yield history
+        return
     store = Store.open(store_url(args))
     built_at, now = store.manifest.built_at, datetime.now(UTC)
     if now - built_at > FRESH:
         note(f"note: {freshness(built_at, now)}")
     with History(store) as history:
         yield history
+
+
+@contextmanager
+def _store_of(inputs: Sequence[str]) -> Iterator[Store]:
+    """Build a store of bundles and files of events, in a folder that is there for this long.
+
+    :raise UnusableInputError: if an input is not there, or none names a dataset
+    """
+    from airflow_provider_sparklineage.history.engines import building
+    from airflow_provider_sparklineage.history.sources import source_of
+    from airflow_provider_sparklineage.spark.capture.event_files import materialised
+
+    with (
+        downloaded(inputs) as here,
+        materialised(here) as paths,
+        TemporaryDirectory(prefix="sparklineage-", ignore_cleanup_errors=True) as folder,
+    ):
+        store = Store.create(str(Path(folder) / "store"))
+        sources = [source_of(path) for path in _with_application_merged(paths, Path(folder))]
+        with progress("Reading events", None) as reached:
+            built = building.build(store, sources, progress=reached)
+        _note_skipped(built)
+        if not built.rows["accesses"]:
+            problem = "The input names no dataset."
+            fix = "Give capture bundles, or files of OpenLineage events."
+            raise UnusableInputError(problem, fix)
+        yield store
+
+
+_OF_LISTENER = "/integration/spark"
+
+
+class _Produced(msgspec.Struct):
+    producer: str = ""
+
+
+def _with_application_merged(paths: Sequence[str], folder: Path) -> list[str]:
+    """Replace the files of one Spark application's events by a file with their merged event.
+
+    The events of several applications stay as they are: each action is a run then.
+    """
+    from airflow_provider_sparklineage.event.pipeline import merged_event
+    from airflow_provider_sparklineage.lineage.bundle import task_lineage
+    from airflow_provider_sparklineage.spark.capture.event_files import open_bundle
+
+    files = [path for path in paths if Path(path).is_file() and _is_of_listener(Path(path))]
+    if not files:
+        return [*paths]
+    try:
+        with open_bundle(files) as bundle:
+            event = merged_event(bundle, task_lineage(bundle))
+    except UnusableInputError:
+        return [*paths]
+    merged = folder / "merged.json"
+    merged.write_text(json.dumps(event), encoding="utf-8")
+    return [*(path for path in paths if path not in files), str(merged)]
+
+
+def _is_of_listener(file: Path) -> bool:
+    """Whether the first event of a file is one of the Spark listener, which writes one a line."""
+    from airflow_provider_sparklineage.history.sources import MAX_BYTES
+
+    try:
+        with file.open("rb") as stream:
+            line = stream.readline(MAX_BYTES)
+        return _OF_LISTENER in msgspec.json.decode(line, type=_Produced).producer
+    except (OSError, ValueError, RecursionError):  # the reader of the file says so
+        return False
 
 
 @contextmanager
@@ -143,17 +220,27 @@ def _archive_url() -> str:
 
 def _print_built(args: argparse.Namespace, built: Built, url: str) -> None:
     """Print what a build did; what it skipped is a note, as it is no part of the tables."""
-    skipped = {str(reason): count for reason, count in built.skipped.items()}
     if args.json:
-        document = {"store": url, "events": built.events, "new": built.new, "skipped": skipped}
-        say_json({**document, "rows": dict(built.rows), "seconds": round(built.seconds, 3)})
+        document = {"store": url, "events": built.events, "new": built.new}
+        say_json(
+            {
+                **document,
+                "skipped": dict(built.skipped),
+                "rows": dict(built.rows),
+                "seconds": round(built.seconds, 3),
+            }
+        )
         return
     if built.events:
         say(f"{built.events:,} events were read in {built.seconds:.1f} s, {built.new:,} are new.")
     # Two tables are there a second time, in another order.
     rows = [f"{name} {count:,}" for name, count in built.rows.items() if "_by_" not in name]
     say(f"{url} has {', '.join(rows)}.")
-    for reason, count in skipped.items():
+    _note_skipped(built)
+
+
+def _note_skipped(built: Built) -> None:
+    for reason, count in built.skipped.items():
         note(f"note: skipped: {reason.replace('_', ' ')}: {count:,}")
 
 

@@ -48,10 +48,10 @@ def rename(event):
     [
         ("show",),
         ("explain", "--run"),
-        ("columns", "--column", f"orders:amount{ORDERS}"),
-        ("columns", "--column", f"orders:amount{ORDERS}", "--json"),
-        ("columns", "--column", f"nothing{ORDERS}"),
-        ("columns", "--column", f"revenue:nothing{ORDERS}"),
+        ("impact", "orders", "--column", f"amount{ORDERS}", "--events"),
+        ("trace", "revenue", "--column", "revenue", "--json", "--events"),
+        ("trace", f"nothing{ORDERS}", "--events"),
+        ("trace", "revenue", "--column", f"nothing{ORDERS}", "--events"),
         ("explain", "--json", "--run"),
         ("merge",),
     ],
@@ -66,8 +66,8 @@ def test_no_command_passes_control_characters(run, stored, command):
 
 def test_json_has_the_same_texts_however_they_are_escaped(run, stored):
     column = f"amount{ORDERS}"
-    done = run("columns", "--json", "--downstream", "--column", f"orders:{column}", stored(rename))
-    assert json.loads(done.out)["column"]["field"] == column
+    done = run("trace", "revenue", "--column", "revenue", "--json", "--events", stored(rename))
+    assert column in {json.loads(line)["column"] for line in done.out.splitlines()}
 
 
 @pytest.mark.parametrize(

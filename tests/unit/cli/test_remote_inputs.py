@@ -40,7 +40,7 @@ def bundles(tmp_path, monkeypatch):
 COMMANDS = [
     ["show", "{}"],
     ["merge", "{}", "--strict"],
-    ["columns", "{}", "--column", "revenue:revenue"],
+    ["trace", "revenue", "--column", "revenue", "--events", "{}"],
     ["explain", "--run", "{}"],
 ]
 
