@@ -16,17 +16,13 @@ from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 
 from airflow_provider_sparklineage.cli import (
-    adoption,
-    collect,
+    airflow_only,
     doctor,
     events,
-    examples,
     explain,
     history,
     listener,
-    resend,
-    schemas,
-    settings,
+    shipped,
 )
 from airflow_provider_sparklineage.cli.commands import Group, note
 from airflow_provider_sparklineage.model.credentials import scrub
@@ -50,9 +46,9 @@ COMMANDS: tuple[Command | Group, ...] = (
     *events.COMMANDS,
     *history.COMMANDS,
     explain.OF_TEMPLATES,
-    schemas.COMMAND,
+    shipped.SCHEMA,
     listener.COMMAND,
-    examples.COMMAND,
+    shipped.EXAMPLES,
     doctor.OF_MACHINE,
 )
 """Commands of ``sparklineage``."""
@@ -61,13 +57,13 @@ AIRFLOW_COMMANDS: tuple[Command | Group, ...] = (
     *events.COMMANDS,
     *history.COMMANDS,
     explain.OF_TASK,
-    settings.COMMAND,
-    adoption.COMMAND,
-    resend.COMMAND,
-    collect.COMMAND,
-    schemas.COMMAND,
+    airflow_only.SETTINGS,
+    airflow_only.ADOPTION,
+    airflow_only.RESEND,
+    airflow_only.COLLECT,
+    shipped.SCHEMA,
     listener.COMMAND,
-    examples.COMMAND,
+    shipped.EXAMPLES,
     doctor.OF_AIRFLOW,
 )
 """Commands of ``airflow sparklineage``."""

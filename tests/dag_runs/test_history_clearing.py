@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from airflow_provider_sparklineage.cli.history import clearing
+from airflow_provider_sparklineage.cli.history import questions
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 pytestmark = [
@@ -97,7 +97,7 @@ def test_a_plan_is_cleared_in_its_order_and_nothing_else(runs, database):
         Step("rerun", "weekly", first, 1),
         Step("rerun", "weekly", second, 1),
     ]
-    waves, left_out = clearing.possible(steps, database)
+    waves, left_out = questions.possible(steps, database)
     assert not left_out
     seen = []
 
@@ -105,7 +105,7 @@ def test_a_plan_is_cleared_in_its_order_and_nothing_else(runs, database):
         seen.append(waiting())
         succeed()
 
-    assert clearing.run(waves, database, scheduler) == 0
+    assert questions.run(waves, database, scheduler) == 0
     assert seen == [
         [("daily", first, 1)],
         sorted([("weekly", first, -1), ("weekly", second, -1)]),
@@ -132,8 +132,8 @@ def test_the_runs_of_what_is_cleared_go_on_and_the_audit_log_knows_who(runs, dat
 
 
 def test_what_cannot_be_cleared_is_left_out_with_the_reason(runs, database, capsys):
-    database.clear([clearing._key(Step("rerun", "weekly", runs[0]))])
-    waves, left_out = clearing.possible(
+    database.clear([questions._key(Step("rerun", "weekly", runs[0]))])
+    waves, left_out = questions.possible(
         [
             Step("rerun", "weekly", runs[0]),
             Step("rerun", "weekly", "other"),
@@ -169,7 +169,7 @@ def test_a_dag_that_is_paused_meanwhile_is_not_waited_for(runs, database, capsys
 
     waves = [[Key("rerun", "weekly", runs[0])], [Key("rerun", "weekly", runs[1])]]
     try:
-        assert clearing.run(waves, database, lambda _: pause(is_paused=True)) == 1
+        assert questions.run(waves, database, lambda _: pause(is_paused=True)) == 1
     finally:
         pause(is_paused=False)
     assert waiting() == [("weekly", runs[0], -1)]
@@ -199,7 +199,7 @@ def test_nothing_is_cleared_if_a_dag_has_gone(runs, database):
 def test_what_is_in_a_paused_dag_would_wait_for_ever_and_is_left_out(runs, database, capsys):
     pause(is_paused=True)
     try:
-        waves, left_out = clearing.possible([Step("rerun", "weekly", runs[0])], database)
+        waves, left_out = questions.possible([Step("rerun", "weekly", runs[0])], database)
     finally:
         pause(is_paused=False)
     assert (waves, left_out) == ([], True)

@@ -12,13 +12,13 @@ import sys
 import uuid
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.history.engines.spark.building import (
+from airflow_provider_sparklineage.history.engines.spark import (
     Iceberg,
     Parquet,
     build,
+    facts,
     session_of,
 )
-from airflow_provider_sparklineage.history.engines.spark.reading import facts
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from airflow_provider_sparklineage.history.engines.spark.building import Counts
+    from airflow_provider_sparklineage.history.engines.spark import Counts
 
 
 def built(session: SparkSession, sources: Sequence[str], store: str, format_: str) -> Counts:

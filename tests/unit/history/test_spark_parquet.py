@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sparklineage.history.engines.spark.building import hadoop_url
+from airflow_provider_sparklineage.history.engines.spark import hadoop_url
 
 
 @pytest.mark.parametrize(

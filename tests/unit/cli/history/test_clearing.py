@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from airflow_provider_sparklineage.cli.history import clearing
+from airflow_provider_sparklineage.cli.history import questions
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 
@@ -30,7 +30,7 @@ class Airflow:
 
 def test_a_wave_is_cleared_when_the_one_before_has_succeeded(capsys):
     pauses, airflow = [], Airflow(looks=2)
-    assert clearing.run([["a", "b"], ["c"]], airflow, pauses.append) == 0
+    assert questions.run([["a", "b"], ["c"]], airflow, pauses.append) == 0
     assert airflow.done == [("a", "b"), ("c",)]
     assert len(pauses) == 4
     assert "All have succeeded" in capsys.readouterr().err
@@ -39,7 +39,7 @@ def test_a_wave_is_cleared_when_the_one_before_has_succeeded(capsys):
 @pytest.mark.parametrize("state", ["failed", "skipped", "upstream_failed", "removed"])
 def test_what_does_not_succeed_ends_it(capsys, state):
     airflow = Airflow({"b": state})
-    assert clearing.run([["a", "b"], ["c"], ["d"]], airflow) == 1
+    assert questions.run([["a", "b"], ["c"], ["d"]], airflow) == 1
     assert airflow.done == [("a", "b")]
     assert capsys.readouterr().err.splitlines()[2:] == [
         f"{state}  b",
@@ -54,7 +54,7 @@ def test_a_person_who_does_not_want_to_wait_learns_what_is_left(capsys):
     def interrupted(_):
         raise KeyboardInterrupt
 
-    assert clearing.run([["a"], ["b"]], Airflow(looks=9), interrupted) == 1
+    assert questions.run([["a"], ["b"]], Airflow(looks=9), interrupted) == 1
     printed = capsys.readouterr().err
     assert "What was cleared goes on in Airflow.\nnot at its end  a\n" in printed
     assert "not cleared, as it comes after  b" in printed
@@ -63,9 +63,9 @@ def test_a_person_who_does_not_want_to_wait_learns_what_is_left(capsys):
 def test_nothing_is_cleared_where_nobody_can_be_asked(monkeypatch):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: False))
     with pytest.raises(UnusableInputError, match="--yes clears without asking"):
-        clearing.clear([object()], yes=False)
+        questions.clear([object()], yes=False)
 
 
 def test_a_plan_without_steps_is_done(capsys):
-    assert clearing.clear([], yes=False) == 0
+    assert questions.clear([], yes=False) == 0
     assert capsys.readouterr().out == "There is nothing to clear.\n"

