@@ -27,7 +27,7 @@ from airflow_provider_sparklineage.model.task_rules import TaskDeclarations, is_
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.model.texts import some
 from airflow_provider_sparklineage.operators.adoption import adopting
-from airflow_provider_sparklineage.settings.checks import Check, Status
+from airflow_provider_sparklineage.settings.checks import Check, Status, failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -272,12 +272,12 @@ class Rules(Frozen, frozen=True):
         try:
             rules = task_rules.load_adoption(adopt)
         except RulesError as error:
-            problems.append(Check(ADOPT, Status.FAILED, error.problem, error.fix))
+            problems.append(failed(ADOPT, error))
             off = "left alone: the rules cannot be read"
         try:
             declaring = task_rules.load_declarations(declared)
         except RulesError as error:
-            problems.append(Check(DECLARATIONS, Status.FAILED, error.problem, error.fix))
+            problems.append(failed(DECLARATIONS, error))
         return cls(rules, declaring, off, problems)
 
 

@@ -1,9 +1,9 @@
-"""Commands that are there under ``airflow sparklineage`` alone: they ask what Airflow has.
+"""Commands that are under ``airflow sparklineage`` alone, as they ask Airflow.
 
-``settings`` shows every setting and its source, ``adoption`` which tasks are adopted, ``resend`` sends
-what did not arrive, and ``collect`` fetches what a driver delivered after its task had ended. Here are
-their arguments and exit codes; :mod:`.adoption_survey`, :mod:`.sender` and :mod:`.collector` do the work
-and import Airflow.
+``settings`` shows every setting and its source, and ``adoption`` the tasks that are adopted.
+``resend`` sends events that did not arrive, and ``collect`` the lineage of drivers that ended after
+their tasks. Their arguments and exit codes are here, so that help imports no Airflow; the work is
+done in :mod:`.adoption_survey`, :mod:`.sender` and :mod:`.collector`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sparklineage.cli.commands import (
     Argument,
     Command,
+    conn_id,
     logging_to_stderr,
     note,
     progress,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.settings.resolution import Given
 
 
-# --- settings -----------------------------------------------------------------------------------
+# --- settings -------------------------------------------------------------------------------------
 
 
 def _settings(args: argparse.Namespace) -> int:
@@ -91,20 +92,13 @@ SETTINGS = Command(
     "Show every setting, its value, and whether connection, configuration or default decides it",
     _settings,
     (
-        Argument(
-            ("--conn-id",),
-            {
-                "default": "sparklineage_default",
-                "metavar": "ID",
-                "help": "the operator's lineage_conn_id; sparklineage_default need not be there",
-            },
-        ),
+        conn_id("; sparklineage_default need not be there"),
         Argument(("--json",), {"action": "store_true", "help": "print the settings as JSON"}),
     ),
 )
 
 
-# --- adoption -----------------------------------------------------------------------------------
+# --- adoption -------------------------------------------------------------------------------------
 
 
 def _adoption(args: argparse.Namespace) -> int:
@@ -166,7 +160,7 @@ ADOPTION = Command(
 )
 
 
-# --- resend -------------------------------------------------------------------------------------
+# --- resend ---------------------------------------------------------------------------------------
 
 
 _RESEND_S = 120.0  # a person waits, and an archive may be large
@@ -222,19 +216,12 @@ RESEND = Command(
             {"metavar": "TIME", "help": "events of the last 30m, 2h or 7d, of the DAG if given"},
         ),
         Argument(("--dry-run",), {"action": "store_true", "help": "list them, and send nothing"}),
-        Argument(
-            ("--conn-id",),
-            {
-                "default": "sparklineage_default",
-                "metavar": "ID",
-                "help": "the operator's lineage_conn_id, for what its backend needs",
-            },
-        ),
+        conn_id(", for what its backend needs"),
     ),
 )
 
 
-# --- collect ------------------------------------------------------------------------------------
+# --- collect --------------------------------------------------------------------------------------
 
 
 _COLLECT_S = 600.0  # a person waits, and a bundle may be large
@@ -304,13 +291,6 @@ COLLECT = Command(
             ("--dry-run",),
             {"action": "store_true", "help": "list what would be sent, and change nothing"},
         ),
-        Argument(
-            ("--conn-id",),
-            {
-                "default": "sparklineage_default",
-                "metavar": "ID",
-                "help": "the operator's lineage_conn_id, which may have the capture location",
-            },
-        ),
+        conn_id(", which may have the capture location"),
     ),
 )

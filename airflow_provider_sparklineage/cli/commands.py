@@ -50,6 +50,17 @@ class Group(Frozen, frozen=True):
     commands: tuple[Command, ...]
 
 
+def conn_id(reason: str = "") -> Argument:
+    """Describe the argument that names the lineage connection.
+
+    :param reason: what the command needs it for, after a comma or semicolon
+    """
+    help_ = f"the operator's lineage_conn_id{reason}"
+    return Argument(
+        ("--conn-id",), {"default": "sparklineage_default", "metavar": "ID", "help": help_}
+    )
+
+
 T = TypeVar("T")
 
 

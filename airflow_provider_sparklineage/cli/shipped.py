@@ -1,4 +1,4 @@
-"""Commands that give files of the package: ``schema`` prints JSON Schemas, ``examples`` copies DAGs.
+"""Commands that give files of the package: ``schema`` prints one, ``examples`` copies DAGs.
 
 Schemas of events and of other documents are files of the package. Those of the history are made: of
 its tables, and of the types with which its questions answer under ``--json``, so that none can be
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.tables import Table
 
 
-# --- schema -------------------------------------------------------------------------------------
+# --- schema ---------------------------------------------------------------------------------------
 
 
 _TABLE = "history."  # `columns` alone says nothing in a list of all schemas
@@ -179,7 +179,7 @@ def _meaning(means: Mapping[str, str], name: str) -> dict[str, str]:
     return {"description": means[name]} if name in means else {}
 
 
-# --- examples -----------------------------------------------------------------------------------
+# --- examples -------------------------------------------------------------------------------------
 
 
 _DISTRIBUTION = "airflow-provider-sparklineage"

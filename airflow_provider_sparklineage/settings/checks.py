@@ -14,9 +14,8 @@ from enum import StrEnum
 from msgspec.structs import force_setattr
 
 from airflow_provider_sparklineage.model.credentials import scrub
+from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 from airflow_provider_sparklineage.model.terms import Frozen
-
-# The result of one check of a set-up, for commands and for a connection's test.
 
 
 class Status(StrEnum):
@@ -47,6 +46,13 @@ class Check(Frozen, frozen=True):
         """Take the credentials out of what is for people."""
         force_setattr(self, "message", scrub(self.message))
         force_setattr(self, "fix", scrub(self.fix))
+
+
+def failed(name: str, error: Exception) -> Check:
+    """Make a failed check of an error."""
+    if isinstance(error, SparkLineageError):
+        return Check(name, Status.FAILED, error.problem, error.fix)
+    return Check(name, Status.FAILED, str(error))
 
 
 _URL_PARTS = ("host", "port", "schema")

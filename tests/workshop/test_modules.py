@@ -48,7 +48,6 @@ PUBLIC = {
     "datahub",
     "datahub.transport",
     "expectations",
-    "history.engines.spark.asking",
     "history.spark_jobs",
     "history.spark_jobs.build_history",
     "hooks.sparklineage",

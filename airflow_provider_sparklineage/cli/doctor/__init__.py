@@ -17,6 +17,7 @@ from airflow_provider_sparklineage.cli.commands import (
     Argument,
     Command,
     checks_document,
+    conn_id,
     logging_to_stderr,
     note,
     print_checks,
@@ -24,7 +25,7 @@ from airflow_provider_sparklineage.cli.commands import (
     worst_status,
 )
 from airflow_provider_sparklineage.model.exceptions import SettingsError, UnusableInputError
-from airflow_provider_sparklineage.settings.checks import Status
+from airflow_provider_sparklineage.settings.checks import Status, failed
 
 if TYPE_CHECKING:
     import argparse
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 
 def _doctor_of_machine(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.cli.doctor import spark
     from airflow_provider_sparklineage.settings import resolution
     from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION
 
@@ -47,7 +47,7 @@ def _doctor_of_machine(args: argparse.Namespace) -> int:
     try:
         resolved = resolution.resolve(resolution.Source(resolution.Origin.CONFIGURATION, values))
     except SettingsError as error:
-        checks.append(spark.failed("settings", error))
+        checks.append(failed("settings", error))
         resolved = resolution.resolve()
     return _say([*checks, *_spark_half(args, resolved, args.spark_binary)], args)
 
@@ -129,14 +129,7 @@ OF_AIRFLOW = Command(
     _doctor_of_airflow,
     (
         *_COMMON,
-        Argument(
-            ("--conn-id",),
-            {
-                "default": "sparklineage_default",
-                "metavar": "ID",
-                "help": "the operator's lineage_conn_id",
-            },
-        ),
+        conn_id(),
         Argument(
             ("--spark-conn-id",),
             {"default": "spark_default", "metavar": "ID", "help": "the operator's conn_id"},

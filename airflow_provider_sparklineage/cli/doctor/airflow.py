@@ -28,7 +28,6 @@ from airflow_provider_sparklineage.cli.adoption_survey import (
     survey,
 )
 from airflow_provider_sparklineage.cli.doctor import cluster
-from airflow_provider_sparklineage.cli.doctor.spark import failed
 from airflow_provider_sparklineage.event.archive import archive_of
 from airflow_provider_sparklineage.event.backends import checks as backend
 from airflow_provider_sparklineage.event.backends.checks import Endpoint
@@ -47,7 +46,7 @@ from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.settings import resolution as settings
-from airflow_provider_sparklineage.settings.checks import Check, Status, UrlPlace
+from airflow_provider_sparklineage.settings.checks import Check, Status, UrlPlace, failed
 from airflow_provider_sparklineage.settings.connection import (
     DEFAULT_CONN_ID,
     api_key_of,

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.cli.doctor.spark import failed
 from airflow_provider_sparklineage.cli.doctor.trial import ORDERS, TRIAL, explained, judged
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
@@ -33,7 +32,7 @@ from airflow_provider_sparklineage.model.texts import truncated
 from airflow_provider_sparklineage.operators.attempt import remote_driver
 from airflow_provider_sparklineage.operators.attempt.submit import SubmitTarget, injected, resolved
 from airflow_provider_sparklineage.operators.attempt.timing import Deadline
-from airflow_provider_sparklineage.settings.checks import Check, Status
+from airflow_provider_sparklineage.settings.checks import Check, Status, failed
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest

@@ -15,10 +15,9 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.model.exceptions import (
     CaptureError,
     ListenerError,
-    SparkLineageError,
 )
 from airflow_provider_sparklineage.model.terms import Frozen
-from airflow_provider_sparklineage.settings.checks import Check, Status
+from airflow_provider_sparklineage.settings.checks import Check, Status, failed
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from airflow_provider_sparklineage.spark.submit import (
@@ -86,13 +85,6 @@ def check(
     if checks[0].status is Status.FAILED:
         machine = None
     return checks, machine
-
-
-def failed(name: str, error: Exception) -> Check:
-    """Make a failed check of an error."""
-    if isinstance(error, SparkLineageError):
-        return Check(name, Status.FAILED, error.problem, error.fix)
-    return Check(name, Status.FAILED, str(error))
 
 
 def _spark(spark: SparkDistribution) -> Check:

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.queries.answers import Plan, Step
 
 
-# --- --clear ------------------------------------------------------------------------------------
+# --- --clear --------------------------------------------------------------------------------------
 #
 # Airflow starts whatever is cleared at once, in any number of DAGs. So one wave of the plan is
 # cleared, and the next one when all of it has succeeded: else a task would read what the one before

@@ -1,9 +1,9 @@
 """Building the tables on Spark, from 3.5 on: the same steps and the same files as DuckDB's.
 
 A job for spark-submit (:mod:`airflow_provider_sparklineage.history.spark_jobs.build_history`) leads
-through it: texts become facts on the executors (:mod:`.reading`), the steps become Spark's SQL
-(:mod:`.sql`) and run, and the tables become files of a store or tables of a catalog
-(:mod:`.building`). The queries can be asked there, too (:mod:`.asking`).
+through it: texts become facts on the executors (:func:`facts`), the steps become Spark's SQL
+(:func:`spark_sql`) and run, and the tables become files of a store or tables of a catalog
+(:func:`build`). The queries can be asked there, too (:class:`History`).
 
 Nothing here imports PySpark before a job calls it.
 """
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.tables import Column, Table
 
 
-# The SQL of steps and queries, written for DuckDB, in the words of Spark.
+# --- DuckDB's SQL in the words of Spark -----------------------------------------------------------
 #
 # sqlglot knows both; what it would hand on word for word, or translate to something else than
 # DuckDB does, is refused here, so that it is a failing test and not another answer on another
@@ -162,7 +162,9 @@ def _sorted_list(found: exp.ArrayAgg) -> exp.Expr:
     return sqlglot.parse_one(f"TRANSFORM({rows}, each -> each.own)", read=_WRITE)
 
 
-# Texts of events → facts: the pure function of :mod:`.facts`, on the executors, text by text.
+# --- texts of events to facts ---------------------------------------------------------------------
+#
+# The pure function of :mod:`..facts` runs on the executors, text by text.
 #
 # Spark's file systems read, so that a source may be whatever they can: ``hdfs:``, ``s3a:``,
 # ``abfss:`` or a folder that all nodes have. What a file has, its name says: ``.ndjson`` and
@@ -284,9 +286,11 @@ def _skipped(reason: str) -> str:
     return msgspec.json.encode({SKIPPED: reason}).decode()
 
 
-# Three passes from events to tables, each of which goes on from files that the one before wrote.
+# --- building -------------------------------------------------------------------------------------
 #
-# 1. texts → facts (:mod:`.reading`);
+# Three passes lead from events to tables; each goes on from files that the one before wrote.
+#
+# 1. texts → facts;
 # 2. facts that are not there yet → one more part of the facts;
 # 3. all facts → the tables, step by step.
 #
@@ -529,7 +533,9 @@ class Iceberg:
         return f"{self._namespace}.`{table.name}`"
 
 
-# The queries on Spark, for tables that are too large to be asked from one machine.
+# --- asking ---------------------------------------------------------------------------------------
+#
+# The queries run on Spark where tables are too large to be asked from one machine.
 #
 # The functions of :mod:`airflow_provider_sparklineage.history.queries` answer as they do with
 # DuckDB: they ask whatever gives rows. A question takes seconds here instead of milliseconds, as
