@@ -16,16 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.cli.commands import (
-    Argument,
-    Command,
-    conn_id,
-    logging_to_stderr,
-    note,
-    progress,
-    say,
-    say_json,
-)
+from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
@@ -45,14 +36,14 @@ def _settings(args: argparse.Namespace) -> int:
     found = given(*sources.for_settings(connection))
     rows = [_row(one) for one in found]
     if args.json:
-        say_json(rows)
+        commands.say_json(rows)
     else:
         width = max(len(row["name"]) for row in rows)
         for row in rows:
-            say(f"{row['name']:{width}}  {_shown(row['value'])}  ({row['source']})")
+            commands.say(f"{row['name']:{width}}  {_shown(row['value'])}  ({row['source']})")
     problems = [row["problem"] for row in rows if row["problem"]]
     for problem in problems:
-        note(f"sparklineage: {problem}")
+        commands.note(f"sparklineage: {problem}")
     return 1 if problems else 0
 
 
@@ -87,13 +78,15 @@ def _shown(value: object) -> str:
     return text or "-"
 
 
-SETTINGS = Command(
+SETTINGS = commands.Command(
     "settings",
     "Show every setting, its value, and whether connection, configuration or default decides it",
     _settings,
     (
-        conn_id("; sparklineage_default need not be there"),
-        Argument(("--json",), {"action": "store_true", "help": "print the settings as JSON"}),
+        commands.conn_id("; sparklineage_default need not be there"),
+        commands.Argument(
+            ("--json",), {"action": "store_true", "help": "print the settings as JSON"}
+        ),
     ),
 )
 
@@ -102,7 +95,7 @@ SETTINGS = Command(
 
 
 def _adoption(args: argparse.Namespace) -> int:
-    with logging_to_stderr():
+    with commands.logging_to_stderr():
         from msgspec.structs import replace
 
         from airflow_provider_sparklineage.cli import adoption_survey
@@ -113,7 +106,7 @@ def _adoption(args: argparse.Namespace) -> int:
         source = configuration("adopt", "declarations")
         adopt, declared = (resolution.value(name, source) for name in ("adopt", "declarations"))
         rules = adoption_survey.Rules.of(args.adopt or adopt, declared)
-        with progress("Parsing DAG files", None) as done:
+        with commands.progress("Parsing DAG files", None) as done:
             parsed = adoption_survey.parse_dags(args.dags_folder, done)
         if args.dag_id and args.dag_id not in {dag.dag_id for dag in parsed.dags}:
             problem = f"No DAG file that can be imported has a DAG {args.dag_id}."
@@ -123,36 +116,40 @@ def _adoption(args: argparse.Namespace) -> int:
         rows = [row for row in found.rows if args.dag_id in (None, row.dag_id)]
         found = replace(found, rows=rows, problems=problems)
     if args.output == "json":
-        say_json(adoption_survey.survey_document(found))
+        commands.say_json(adoption_survey.survey_document(found))
     else:
         adoption_survey.print_survey(found, sys.stdout)
         if adopt in ("", "off") and not args.adopt:
-            note("Adoption is off. What it would do: airflow sparklineage adoption --adopt all")
+            commands.note(
+                "Adoption is off. What it would do: airflow sparklineage adoption --adopt all"
+            )
     return 1 if any(check.status is Status.FAILED for check in found.problems) else 0
 
 
-ADOPTION = Command(
+ADOPTION = commands.Command(
     "adoption",
     "List the tasks of Spark operators: which get lineage without a change of their DAG, which do "
     "not and why, and what is wrong with the rules",
     _adoption,
     (
-        Argument(
+        commands.Argument(
             ("--adopt",),
             {
                 "metavar": "RULES",
                 "help": "instead of [sparklineage] adopt: off, all, a YAML file, or rules",
             },
         ),
-        Argument(
+        commands.Argument(
             ("--dags-folder",),
             {
                 "metavar": "PATH",
                 "help": "a folder of DAG files, or one file, instead of Airflow's own",
             },
         ),
-        Argument(("--dag-id",), {"metavar": "DAG", "help": "list the tasks of that DAG alone"}),
-        Argument(
+        commands.Argument(
+            ("--dag-id",), {"metavar": "DAG", "help": "list the tasks of that DAG alone"}
+        ),
+        commands.Argument(
             ("--output",),
             {"choices": ("table", "json"), "default": "table", "help": "table by default"},
         ),
@@ -169,7 +166,7 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 def _resend(args: argparse.Namespace) -> int:
     since = _since(args.since, datetime.now(UTC))
-    with logging_to_stderr():
+    with commands.logging_to_stderr():
         from airflow_provider_sparklineage.cli import sender
         from airflow_provider_sparklineage.event.archive import archive_of
         from airflow_provider_sparklineage.hooks import sources
@@ -188,7 +185,7 @@ def _resend(args: argparse.Namespace) -> int:
             result = sender.Sender(archive, resolved.leaving).send(chosen)
             lines, is_done = [sender.summary(len(result.sent), len(chosen.events))], result.is_done
     for line in lines:
-        say(line)
+        commands.say(line)
     return 0 if is_done and not chosen.skipped else 1
 
 
@@ -202,21 +199,27 @@ def _since(text: str | None, now: datetime) -> datetime | None:
     return now - timedelta(**{_UNITS[found[2]]: int(found[1])})
 
 
-RESEND = Command(
+RESEND = commands.Command(
     "resend",
     "Send events of the archive again, through Airflow's own transport; without arguments those "
     "that are known not to have been sent",
     _resend,
     (
-        Argument(("dag_id",), {"nargs": "?", "metavar": "DAG", "help": "all events of a DAG"}),
-        Argument(("task_id",), {"nargs": "?", "metavar": "TASK", "help": "of one task of it"}),
-        Argument(("run_id",), {"nargs": "?", "metavar": "RUN", "help": "of one DAG run"}),
-        Argument(
+        commands.Argument(
+            ("dag_id",), {"nargs": "?", "metavar": "DAG", "help": "all events of a DAG"}
+        ),
+        commands.Argument(
+            ("task_id",), {"nargs": "?", "metavar": "TASK", "help": "of one task of it"}
+        ),
+        commands.Argument(("run_id",), {"nargs": "?", "metavar": "RUN", "help": "of one DAG run"}),
+        commands.Argument(
             ("--since",),
             {"metavar": "TIME", "help": "events of the last 30m, 2h or 7d, of the DAG if given"},
         ),
-        Argument(("--dry-run",), {"action": "store_true", "help": "list them, and send nothing"}),
-        conn_id(", for what its backend needs"),
+        commands.Argument(
+            ("--dry-run",), {"action": "store_true", "help": "list them, and send nothing"}
+        ),
+        commands.conn_id(", for what its backend needs"),
     ),
 )
 
@@ -229,7 +232,7 @@ _ARCHIVE_S = 120.0
 
 
 def _collect(args: argparse.Namespace) -> int:
-    with logging_to_stderr():
+    with commands.logging_to_stderr():
         from airflow_provider_sparklineage.cli import collector
         from airflow_provider_sparklineage.event.archive import Archive, archive_of
         from airflow_provider_sparklineage.hooks import sources
@@ -253,18 +256,18 @@ def _collect(args: argparse.Namespace) -> int:
             elif events:
                 collecting.collect(events)
     if not found:
-        say("There is nothing to collect.")
+        commands.say("There is nothing to collect.")
     for line in collecting.lines:
-        say(line)
+        commands.say(line)
     return 0 if collecting.is_done else 1
 
 
-COLLECT = Command(
+COLLECT = commands.Command(
     "collect",
     "Collect the lineage of jobs whose tasks did not wait for it, or could not, and send it",
     _collect,
     (
-        Argument(
+        commands.Argument(
             ("run",),
             {
                 "metavar": "RUN",
@@ -274,23 +277,23 @@ COLLECT = Command(
                 "all commands with a spark-submit of their own whose lineage is not collected yet",
             },
         ),
-        Argument(("--dag",), {"metavar": "DAG", "help": "of that DAG alone"}),
-        Argument(("--task",), {"metavar": "TASK", "help": "of that task alone"}),
-        Argument(
+        commands.Argument(("--dag",), {"metavar": "DAG", "help": "of that DAG alone"}),
+        commands.Argument(("--task",), {"metavar": "TASK", "help": "of that task alone"}),
+        commands.Argument(
             ("--now",),
             {
                 "action": "store_true",
                 "help": "also of jobs that have not reported their end, because they were killed",
             },
         ),
-        Argument(
+        commands.Argument(
             ("--again",),
             {"action": "store_true", "help": "also what was collected already"},
         ),
-        Argument(
+        commands.Argument(
             ("--dry-run",),
             {"action": "store_true", "help": "list what would be sent, and change nothing"},
         ),
-        conn_id(", which may have the capture location"),
+        commands.conn_id(", which may have the capture location"),
     ),
 )

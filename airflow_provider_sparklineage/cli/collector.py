@@ -30,14 +30,9 @@ from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
+from airflow_provider_sparklineage.model import exceptions
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
-from airflow_provider_sparklineage.model.exceptions import (
-    ArchiveError,
-    CaptureError,
-    DocumentError,
-    SparkLineageError,
-)
 from airflow_provider_sparklineage.operators.attempt import publish
 from airflow_provider_sparklineage.operators.attempt.collect import is_kept
 from airflow_provider_sparklineage.operators.attempt.publish import xcom_of
@@ -132,7 +127,7 @@ def find_bundles(location: CaptureLocation, asked: Asked, budget: Budget) -> lis
             "removed. Where capture_location is set as on the workers, what drivers have delivered "
             "is found."
         )
-        raise CaptureError(problem, fix)
+        raise exceptions.CaptureError(problem, fix)
     return sorted(found, key=lambda one: (str(one.manifest.started), one.place))
 
 
@@ -207,7 +202,7 @@ def merge_bundle(found: Found, work: Path, budget: Budget) -> Merged:
     before = found.manifest
     if before.task is None:
         problem = f"The manifest of {found.place} names no task."
-        raise CaptureError(problem)
+        raise exceptions.CaptureError(problem)
     # Why a command was given nothing is no less true by now.
     was_refused = before.of_command and not before.injected
     rest = [d for d in before.degradations if was_refused or not d.code.is_of_collecting]
@@ -315,7 +310,7 @@ class Collector:
                     self.lines.append(f"{one} was collected already; --again sends it once more.")
                 else:
                     events.append(self._event(merged))
-            except SparkLineageError as error:
+            except exceptions.SparkLineageError as error:
                 self._note(f"{one} is skipped: {error}")
         return events
 
@@ -328,8 +323,8 @@ class Collector:
         """Give what Airflow adds to an event: by its bundle, else by the archive."""
         try:
             return publish.kept_additions(found.url)
-        except CaptureError:
-            with suppress(ArchiveError, DocumentError):
+        except exceptions.CaptureError:
+            with suppress(exceptions.ArchiveError, exceptions.DocumentError):
                 if (sending := self._archive.kept(name).sending) is not None:
                     return sending
             raise
@@ -353,7 +348,7 @@ class Collector:
             try:
                 self._show(one.merged)
                 end_bundle(one.merged, self._settings, self._budget)
-            except SparkLineageError as error:
+            except exceptions.SparkLineageError as error:
                 self._note(str(error))
 
     def _sent(self, events: Sequence[Event]) -> list[Event]:
@@ -375,7 +370,7 @@ class Collector:
             task, written = one.merged.task, one.merged.written
             try:
                 self._archive.write(task, written, one.sending, is_unsent=is_unsent)
-            except ArchiveError as error:
+            except exceptions.ArchiveError as error:
                 self._note(f"{one.merged.found} is skipped: {error}")
             else:
                 kept.append(one)

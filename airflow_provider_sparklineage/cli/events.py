@@ -18,21 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.cli.commands import (
-    Argument,
-    Command,
-    logging_to_stderr,
-    note,
-    say_json,
-    say_json_array,
-)
+from airflow_provider_sparklineage.cli import commands
+from airflow_provider_sparklineage.model import exceptions
 from airflow_provider_sparklineage.model.credentials import scrub
-from airflow_provider_sparklineage.model.exceptions import (
-    CaptureError,
-    DocumentError,
-    SettingsError,
-    UnusableInputError,
-)
 
 if TYPE_CHECKING:
     import argparse
@@ -67,12 +55,14 @@ def _download(url: str, into: Path) -> None:
     from airflow_provider_sparklineage.model.budget import UNLIMITED
     from airflow_provider_sparklineage.spark.capture.remote_bundles import fetched
 
-    with logging_to_stderr():  # Airflow is imported for its connections
+    with commands.logging_to_stderr():  # Airflow is imported for its connections
         known = _as_configured(url)
         try:
             fetched(known, into, UNLIMITED)  # who waits can see that, and interrupt it
-        except CaptureError as error:
-            raise UnusableInputError(error.problem, f"{error.fix}{_elsewhere(known)}") from error
+        except exceptions.CaptureError as error:
+            raise exceptions.UnusableInputError(
+                error.problem, f"{error.fix}{_elsewhere(known)}"
+            ) from error
 
 
 def _as_configured(url: str) -> str:
@@ -92,7 +82,7 @@ def _as_configured(url: str) -> str:
     names = []
     if location:
         names.append(scrub(location))
-        with suppress(SettingsError):  # Spark's cannot be derived
+        with suppress(exceptions.SettingsError):  # Spark's cannot be derived
             names.append(in_spark(location, settings.capture_location_in_spark))
     for name in names:
         if url.startswith(f"{name}/"):
@@ -131,7 +121,7 @@ def _merge(args: argparse.Namespace) -> int:
         if merged_events(paths).events:
             problem = "The input has merged events already."
             fix = "See them with `sparklineage show`."
-            raise UnusableInputError(problem, fix)
+            raise exceptions.UnusableInputError(problem, fix)
         with open_bundle(paths, application=args.application) as opened:
             bundle = _with_limit(opened, args.max_event_bytes)
             event = merged_event(bundle, task_lineage(bundle))
@@ -141,9 +131,9 @@ def _merge(args: argparse.Namespace) -> int:
         event["job"]["name"] = args.job_name
     if args.format == _DATAHUB:
         placed = _placed(event, bundle.manifest.task)
-        say_json_array(proposal.document() for proposal in proposals(placed, how))
+        commands.say_json_array(proposal.document() for proposal in proposals(placed, how))
     else:
-        say_json(event, sort_keys=True)
+        commands.say_json(event, sort_keys=True)
     return _notes(event, strict=args.strict)
 
 
@@ -177,13 +167,13 @@ def _conversion(args: argparse.Namespace) -> Conversion:
         given = json.loads(text if "{" in text else Path(text).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         problem = f"--transport is neither JSON nor a file of it ({type(error).__name__})."
-        raise UnusableInputError(problem, _TRANSPORT_EXAMPLE) from None
+        raise exceptions.UnusableInputError(problem, _TRANSPORT_EXAMPLE) from None
     if not isinstance(given, dict):
         msg = "--transport is no JSON object."
-        raise UnusableInputError(msg, _TRANSPORT_EXAMPLE)
+        raise exceptions.UnusableInputError(msg, _TRANSPORT_EXAMPLE)
     if args.format != _DATAHUB and args.transport:
         msg = "--transport is for --format datahub."
-        raise UnusableInputError(msg, "Leave it out, or give both.")
+        raise exceptions.UnusableInputError(msg, "Leave it out, or give both.")
     goes_nowhere = {} if "server" in given or "folder" in given else {"folder": "."}
     return configuration.read({**given, **goes_nowhere}).conversion
 
@@ -200,15 +190,17 @@ def _notes(event: dict[str, Any], *, strict: bool) -> int:
 
     missing = model.degradations(event)
     for entry in missing:
-        note(f"note: {entry['code']}: {entry['message']}")
+        commands.note(f"note: {entry['code']}: {entry['message']}")
     if more := model.unlisted_degradations(event):
-        note(f"note: {more} more are not listed in the event")
+        commands.note(f"note: {more} more are not listed in the event")
     if model.misses_detail(event):
-        note("note: --max-event-bytes N gives an event of up to N bytes, whatever is configured")
+        commands.note(
+            "note: --max-event-bytes N gives an event of up to N bytes, whatever is configured"
+        )
     return 1 if strict and missing else 0
 
 
-_CAPTURED_INPUT = Argument(
+_CAPTURED_INPUT = commands.Argument(
     ("input",),
     {
         "nargs": "+",
@@ -219,25 +211,25 @@ _CAPTURED_INPUT = Argument(
         ),
     },
 )
-_APPLICATION = Argument(
+_APPLICATION = commands.Argument(
     ("--application",),
     {
         "metavar": "RUN_ID",
         "help": "OpenLineage run id of the application, if the files have several",
     },
 )
-_STRICT = Argument(
+_STRICT = commands.Argument(
     ("--strict",),
     {"action": "store_true", "help": "exit with 1 if anything is missing from the lineage"},
 )
 
-_MERGE = Command(
+_MERGE = commands.Command(
     "merge",
     "Merge captured Spark events into one OpenLineage RunEvent",
     _merge,
     (
         _CAPTURED_INPUT,
-        Argument(
+        commands.Argument(
             ("--format",),
             {
                 "choices": (_EVENT, _DATAHUB),
@@ -248,7 +240,7 @@ _MERGE = Command(
                 ),
             },
         ),
-        Argument(
+        commands.Argument(
             ("--transport",),
             {
                 "metavar": "JSON_OR_FILE",
@@ -258,12 +250,14 @@ _MERGE = Command(
                 ),
             },
         ),
-        Argument(
+        commands.Argument(
             ("--job-namespace",),
             {"metavar": "NS", "help": "namespace of the merged event's job"},
         ),
-        Argument(("--job-name",), {"metavar": "NAME", "help": "name of the merged event's job"}),
-        Argument(
+        commands.Argument(
+            ("--job-name",), {"metavar": "NAME", "help": "name of the merged event's job"}
+        ),
+        commands.Argument(
             ("--max-event-bytes",),
             {
                 "type": int,
@@ -301,7 +295,7 @@ def _write_page(file: Path, events: list[dict[str, Any]]) -> None:
         file.write_text(page.self_contained(events), encoding="utf-8")
     except OSError as error:
         msg = f"{file} cannot be written: {error.strerror or error}."
-        raise UnusableInputError(msg) from error
+        raise exceptions.UnusableInputError(msg) from error
     print(file)  # as it is: a script takes it for a path
 
 
@@ -330,9 +324,9 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[dic
     def checked(place: str, event: dict[str, Any]) -> dict[str, Any]:
         try:
             return readable(event)
-        except DocumentError as error:
+        except exceptions.DocumentError as error:
             problem = f"{place}: {error.problem}"
-            raise UnusableInputError(problem, error.fix) from error
+            raise exceptions.UnusableInputError(problem, error.fix) from error
 
     with downloaded(inputs) as here, materialised(here) as paths:
         events = [merged([path]) for path in paths if Path(path).is_dir()]
@@ -340,12 +334,12 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[dic
         if files:
             found = merged_events(files)
             for line in found.malformed if found.events else ():
-                note(f"note: left out: {line}")
+                commands.note(f"note: left out: {line}")
             events += [checked(place, event) for place, event in found.events] or [merged(files)]
     return events
 
 
-_EVENTS_INPUT = Argument(
+_EVENTS_INPUT = commands.Argument(
     ("input",),
     {
         "nargs": "+",
@@ -359,13 +353,13 @@ _EVENTS_INPUT = Argument(
 )
 COMMANDS = (
     _MERGE,
-    Command(
+    commands.Command(
         "show",
         "Show what a task read and wrote, column by column, and what is missing",
         _show,
         (
             _EVENTS_INPUT,
-            Argument(
+            commands.Argument(
                 ("--html",),
                 {
                     "metavar": "FILE",

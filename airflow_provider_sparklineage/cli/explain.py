@@ -9,12 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.cli.commands import (
-    Argument,
-    Command,
-    logging_to_stderr,
-    say_json,
-)
+from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
@@ -46,7 +41,7 @@ def _explain_run(args: argparse.Namespace, job: str = "") -> int:
         raise UnusableInputError(problem, fix)
     if args.json:
         documents = [_document_of(event, model.partition_check(event)) for event in events]
-        say_json(documents)
+        commands.say_json(documents)
     else:
         for event in events:
             show.print_run(event, sys.stdout)
@@ -86,7 +81,7 @@ def _explain_texts(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS
 
     known = rules.load_partition_rules(args.rules) if args.rules else rules.NO_RULES
-    with logging_to_stderr():
+    with commands.logging_to_stderr():
         from airflow_provider_sparklineage.cli import explanation
 
         run = _run_of(args)
@@ -102,7 +97,7 @@ def _explain_texts(args: argparse.Namespace) -> int:
 def _explain_task(args: argparse.Namespace) -> int:
     if args.of_run:
         return _explain_run(args, f"{args.dag_id}.{args.task_id}")
-    with logging_to_stderr():
+    with commands.logging_to_stderr():
         from airflow_provider_sparklineage.cli import explanation
         from airflow_provider_sparklineage.hooks.sources import configuration
         from airflow_provider_sparklineage.model import rules
@@ -149,29 +144,35 @@ def _print_explanation(args: argparse.Namespace, document: dict[str, Any]) -> in
     from airflow_provider_sparklineage.cli.explanation import print_explanation
 
     if args.json:
-        say_json(document)
+        commands.say_json(document)
     else:
         print_explanation(document, sys.stdout)
     return 1 if document["problems"] else 0
 
 
 _RUN = (
-    Argument(
+    commands.Argument(
         ("--logical-date",),
         {"metavar": "TIME", "help": "logical date of the run, e.g. 2024-05-06; UTC without a zone"},
     ),
-    Argument(
+    commands.Argument(
         ("--data-interval-start",),
         {"metavar": "TIME", "help": "start of the data interval; by default the logical date"},
     ),
-    Argument(
+    commands.Argument(
         ("--data-interval-end",),
         {"metavar": "TIME", "help": "end of the data interval; by default the logical date"},
     ),
-    Argument(("--partition-key",), {"metavar": "KEY", "help": "key of the run of a partition"}),
-    Argument(("--partition-date",), {"metavar": "TIME", "help": "date of the run of a partition"}),
-    Argument(("--rules",), {"metavar": "FILE", "help": "YAML file of partitioning rules to go by"}),
-    Argument(
+    commands.Argument(
+        ("--partition-key",), {"metavar": "KEY", "help": "key of the run of a partition"}
+    ),
+    commands.Argument(
+        ("--partition-date",), {"metavar": "TIME", "help": "date of the run of a partition"}
+    ),
+    commands.Argument(
+        ("--rules",), {"metavar": "FILE", "help": "YAML file of partitioning rules to go by"}
+    ),
+    commands.Argument(
         ("--run",),
         {
             "dest": "of_run",
@@ -179,15 +180,17 @@ _RUN = (
             "help": "show what a run did: a capture bundle (directory or URL), or a file of events",
         },
     ),
-    Argument(("--json",), {"action": "store_true", "help": "print the explanation as JSON"}),
+    commands.Argument(
+        ("--json",), {"action": "store_true", "help": "print the explanation as JSON"}
+    ),
 )
 
-OF_TEMPLATES = Command(
+OF_TEMPLATES = commands.Command(
     "explain",
     "Show which datasets and partitions templates mean for a run, and what made each value",
     _explain_texts,
     (
-        Argument(
+        commands.Argument(
             ("text",),
             {
                 "nargs": "*",
@@ -201,14 +204,14 @@ OF_TEMPLATES = Command(
         *_RUN,
     ),
 )
-OF_TASK = Command(
+OF_TASK = commands.Command(
     "explain",
     "Show which datasets and partitions a task is expected to read and write in a run",
     _explain_task,
     (
-        Argument(("dag_id",), {"metavar": "DAG_ID", "help": "id of the DAG"}),
-        Argument(("task_id",), {"metavar": "TASK_ID", "help": "id of the task"}),
-        Argument(
+        commands.Argument(("dag_id",), {"metavar": "DAG_ID", "help": "id of the DAG"}),
+        commands.Argument(("task_id",), {"metavar": "TASK_ID", "help": "id of the task"}),
+        commands.Argument(
             ("--map-index",),
             {"type": int, "default": -1, "metavar": "N", "help": "which instance of a mapped task"},
         ),

@@ -17,11 +17,7 @@ from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
 from airflow_provider_sparklineage.cli.commands import note, progress
 from airflow_provider_sparklineage.event import sending
 from airflow_provider_sparklineage.hooks import sources
-from airflow_provider_sparklineage.model.exceptions import (
-    ArchiveError,
-    DocumentError,
-    UnusableInputError,
-)
+from airflow_provider_sparklineage.model import exceptions
 from airflow_provider_sparklineage.operators.masking import masked_message, redacted
 from airflow_provider_sparklineage.settings.connection import is_converted
 
@@ -110,7 +106,9 @@ def _asked_entries(archive: Archive, asked: Asked) -> list[Entry]:
         return [e for e in entries if asked.since is None or not _is_before(e, asked.since)]
     if not archive.has_marks:
         problem = f"In {archive.url} it is not noted which events were not sent."
-        raise UnusableInputError(problem, "Choose some: --since 2h, or DAG [TASK [RUN]].")
+        raise exceptions.UnusableInputError(
+            problem, "Choose some: --since 2h, or DAG [TASK [RUN]]."
+        )
     return archive.unsent()
 
 
@@ -129,7 +127,7 @@ def _read_entries(archive: Archive, entries: Sequence[Entry], what: str) -> _Rea
             try:
                 kept = archive.kept(entry.name)
                 candidate = sending.candidate(entry.name, kept.event)
-            except (ArchiveError, DocumentError, ValueError) as error:
+            except (exceptions.ArchiveError, exceptions.DocumentError, ValueError) as error:
                 problems.append(f"{entry.name} is skipped: {error}")
                 continue
             if kept.sending is None:
@@ -240,7 +238,7 @@ class Sender:
             )
             if is_chosen:  # between START and its end the backend takes the run for running
                 self._archive.mark(one.name)
-        except (ArchiveError, DocumentError) as error:
+        except (exceptions.ArchiveError, exceptions.DocumentError) as error:
             self._note(f"{one.name} is skipped: {error}")
         except Exception as error:  # another version may have kept it in another shape
             self._note(f"{one.name} is skipped: {type(error).__name__}: {error}")
@@ -255,7 +253,7 @@ class Sender:
             other_dag, _, *of_other, _ = entry.name.split("/")
             if (other_dag, of_other) != (dag_id, of_task) or entry.name == one.name:
                 continue
-            with suppress(ArchiveError, DocumentError, ValueError):
+            with suppress(exceptions.ArchiveError, exceptions.DocumentError, ValueError):
                 event = self._archive.kept(entry.name).event
                 other = sending.candidate(entry.name, event)
                 if other.state == "COMPLETE" and other.time < one.time:
@@ -265,7 +263,7 @@ class Sender:
     @cached_property
     def _entries(self) -> list[Entry]:
         """What is kept, the latest first."""
-        with suppress(ArchiveError):
+        with suppress(exceptions.ArchiveError):
             return sorted(self._archive.entries(), key=_written, reverse=True)
         return []
 
@@ -299,7 +297,7 @@ class Sender:
             self._sent.add(one.name)
         try:
             self._archive.unmark(one.name)
-        except ArchiveError as error:
+        except exceptions.ArchiveError as error:
             self._note(str(error))
 
     def _note(self, problem: str) -> None:

@@ -13,17 +13,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.cli.commands import (
-    Argument,
-    Command,
-    checks_document,
-    conn_id,
-    logging_to_stderr,
-    note,
-    print_checks,
-    say_json,
-    worst_status,
-)
+from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.model.exceptions import SettingsError, UnusableInputError
 from airflow_provider_sparklineage.settings.checks import Status, failed
 
@@ -54,7 +44,7 @@ def _doctor_of_machine(args: argparse.Namespace) -> int:
 
 def _doctor_of_airflow(args: argparse.Namespace) -> int:
     conf = _properties(args.conf)
-    with logging_to_stderr():
+    with commands.logging_to_stderr():
         from airflow_provider_sparklineage.cli.doctor import airflow
 
         found = airflow.check(args.conn_id, args.spark_conn_id)
@@ -87,7 +77,7 @@ def _spark_half(
 
     checks, machine = spark.check(resolved, spark_binary, os.environ)
     if args.spark_submit and machine is not None:
-        note(f"Running a Spark application {'in the cluster ' if in_cluster else ''}…")
+        commands.note(f"Running a Spark application {'in the cluster ' if in_cluster else ''}…")
         run = in_cluster or (lambda machine: trial.run(machine, resolved, os.environ))
         checks.append(run(machine))
     elif args.spark_submit:
@@ -97,44 +87,44 @@ def _spark_half(
 
 def _say(checks: Sequence[Check], args: argparse.Namespace) -> int:
     if args.json:
-        say_json(checks_document(checks))
+        commands.say_json(commands.checks_document(checks))
     else:
-        print_checks(checks, sys.stdout)
-    return 1 if worst_status(checks) is Status.FAILED else 0
+        commands.print_checks(checks, sys.stdout)
+    return 1 if commands.worst_status(checks) is Status.FAILED else 0
 
 
 _COMMON = (
-    Argument(
+    commands.Argument(
         ("--spark-submit",),
         {"action": "store_true", "help": "run a small Spark application and look at its lineage"},
     ),
-    Argument(("--json",), {"action": "store_true", "help": "print the checks as JSON"}),
+    commands.Argument(("--json",), {"action": "store_true", "help": "print the checks as JSON"}),
 )
 
-OF_MACHINE = Command(
+OF_MACHINE = commands.Command(
     "doctor",
     "Check Java, Spark, the listener and the place for captures, and say what to fix",
     _doctor_of_machine,
     (
         *_COMMON,
-        Argument(
+        commands.Argument(
             ("--spark-binary",),
             {"default": "spark-submit", "metavar": "NAME", "help": "as in the Spark connection"},
         ),
     ),
 )
-OF_AIRFLOW = Command(
+OF_AIRFLOW = commands.Command(
     "doctor",
     "Check all that lineage needs, from Spark to the lineage backend, and say what to fix",
     _doctor_of_airflow,
     (
         *_COMMON,
-        conn_id(),
-        Argument(
+        commands.conn_id(),
+        commands.Argument(
             ("--spark-conn-id",),
             {"default": "spark_default", "metavar": "ID", "help": "the operator's conn_id"},
         ),
-        Argument(
+        commands.Argument(
             ("--conf",),
             {
                 "action": "append",

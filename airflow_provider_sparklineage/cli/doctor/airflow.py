@@ -20,25 +20,14 @@ from airflow.providers.openlineage import conf as openlineage
 from airflow.providers.openlineage.utils.emission_policy import resolve_task_emission_policy
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.cli.adoption_survey import (
-    ADOPT,
-    DECLARATIONS,
-    Rules,
-    parse_dags,
-    survey,
-)
+from airflow_provider_sparklineage.cli import adoption_survey
 from airflow_provider_sparklineage.cli.doctor import cluster
 from airflow_provider_sparklineage.event.archive import archive_of
 from airflow_provider_sparklineage.event.backends import checks as backend
 from airflow_provider_sparklineage.event.backends.checks import Endpoint
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.hooks.datahub import backend_checks
-from airflow_provider_sparklineage.model.exceptions import (
-    ArchiveError,
-    RemoteDriverError,
-    SettingsError,
-    SparkLineageError,
-)
+from airflow_provider_sparklineage.model import exceptions
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.operators.adoption import kinds
 from airflow_provider_sparklineage.operators.adoption import policy as adopting
@@ -104,7 +93,7 @@ def check(conn_id: str, spark_conn_id: str) -> Found:
     try:
         given = sources.for_settings(connection)
         resolved = settings.resolve(*given)
-    except SparkLineageError as error:
+    except exceptions.SparkLineageError as error:
         resolved = settings.resolve()
         checks.append(failed(SETTINGS, error))
     else:
@@ -141,7 +130,7 @@ def for_people(checks: Iterable[Check], connection: Source) -> list[Check]:
 def _connection(conn_id: str) -> tuple[list[Check], LineageConnection | None]:
     try:
         found = sources.connection(conn_id)
-    except SparkLineageError as error:
+    except exceptions.SparkLineageError as error:
         return [failed(CONNECTION, error)], None
     if found is None and openlineage.config_conn_id() == conn_id:
         return [failed(CONNECTION, sources.without_transport(conn_id))], None
@@ -174,7 +163,7 @@ def _transport(
         return [switched_off]
     try:
         transport, config_conn_id = sources.transport()
-    except SparkLineageError as error:
+    except exceptions.SparkLineageError as error:
         return [failed(PROVIDER, error)]
     compared = backend.compare(connection, transport, config_conn_id)
     if transport is None and sources.is_kept_unsent(resolved):
@@ -368,7 +357,7 @@ def _spark_connection(conn_id: str, resolved: Settings) -> tuple[Check, str, Dri
             shared=resolved.capture_location_shared,
             delivers=bool(resolved.capture_location.url),
         )
-    except RemoteDriverError as error:
+    except exceptions.RemoteDriverError as error:
         return replace(failed(SPARK_CONNECTION, error), status=Status.WARNING), binary, host
     text = f"{conn_id} submits to {master}."
     if host.is_remote:
@@ -386,7 +375,7 @@ PARSING_S = 20.0
 
 def adoption_checks(resolved: Settings) -> list[Check]:
     """Check what is configured; DAGs are parsed only if there are rules for their tasks."""
-    rules = Rules.of(resolved.adopt, resolved.declarations)
+    rules = adoption_survey.Rules.of(resolved.adopt, resolved.declarations)
     if rules.problems:
         return rules.problems
     if rules.adoption.is_off:
@@ -398,42 +387,51 @@ def _adoption_is_off(*, has_declarations: bool) -> Check:
     if has_declarations:
         text = "There are declarations, and no task is adopted, which they are for."
         fix = "Set [sparklineage] adopt, or take declarations out."
-        return Check(DECLARATIONS, Status.WARNING, text, fix)
-    return Check(ADOPT, Status.OK, "Adoption is off: tasks have lineage whose DAG asks for it.")
+        return Check(adoption_survey.DECLARATIONS, Status.WARNING, text, fix)
+    return Check(
+        adoption_survey.ADOPT,
+        Status.OK,
+        "Adoption is off: tasks have lineage whose DAG asks for it.",
+    )
 
 
-def _adoption_is_on(rules: Rules) -> Check:
+def _adoption_is_on(rules: adoption_survey.Rules) -> Check:
     if not airflow_settings.get_policy_plugin_manager().is_registered(adopting):
         text = (
             "Airflow has not loaded this package's cluster policy (entry point airflow.policy): "
             "tasks are adopted only when they are about to run, and have no links."
         )
         fix = "Install the package again, with pip and not from a bare folder."
-        return Check(ADOPT, Status.WARNING, text, fix)
+        return Check(adoption_survey.ADOPT, Status.WARNING, text, fix)
     what = "Tasks are adopted by rules" if rules.adoption.rules else "All tasks are adopted"
     text = f"{what}: `airflow sparklineage adoption` lists them."
-    return Check(ADOPT, Status.OK, text)
+    return Check(adoption_survey.ADOPT, Status.OK, text)
 
 
-def _adoption_of_dags(rules: Rules) -> list[Check]:
+def _adoption_of_dags(rules: adoption_survey.Rules) -> list[Check]:
     if not rules.adoption.rules and not rules.declarations.rules:
         return []
     deadline = Deadline()
     deadline.begin(PARSING_S)
-    parsed = parse_dags(None, budget=deadline.budget, fetches=False)
+    parsed = adoption_survey.parse_dags(None, budget=deadline.budget, fetches=False)
     if not parsed.is_all:
         text = (
             f"Not all DAG files were parsed: {PARSING_S:.0f} s are for that, and no bundle is "
             "fetched. Whether rules are for tasks, `airflow sparklineage adoption` finds out."
         )
-        return [Check(ADOPT, Status.OK, text)]
-    problems = survey(parsed.dags, rules).problems
+        return [Check(adoption_survey.ADOPT, Status.OK, text)]
+    problems = adoption_survey.survey(parsed.dags, rules).problems
     if len(problems) > _MAX_PROBLEMS:
         text = (
             f"{len(problems) - _MAX_PROBLEMS} more rules or globs are for no task, or for one "
             "twice."
         )
-        more = Check(ADOPT, Status.WARNING, text, "`airflow sparklineage adoption` lists them.")
+        more = Check(
+            adoption_survey.ADOPT,
+            Status.WARNING,
+            text,
+            "`airflow sparklineage adoption` lists them.",
+        )
         return [*problems[:_MAX_PROBLEMS], more]
     return problems
 
@@ -459,7 +457,7 @@ def archive_checks(resolved: Settings) -> list[Check]:
 def _without_archive() -> Check:
     try:
         is_wanted = not sources.configuration("archive_url").values
-    except SettingsError:  # another check says so
+    except exceptions.SettingsError:  # another check says so
         is_wanted = False
     executors = " and ".join(sources.remote_executors())
     if not (is_wanted and executors):
@@ -477,7 +475,7 @@ def _without_archive() -> Check:
 def _archive_place(archive: Archive) -> Check:
     try:
         archive.unsent()
-    except ArchiveError as error:
+    except exceptions.ArchiveError as error:
         return Check(ARCHIVE, Status.WARNING, error.problem, error.fix)
     if not archive.is_default:
         return Check(ARCHIVE, Status.OK, f"Events are kept in {archive.url}.")
@@ -495,7 +493,7 @@ def _unsent_events(archive: Archive) -> list[Check]:
         return []
     try:
         unsent = archive.unsent()
-    except ArchiveError:  # another check says so
+    except exceptions.ArchiveError:  # another check says so
         return []
     if not unsent:
         return [Check(UNSENT, Status.OK, "All events of the archive were sent, as far as known.")]

@@ -22,12 +22,8 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.cli.doctor.trial import ORDERS, TRIAL, explained, judged
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
+from airflow_provider_sparklineage.model import exceptions
 from airflow_provider_sparklineage.model.credentials import scrub
-from airflow_provider_sparklineage.model.exceptions import (
-    RemoteDriverError,
-    SettingsError,
-    SparkLineageError,
-)
 from airflow_provider_sparklineage.model.texts import truncated
 from airflow_provider_sparklineage.operators.attempt import remote_driver
 from airflow_provider_sparklineage.operators.attempt.submit import SubmitTarget, injected, resolved
@@ -66,7 +62,7 @@ def location_checks(settings: Settings, timeout_s: float = _PROBE_S) -> list[Che
         return []
     try:
         in_spark = capture.in_spark(captures.url, settings.capture_location_in_spark)
-    except SettingsError as error:
+    except exceptions.SettingsError as error:
         return [failed(REMOTE, error)]
     steps: list[str] = []
     try:
@@ -126,7 +122,7 @@ def endpoint_checks(settings: Settings) -> list[Check]:
         return []
     try:
         receiver = remote_driver.listen(settings.capture_endpoint, Path(os.devnull))
-    except (SettingsError, RemoteDriverError) as error:
+    except (exceptions.SettingsError, exceptions.RemoteDriverError) as error:
         return [failed(ENDPOINT, error)]
     url = receiver.url
     receiver.close()
@@ -160,13 +156,13 @@ def run(machine: Machine, conn_id: str, conf: Mapping[str, str], settings: Setti
     try:
         manifest = Manifest(application_run_id=str(uuid.uuid4()))
         bundle = capture.create(settings.capture_location.folder, manifest)
-    except SparkLineageError as error:
+    except exceptions.SparkLineageError as error:
         return failed(TRIAL, error)
     assert bundle.path is not None  # noqa: S101  (it was made)
     url = f"{settings.capture_location.url}/{bundle.path.name}"
     try:
         return _tried(machine, conn_id, conf, settings, bundle, url, begun)
-    except SparkLineageError as error:
+    except exceptions.SparkLineageError as error:
         return failed(TRIAL, error)
     except Exception as error:  # of the store's library, or of Airflow's hook
         text = f"The application could not be run ({reason(error)})."
@@ -197,7 +193,7 @@ def _tried(
     except OutOfTimeError:
         text = f"The application did not end within {TIMEOUT_S} seconds."
         return Check(TRIAL, Status.FAILED, text, _LOOK)
-    except SparkLineageError:
+    except exceptions.SparkLineageError:
         raise
     except Exception as error:  # AirflowException, with the end of spark-submit's log
         return ended_badly(scrub(str(error)), url, in_spark)

@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.model.exceptions import (
-    CaptureError,
-    ListenerError,
-)
+from airflow_provider_sparklineage.model import exceptions
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.settings.checks import Check, Status, failed
 from airflow_provider_sparklineage.spark.capture import bundle as capture
@@ -65,14 +62,14 @@ def check(
     """
     try:
         spark = listener_selection.spark_of(spark_binary, env, settings.spark_version)
-    except ListenerError as error:
+    except exceptions.ListenerError as error:
         found = [_java_alone(env), failed(SPARK, error)]
         return [*found, check_captures(settings.capture_location.folder)], None
     checks = [_java(env, spark), _spark(spark)]
     machine = None
     try:
         defaults = spark.defaults(env)
-    except ListenerError as error:
+    except exceptions.ListenerError as error:
         checks.append(failed(DEFAULTS, error))
     except (OSError, ValueError) as error:
         text = f"It cannot be read ({type(error).__name__}: {error})."
@@ -187,7 +184,7 @@ def _listener(
             else:
                 checked = _checked_jar(path, spark, in_cache=settings.listener_jar is None)
             jar = (name,)
-    except (ListenerError, OSError) as error:
+    except (exceptions.ListenerError, OSError) as error:
         return [failed(LISTENER, error)], None
     usable, errors = listener_selection.checked_extensions(settings.listener_extensions, own, cache)
     checks = [checked, *(failed(EXTENSIONS, error) for error in errors)]
@@ -235,7 +232,7 @@ def check_captures(location: Path) -> Check:
     is_new = not location.exists()
     try:
         bundle = capture.create(location, Manifest(application_run_id="doctor"))
-    except CaptureError as error:
+    except exceptions.CaptureError as error:
         return failed(CAPTURES, error)
     bundle.remove()
     if is_new:

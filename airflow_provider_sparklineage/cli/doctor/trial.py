@@ -26,13 +26,7 @@ from airflow_provider_sparklineage.settings.checks import Check, Status, failed
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
-from airflow_provider_sparklineage.spark.submit import distribution, submitted_files
-from airflow_provider_sparklineage.spark.submit.injection import (
-    SUBMIT_OPTS,
-    Injection,
-    Observation,
-    inject,
-)
+from airflow_provider_sparklineage.spark.submit import distribution, injection, submitted_files
 from airflow_provider_sparklineage.spark.submit.submission import Submission
 from airflow_provider_sparklineage.spark.submit.submitted_files import Links
 
@@ -138,16 +132,16 @@ def _submit(
     assert bundle.observations_path is not None  # noqa: S101
     tag = bundle.manifest.application_run_id
     application = Path(str(driver.__file__)).with_name("trial_application.py")
-    submission = inject(
+    submission = injection.inject(
         with_job(machine, Submission(application=str(application))),
-        Injection(
+        injection.Injection(
             tuple(links.entry(jar) for jar in machine.jars),
             str(bundle.events_path),
             tag,
             defaults={"spark.openlineage.namespace": "sparklineage-doctor"},
             existing_transport=settings.existing_transport,
-            submit_opts=env.get(SUBMIT_OPTS, ""),
-            observation=Observation(
+            submit_opts=env.get(injection.SUBMIT_OPTS, ""),
+            observation=injection.Observation(
                 links.entry(str(submitted_files.write_observer(bundle.path))),
                 str(bundle.observations_path),
                 tag,

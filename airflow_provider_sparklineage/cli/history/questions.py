@@ -15,30 +15,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from airflow_provider_sparklineage.cli import show
-from airflow_provider_sparklineage.cli.commands import (
-    logging_to_stderr,
-    note,
-    progress,
-    say,
-    say_json_lines,
-)
+from airflow_provider_sparklineage.cli import commands, show
 from airflow_provider_sparklineage.cli.history import tables
 from airflow_provider_sparklineage.cli.history.store import counted, opened
-from airflow_provider_sparklineage.cli.history.tables import (
-    Column,
-    cause_text,
-    certainty_text,
-    grouped,
-    job_text,
-    labels,
-    more_text,
-    partition_text,
-    partitions_text,
-    print_hops,
-    print_table,
-    time_text,
-)
 from airflow_provider_sparklineage.history.queries.datasets import dataset_of
 from airflow_provider_sparklineage.history.queries.drift import column_change, drift
 from airflow_provider_sparklineage.history.queries.gaps import gaps, is_expected
@@ -57,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import IO
 
-    from airflow_provider_sparklineage.cli.history.tables import Document
     from airflow_provider_sparklineage.cli.history.task_instances import Key, TaskInstances
     from airflow_provider_sparklineage.history.queries.answers import Plan, Step
 
@@ -85,12 +63,12 @@ def clear(steps: Sequence[Step], *, yes: bool) -> int:
     :raise UnusableInputError: if there is no Airflow, or nobody who could be asked
     """
     if not steps:
-        say("There is nothing to clear.")
+        commands.say("There is nothing to clear.")
         return 0
     if not yes and not sys.stdin.isatty():
         problem = "Nobody can be asked here whether to clear."
         raise UnusableInputError(problem, "--yes clears without asking.")
-    with logging_to_stderr():
+    with commands.logging_to_stderr():
         try:
             from airflow_provider_sparklineage.cli.history.task_instances import TaskInstances
         except ImportError:
@@ -99,9 +77,9 @@ def clear(steps: Sequence[Step], *, yes: bool) -> int:
         waves, left_out = possible(steps, TaskInstances())
     count = sum(map(len, waves))
     if not count or not (yes or _is_confirmed(count)):
-        say("Nothing was cleared.")
+        commands.say("Nothing was cleared.")
         return 1
-    with logging_to_stderr():
+    with commands.logging_to_stderr():
         return max(run(waves, TaskInstances()), int(left_out))
 
 
@@ -109,7 +87,7 @@ def possible(steps: Sequence[Step], runner: TaskInstances) -> tuple[list[list[Ke
     """Give the waves of what can be cleared, and whether anything has to be left out."""
     obstacles = runner.obstacles({_key(step): step.ended for step in steps})
     for key, why in obstacles.items():
-        note(f"{key} is left out. {why}")
+        commands.note(f"{key} is left out. {why}")
     waves = [
         [key for step in wave if (key := _key(step)) not in obstacles]
         for _, wave in groupby(steps, key=lambda step: step.wave)
@@ -140,26 +118,26 @@ def run(
     for number, wave in enumerate(waves, 1):
         runner.clear(wave)
         for key in wave:
-            note(f"cleared  {key}")
+            commands.note(f"cleared  {key}")
         try:
             ended = _wait(wave, runner, pause, f"Wave {number} of {len(waves)} runs")
         except KeyboardInterrupt:
-            note("What was cleared goes on in Airflow.")
+            commands.note("What was cleared goes on in Airflow.")
             ended = runner.states(wave)
         failed = {key: ended.get(key, "not at its end") for key in wave}
         failed = {key: state for key, state in failed.items() if state != "success"}
         for key, state in failed.items():
-            note(f"{state}  {key}")
+            commands.note(f"{state}  {key}")
         if failed:
             return _stopped([key for later in waves[number:] for key in later])
-    note("All have succeeded. Bring the history up to date: sparklineage history build")
+    commands.note("All have succeeded. Bring the history up to date: sparklineage history build")
     return 0
 
 
 def _wait(
     wave: Sequence[Key], runner: TaskInstances, pause: Callable[[float], None], what: str
 ) -> Mapping[Key, str]:
-    with progress(what, len(wave)) as reached:
+    with commands.progress(what, len(wave)) as reached:
         while len(ended := runner.states(wave)) < len(wave):
             reached(len(ended))
             pause(_PAUSE_S)
@@ -168,8 +146,8 @@ def _wait(
 
 def _stopped(later: Sequence[Key]) -> int:
     for key in later:
-        note(f"not cleared, as it comes after  {key}")
-    note(_HOW_TO_GO_ON)
+        commands.note(f"not cleared, as it comes after  {key}")
+    commands.note(_HOW_TO_GO_ON)
     return 1
 
 
@@ -197,7 +175,7 @@ def answer_trace(args: argparse.Namespace) -> int:
         problem = "--direct is about the sources of a column."
         raise UnusableInputError(problem, "Name the column: --column COLUMN.")
     as_of = time_of(args.as_of)
-    with opened(args) as history, counted("Partitions that it was made of") as progress:
+    with opened(args) as history, counted("Partitions that it was made of") as reached:
         found = trace(
             history,
             dataset_of(history, args.dataset),
@@ -205,14 +183,14 @@ def answer_trace(args: argparse.Namespace) -> int:
             args.column,
             as_of,
             args.depth,
-            progress,
+            reached,
             is_direct=args.direct,
         )
     hops = msgspec.to_builtins(found)
     if args.json:
-        say_json_lines(hops)
+        commands.say_json_lines(hops)
     else:
-        print_hops(hops, sys.stdout, empty=_empty_trace(args), is_all=args.all)
+        tables.print_hops(hops, sys.stdout, empty=_empty_trace(args), is_all=args.all)
     return 0
 
 
@@ -235,13 +213,13 @@ _COMPLETE = "No partition is missing, as far as runs are known."
 _UNPARTITIONED = "No run is known that wrote partitions of it, so that none can be expected."
 
 
-def _gap_columns(_: Sequence[Document]) -> Sequence[Column]:
+def _gap_columns(_: Sequence[tables.Document]) -> Sequence[tables.Column]:
     return (
-        Column("partition", lambda row: partition_text(row["partition"]), "cyan"),
-        Column("DAG", lambda row: row["dag_id"] or ""),
-        Column("DAG run", lambda row: row["dag_run_id"] or ""),
-        Column("logical date (UTC)", lambda row: time_text(row["logical_date"])),
-        Column("why", lambda row: row["reason"].replace("_", " ")),
+        tables.Column("partition", lambda row: tables.partition_text(row["partition"]), "cyan"),
+        tables.Column("DAG", lambda row: row["dag_id"] or ""),
+        tables.Column("DAG run", lambda row: row["dag_run_id"] or ""),
+        tables.Column("logical date (UTC)", lambda row: tables.time_text(row["logical_date"])),
+        tables.Column("why", lambda row: row["reason"].replace("_", " ")),
     )
 
 
@@ -252,18 +230,18 @@ def answer_drift(args: argparse.Namespace) -> int:
     return _listed(args, rows, _drift_columns, "Each run did what the one before it did.")
 
 
-def _drift_columns(rows: Sequence[Document]) -> Sequence[Column]:
-    name = labels(rows, "dataset")
+def _drift_columns(rows: Sequence[tables.Document]) -> Sequence[tables.Column]:
+    name = tables.labels(rows, "dataset")
     return (
-        Column("run ended (UTC)", lambda row: time_text(row["run"]["ended"])),
-        Column("what", lambda row: row["kind"].replace("_", " ")),
-        Column("dataset", lambda row: name(row["dataset"]), "cyan"),
-        Column("column", lambda row: row["column"] or ""),
-        Column("change", _change_without_names),
+        tables.Column("run ended (UTC)", lambda row: tables.time_text(row["run"]["ended"])),
+        tables.Column("what", lambda row: row["kind"].replace("_", " ")),
+        tables.Column("dataset", lambda row: name(row["dataset"]), "cyan"),
+        tables.Column("column", lambda row: row["column"] or ""),
+        tables.Column("change", _change_without_names),
     )
 
 
-def _change_without_names(row: Document) -> str:
+def _change_without_names(row: tables.Document) -> str:
     """Say what differs, without the dataset and the column, which are next to it."""
     if row["column"]:
         return column_change(row["kind"], row["was"], row["now"])
@@ -288,46 +266,46 @@ def answer_patterns(args: argparse.Namespace) -> int:
 _MAX_UNRULED = 10
 
 
-def _pattern_columns(rows: Sequence[Document]) -> Sequence[Column]:
-    name = labels(rows, "input")
+def _pattern_columns(rows: Sequence[tables.Document]) -> Sequence[tables.Column]:
+    name = tables.labels(rows, "input")
     return (
-        Column("job", lambda row: row["job"] or ""),
-        Column("reads", lambda row: name(row["input"]), "cyan"),
-        Column("rule", lambda row: row["relation"]),
-        Column("runs", lambda row: f"{row['support']} of {row['seen']}"),
-        Column("exceptions", _exceptions, "yellow"),
+        tables.Column("job", lambda row: row["job"] or ""),
+        tables.Column("reads", lambda row: name(row["input"]), "cyan"),
+        tables.Column("rule", lambda row: row["relation"]),
+        tables.Column("runs", lambda row: f"{row['support']} of {row['seen']}"),
+        tables.Column("exceptions", _exceptions, "yellow"),
     )
 
 
 _MAX_EXCEPTIONS = 3
 
 
-def _exceptions(row: Document) -> str:
+def _exceptions(row: tables.Document) -> str:
     """Name the latest runs that break the rule, and how."""
     runs = row["exceptions"][-_MAX_EXCEPTIONS:]
     more = len(row["exceptions"]) - len(runs)
     return "; ".join([*map(_exception, runs), *([f"and {more} earlier"] if more else [])])
 
 
-def _exception(one: Document) -> str:
+def _exception(one: tables.Document) -> str:
     parts = [
         f"{what} {some(cells, _MAX_EXCEPTIONS)}"
         for what, cells in (("without", one["missing"]), ("also", one["unexpected"]))
         if cells
     ]
-    return f"{time_text(one['run']['ended'])} {', '.join(parts)}"
+    return f"{tables.time_text(one['run']['ended'])} {', '.join(parts)}"
 
 
 def _listed(
     args: argparse.Namespace,
-    rows: Sequence[Document],
-    columns: Callable[[Sequence[Document]], Sequence[Column]],
+    rows: Sequence[tables.Document],
+    columns: Callable[[Sequence[tables.Document]], Sequence[tables.Column]],
     empty: str,
 ) -> int:
     if args.json:
-        say_json_lines(rows)
+        commands.say_json_lines(rows)
     elif rows:
-        print_table(columns(rows), rows, sys.stdout)
+        tables.print_table(columns(rows), rows, sys.stdout)
     elif empty:
         show.console(sys.stdout).print(empty)
     return 1 if rows and getattr(args, "strict", False) else 0
@@ -340,25 +318,25 @@ def answer_impact(args: argparse.Namespace) -> int:
     """Print what was made of a partition or column, and the plan; return the exit code."""
     _check_plan_arguments(args)
     as_of = time_of(args.as_of)
-    with opened(args) as history, counted("Partitions made of it") as progress:
+    with opened(args) as history, counted("Partitions made of it") as reached:
         dataset = dataset_of(history, args.dataset)
         found = impact(
-            history, dataset, args.partition, args.column, as_of, args.depth, progress=progress
+            history, dataset, args.partition, args.column, as_of, args.depth, progress=reached
         )
     hops = msgspec.to_builtins(found.hops)
     if not (args.plan or args.json):
         empty = "Nothing is known that was made of it."
-        print_hops(hops, sys.stdout, empty=empty, is_all=args.all, has_plan=True)
+        tables.print_hops(hops, sys.stdout, empty=empty, is_all=args.all, has_plan=True)
     return _print_answer(args, hops, found.plan)
 
 
 def answer_stale(args: argparse.Namespace) -> int:
     """Print what was made of data that has changed since, and the plan; return the exit code."""
     _check_plan_arguments(args)
-    with opened(args) as history, counted("Stale runs") as progress:
+    with opened(args) as history, counted("Stale runs") as reached:
         dataset = dataset_of(history, args.dataset) if args.dataset is not None else None
         ignored = [dataset_of(history, name) for name in args.ignore]
-        found = stale(history, dataset, progress, ignored)
+        found = stale(history, dataset, reached, ignored)
         plan = plan_of(history, found)
     rows = msgspec.to_builtins(found)
     if not (args.plan or args.json):
@@ -373,10 +351,10 @@ def _check_plan_arguments(args: argparse.Namespace) -> None:
         raise UnusableInputError(msg)
 
 
-def _print_answer(args: argparse.Namespace, rows: Sequence[Document], plan: Plan) -> int:
+def _print_answer(args: argparse.Namespace, rows: Sequence[tables.Document], plan: Plan) -> int:
     """Print for programs what was asked for, or the plan for people, and clear it."""
     if args.json:
-        say_json_lines(tables.plan_documents(plan) if args.plan else rows)
+        commands.say_json_lines(tables.plan_documents(plan) if args.plan else rows)
         return 0
     if rows or args.plan:
         tables.print_plan(plan, sys.stdout, is_all=args.all)
@@ -385,7 +363,7 @@ def _print_answer(args: argparse.Namespace, rows: Sequence[Document], plan: Plan
     return clear(plan.steps, yes=args.yes)
 
 
-def print_stale(rows: Sequence[Document], file: IO[str], *, is_all: bool = False) -> None:
+def print_stale(rows: Sequence[tables.Document], file: IO[str], *, is_all: bool = False) -> None:
     """Print what is stale with what changed: a line for each version, or for each cause.
 
     :param is_all: whether there is a line for each, however many there are
@@ -394,23 +372,28 @@ def print_stale(rows: Sequence[Document], file: IO[str], *, is_all: bool = False
     if not rows:
         out.print("Nothing is stale.")
         return
-    name = labels([*rows, *(row["cause"] for row in rows)], "dataset")
+    name = tables.labels([*rows, *(row["cause"] for row in rows)], "dataset")
 
-    def since(row: Document) -> str:
-        return cause_text(row, name(row["cause"]["dataset"]))
+    def since(row: tables.Document) -> str:
+        return tables.cause_text(row, name(row["cause"]["dataset"]))
 
-    def common(row: Document) -> tuple[str, ...]:
-        return name(row["dataset"]), job_text(row["run"]), since(row), certainty_text(row)
+    def common(row: tables.Document) -> tuple[str, ...]:
+        return (
+            name(row["dataset"]),
+            tables.job_text(row["run"]),
+            since(row),
+            tables.certainty_text(row),
+        )
 
     # The plan below has a line for each run.
-    lines = grouped(rows, common, is_all=is_all, most=0)
+    lines = tables.grouped(rows, common, is_all=is_all, most=0)
     columns = (
-        Column("dataset", lambda row: name(row["dataset"]), "cyan"),
-        Column("partition", partitions_text),
-        Column("since then", since),
-        Column("note", certainty_text, "yellow"),
+        tables.Column("dataset", lambda row: name(row["dataset"]), "cyan"),
+        tables.Column("partition", tables.partitions_text),
+        tables.Column("since then", since),
+        tables.Column("note", tables.certainty_text, "yellow"),
     )
-    print_table(columns, lines, file)
-    if more := more_text(rows, lines):
+    tables.print_table(columns, lines, file)
+    if more := tables.more_text(rows, lines):
         out.print(more)
     out.print()

@@ -17,15 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from airflow_provider_sparklineage.cli import show
-from airflow_provider_sparklineage.cli.commands import (
-    logging_to_stderr,
-    note,
-    progress,
-    say,
-    say_json,
-    say_json_lines,
-)
+from airflow_provider_sparklineage.cli import commands, show
 from airflow_provider_sparklineage.cli.events import downloaded
 from airflow_provider_sparklineage.cli.history.tables import Column, print_table, time_text
 from airflow_provider_sparklineage.history.engines.duckdb import History
@@ -58,7 +50,7 @@ def store_url(args: argparse.Namespace) -> str:
     """
     if args.store:
         return str(args.store)
-    with logging_to_stderr():
+    with commands.logging_to_stderr():
         try:
             from airflow_provider_sparklineage.hooks import sources
         except ImportError:
@@ -83,7 +75,7 @@ def opened(args: argparse.Namespace) -> Iterator[History]:
     store = Store.open(store_url(args))
     built_at, now = store.manifest.built_at, datetime.now(UTC)
     if now - built_at > FRESH:
-        note(f"note: {freshness(built_at, now)}")
+        commands.note(f"note: {freshness(built_at, now)}")
     with History(store) as history:
         yield history
 
@@ -105,7 +97,7 @@ def _store_of(inputs: Sequence[str]) -> Iterator[Store]:
     ):
         store = Store.create(str(Path(folder) / "store"))
         sources = [source_of(path) for path in _with_application_merged(paths, Path(folder))]
-        with progress("Reading events", None) as reached:
+        with commands.progress("Reading events", None) as reached:
             built = building.build(store, sources, progress=reached)
         _note_skipped(built)
         if not built.rows["accesses"]:
@@ -162,7 +154,7 @@ def counted(what: str) -> Iterator[Callable[[int, int], None]]:
 
     :param what: what they count
     """
-    with progress(what, None) as reached:
+    with commands.progress(what, None) as reached:
         yield lambda _, found: reached(found)
 
 
@@ -193,7 +185,7 @@ def build(args: argparse.Namespace) -> int:
     url = store_url(args)
     sources = [source_of(text) for text in args.source or [_archive_url()]]
     keep = None if args.keep is None else timedelta(days=args.keep)
-    with progress("Reading events", None) as reached:
+    with commands.progress("Reading events", None) as reached:
         built = building.build(Store.create(url), sources, progress=reached, keep=keep)
     _print_built(args, built, url)
     return 1 if args.strict and built.skipped else 0
@@ -205,7 +197,7 @@ def _archive_url() -> str:
     :raise UnusableInputError: if there is none
     """
     fix = "Name what has events: sparklineage history build SOURCE…"
-    with logging_to_stderr():
+    with commands.logging_to_stderr():
         try:
             from airflow_provider_sparklineage.hooks.sources import archive_url
         except ImportError:
@@ -222,7 +214,7 @@ def _print_built(args: argparse.Namespace, built: Built, url: str) -> None:
     """Print what a build did; what it skipped is a note, as it is no part of the tables."""
     if args.json:
         document = {"store": url, "events": built.events, "new": built.new}
-        say_json(
+        commands.say_json(
             {
                 **document,
                 "skipped": dict(built.skipped),
@@ -232,16 +224,18 @@ def _print_built(args: argparse.Namespace, built: Built, url: str) -> None:
         )
         return
     if built.events:
-        say(f"{built.events:,} events were read in {built.seconds:.1f} s, {built.new:,} are new.")
+        commands.say(
+            f"{built.events:,} events were read in {built.seconds:.1f} s, {built.new:,} are new."
+        )
     # Two tables are there a second time, in another order.
     rows = [f"{name} {count:,}" for name, count in built.rows.items() if "_by_" not in name]
-    say(f"{url} has {', '.join(rows)}.")
+    commands.say(f"{url} has {', '.join(rows)}.")
     _note_skipped(built)
 
 
 def _note_skipped(built: Built) -> None:
     for reason, count in built.skipped.items():
-        note(f"note: skipped: {reason.replace('_', ' ')}: {count:,}")
+        commands.note(f"note: skipped: {reason.replace('_', ' ')}: {count:,}")
 
 
 _DATASETS = """
@@ -269,7 +263,7 @@ def show_datasets(args: argparse.Namespace) -> int:
     for row in datasets:
         row["dataset"] = {"namespace": row.pop("namespace"), "name": row.pop("name")}
     if args.json:
-        say_json_lines(datasets)
+        commands.say_json_lines(datasets)
         return 0
     out = show.console(sys.stdout)
     what = f"{runs['runs']:,} runs of {runs['jobs']:,} jobs"

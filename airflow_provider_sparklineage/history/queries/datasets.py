@@ -9,15 +9,8 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
+from airflow_provider_sparklineage.history.queries import sql
 from airflow_provider_sparklineage.history.queries.answers import of_tables
-from airflow_provider_sparklineage.history.queries.sql import (
-    REMOVING,
-    REPLACING,
-    lists,
-    meets,
-    table_of,
-    within,
-)
 from airflow_provider_sparklineage.model.datasets import DEFAULT_NAMING, DatasetName, untrimmed
 from airflow_provider_sparklineage.model.exceptions import UnknownNameError
 from airflow_provider_sparklineage.model.texts import truncated
@@ -26,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from airflow_provider_sparklineage.history.queries.sql import Rows
-
 
 _LISTED_NAMES = 10
 _LONGEST = 300  # characters of a name in a message
@@ -35,7 +26,7 @@ _LONGEST = 300  # characters of a name in a message
 _DATASETS = "SELECT DISTINCT namespace, name FROM accesses ORDER BY ALL"
 
 
-def dataset_of(history: Rows, text: str) -> DatasetName:
+def dataset_of(history: sql.Rows, text: str) -> DatasetName:
     """Find the dataset that a text names.
 
     That is ``namespace:name``, a URI or a path, with partition folders or not, or the last parts of
@@ -112,12 +103,12 @@ _IS_CELL = " UNION ALL ".join(
     for table in ("changes", "bindings")
 )
 _MEETS_CELL = " UNION ALL ".join(
-    f"(SELECT 1 FROM {table} WHERE {_KNOWN} AND {meets('cell', '$cell')} LIMIT 1)"
+    f"(SELECT 1 FROM {table} WHERE {_KNOWN} AND {sql.meets('cell', '$cell')} LIMIT 1)"
     for table in ("changes", "bindings")
 )
 
 
-def cell_of(history: Rows, dataset: DatasetName, partition: str | None) -> str | None:
+def cell_of(history: sql.Rows, dataset: DatasetName, partition: str | None) -> str | None:
     """Find the cell that a text names: ``region=eu/dt=2024-10-15`` in any order, values escaped.
 
     Some of the dimensions are enough; they are all partitions that have these values.
@@ -144,13 +135,13 @@ _DIMS = " UNION ".join(
 )
 
 
-def _has_dimensions(history: Rows, dataset: DatasetName, labels: set[str]) -> bool:
+def _has_dimensions(history: sql.Rows, dataset: DatasetName, labels: set[str]) -> bool:
     found = history.rows(_DIMS, dataset._asdict())
     return labels <= {label for row in found for label in row["dims"].split(",")}
 
 
 def _no_partition(
-    history: Rows, dataset: DatasetName, cell: str, labels: set[str]
+    history: sql.Rows, dataset: DatasetName, cell: str, labels: set[str]
 ) -> tuple[str, str]:
     rows = history.rows(_CELLS, dataset._asdict())
     name = str(dataset)
@@ -175,7 +166,7 @@ def _nearest(cells: Sequence[str], cell: str) -> list[str]:
 
 _LISTED_COLUMNS = 20
 _IS_COLUMN_WRITTEN = f"""
-WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")})
+WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")})
 SELECT 1 FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
 WHERE c.out_namespace = $namespace AND c.out_name = $name AND c.out_column = $column LIMIT 1
 """
@@ -190,17 +181,17 @@ ORDER BY name
 
 
 def is_written(
-    history: Rows, dataset: DatasetName, column: str, versions: Iterable[tuple[str | None, Any]]
+    history: sql.Rows, dataset: DatasetName, column: str, versions: Iterable[tuple[str | None, Any]]
 ) -> bool:
     """Whether one of these versions, each by its run and when it ended, has sources of a column.
 
     Conditions of all columns are no sign of one: they feed each that anybody may name.
     """
-    asked = {**lists(("run_id", "ended"), versions), **dataset._asdict(), "column": column}
+    asked = {**sql.lists(("run_id", "ended"), versions), **dataset._asdict(), "column": column}
     return bool(history.rows(_IS_COLUMN_WRITTEN, asked))
 
 
-def check_column(history: Rows, dataset: DatasetName, column: str) -> None:
+def check_column(history: sql.Rows, dataset: DatasetName, column: str) -> None:
     """Refuse a column that no run names; where no column is known, any may be there.
 
     A column that is made of nothing (a constant) is none that a run names: all that is known
@@ -228,24 +219,24 @@ WHERE c.namespace = $namespace AND c.name = $name AND c.mode NOT IN {removing}
     AND (c.valid_to IS NULL OR c.valid_to > $as_of)
     AND {condition}
 """
-_CONTENT_OF_ALL = _CONTENT.format(own="c.cell", removing=REMOVING, condition="TRUE")
+_CONTENT_OF_ALL = _CONTENT.format(own="c.cell", removing=sql.REMOVING, condition="TRUE")
 _CONTENT_OF_CELL = _CONTENT.format(
     own="COALESCE(c.cell, $cell)",
-    removing=REMOVING,
+    removing=sql.REMOVING,
     condition=f"""(c.cell = $cell
-    OR (c.cell IS NOT NULL AND {meets("c.cell", "$cell")})
-    OR (c.cell IS NULL AND (c.extent <> 'range' OR {within("$cell", "c")})))""",
+    OR (c.cell IS NOT NULL AND {sql.meets("c.cell", "$cell")})
+    OR (c.cell IS NULL AND (c.extent <> 'range' OR {sql.within("$cell", "c")})))""",
 )
 _LAST_REPLACED = f"""
 SELECT valid_from, run_id FROM changes
-WHERE namespace = $namespace AND name = $name AND cell = $cell AND mode IN {REPLACING}
+WHERE namespace = $namespace AND name = $name AND cell = $cell AND mode IN {sql.REPLACING}
     AND ($as_of IS NULL OR valid_from <= $as_of)
 ORDER BY valid_from DESC, run_id DESC LIMIT 1
 """
 
 
 def content(
-    history: Rows, dataset: DatasetName, cell: str | None, as_of: datetime | None
+    history: sql.Rows, dataset: DatasetName, cell: str | None, as_of: datetime | None
 ) -> list[dict[str, Any]]:
     """Give what a cell has at a time, or all of a dataset: run_id, cell, valid_from, is_certain.
 

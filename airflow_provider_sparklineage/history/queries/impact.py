@@ -9,32 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.history.queries.answers import (
-    Dataset,
-    Impact,
-    Reason,
-    Transformation,
-    of_tables,
-    transformation,
-    values_of,
-)
+from airflow_provider_sparklineage.history.queries import answers, sql
 from airflow_provider_sparklineage.history.queries.datasets import cell_of, check_column, content
 from airflow_provider_sparklineage.history.queries.plan import (
     Part,
     plan_for,
     unwritten,
     with_unwritten,
-)
-from airflow_provider_sparklineage.history.queries.sql import (
-    REPLACING,
-    SURELY_BOUND,
-    UNCERTAIN,
-    found_by,
-    lists,
-    meets,
-    surely_found,
-    table_of,
-    within,
 )
 from airflow_provider_sparklineage.history.queries.walk import Link, Node, breadth_first, hops
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -43,14 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import datetime
 
-    from airflow_provider_sparklineage.history.queries.answers import Plan
-    from airflow_provider_sparklineage.history.queries.sql import Rows
     from airflow_provider_sparklineage.history.queries.walk import Level
 
 
 _READERS = f"""
 WITH f AS ({
-    table_of(
+    sql.table_of(
         run_id="VARCHAR",
         at="TIMESTAMP",
         namespace="VARCHAR",
@@ -68,18 +47,20 @@ WITH f AS ({
         AND c.run_id = f.run_id AND c.cell IS NOT DISTINCT FROM f.own_cell
 )
 SELECT f.namespace, f.name, f.own_cell, f.run_id, b.reader_run_id, b.read_at,
-    {SURELY_BOUND} AS is_certain
+    {sql.SURELY_BOUND} AS is_certain
 FROM bindings AS b JOIN f ON b.namespace = f.namespace AND b.name = f.name
     AND b.version_run_id = f.run_id AND b.version_cell IS NOT DISTINCT FROM f.own_cell
 WHERE b.extent = 'partition'
 UNION ALL
-SELECT c.namespace, c.name, c.cell, c.run_id, b.reader_run_id, b.read_at, {surely_found("b", "c")}
+SELECT c.namespace, c.name, c.cell, c.run_id, b.reader_run_id, b.read_at, {
+    sql.surely_found("b", "c")
+}
 FROM whole AS b JOIN versions AS c
-    ON c.namespace = b.namespace AND c.name = b.name AND {found_by("b", "c")}
+    ON c.namespace = b.namespace AND c.name = b.name AND {sql.found_by("b", "c")}
 """
 
 _WRITES = f"""
-WITH f AS ({table_of(run_id="VARCHAR", started="TIMESTAMP")}),
+WITH f AS ({sql.table_of(run_id="VARCHAR", started="TIMESTAMP")}),
 readers AS (
     SELECT r.run_id, r.ended FROM runs AS r
     JOIN f ON r.run_id = f.run_id AND r.started = f.started
@@ -90,7 +71,7 @@ FROM changes_by_run AS c JOIN readers AS r ON c.valid_from = r.ended AND c.run_i
 
 _EDGES = f"""
 WITH f AS ({
-    table_of(
+    sql.table_of(
         run_id="VARCHAR",
         ended="TIMESTAMP",
         namespace="VARCHAR",
@@ -109,7 +90,7 @@ FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
 WHERE f.of_column IS NULL OR c.in_column = f.of_column
 """
 _WITH_COLUMNS = f"""
-WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")})
+WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")})
 SELECT DISTINCT c.run_id, c.out_namespace, c.out_name
 FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
 """
@@ -137,7 +118,7 @@ def add_reading(readings: Readings, reading: Reading, via: str | None, certain: 
     readings[reading] = versions, is_certain or bool(certain)
 
 
-def results(history: Rows, level: Level, *, is_of_column: bool) -> Iterator[Link]:
+def results(history: sql.Rows, level: Level, *, is_of_column: bool) -> Iterator[Link]:
     """Give links from versions to those that were made of them."""
     columns: dict[tuple[Any, ...], set[str | None]] = defaultdict(set)
     versions = set()
@@ -146,7 +127,7 @@ def results(history: Rows, level: Level, *, is_of_column: bool) -> Iterator[Link
         versions.add((node.run_id, found.at, node.namespace, node.name, node.cell))
     names = ("run_id", "at", "namespace", "name", "own_cell")
     readings: Readings = {}
-    for row in history.rows(_READERS, lists(names, versions)):
+    for row in history.rows(_READERS, sql.lists(names, versions)):
         key = row["namespace"], row["name"], row["own_cell"], row["run_id"]
         for column in columns[key]:
             reading = Reading(row["reader_run_id"], row["read_at"], *key[:2], column)
@@ -154,7 +135,7 @@ def results(history: Rows, level: Level, *, is_of_column: bool) -> Iterator[Link
     return links_of(history, readings, is_of_column=is_of_column)
 
 
-def links_of(history: Rows, readings: Readings, *, is_of_column: bool) -> Iterator[Link]:
+def links_of(history: sql.Rows, readings: Readings, *, is_of_column: bool) -> Iterator[Link]:
     """Give links to all that runs wrote of what they read."""
     writes = _writes(history, {reading[:2] for reading in readings})
     if is_of_column:
@@ -168,10 +149,10 @@ def links_of(history: Rows, readings: Readings, *, is_of_column: bool) -> Iterat
 _Writes = dict[str, dict[tuple[str, str], list[dict[str, Any]]]]
 
 
-def _writes(history: Rows, runs: Iterable[tuple[Any, ...]]) -> _Writes:
+def _writes(history: sql.Rows, runs: Iterable[tuple[Any, ...]]) -> _Writes:
     found: _Writes = defaultdict(lambda: defaultdict(list))
     runs = list(runs)
-    for row in history.rows(_WRITES, lists(("run_id", "started"), runs)) if runs else ():
+    for row in history.rows(_WRITES, sql.lists(("run_id", "started"), runs)) if runs else ():
         found[row["run_id"]][row["namespace"], row["name"]].append(row)
     return found
 
@@ -181,7 +162,7 @@ def _link(
     column: str | None,
     via: Iterable[str],
     is_certain: bool,
-    how: tuple[Transformation, ...] = (),
+    how: tuple[answers.Transformation, ...] = (),
     is_column_known: bool = True,
 ) -> Link:
     node = Node(row["namespace"], row["name"], row["cell"], column, row["run_id"])
@@ -189,18 +170,18 @@ def _link(
     return Link(node, at, is_certain, tuple(via), how, to, is_column_known)
 
 
-def _by_columns(history: Rows, readings: Readings, writes: _Writes) -> Iterator[Link]:
+def _by_columns(history: sql.Rows, readings: Readings, writes: _Writes) -> Iterator[Link]:
     ended = {run: _ended(by_dataset) for run, by_dataset in writes.items()}
     asked = [(r.run_id, ended[r.run_id], *r[2:]) for r in readings if r.run_id in ended]
     edges = defaultdict(list)
     names = ("run_id", "ended", "namespace", "name", "of_column")
-    for row in history.rows(_EDGES, lists(names, asked)) if asked else ():
+    for row in history.rows(_EDGES, sql.lists(names, asked)) if asked else ():
         edges[row["run_id"], row["namespace"], row["name"], row["of_column"]].append(row)
     known = _outputs_with_columns(history, ended)
     for reading, (via, is_certain) in readings.items():
         outputs = writes.get(reading.run_id, {})
         for edge in edges[reading.run_id, *reading[2:]]:
-            how = transformation(edge)
+            how = answers.transformation(edge)
             for row in outputs.get((edge["out_namespace"], edge["out_name"]), ()):
                 yield _link(row, edge["out_column"], via, is_certain, how)
         for dataset, rows in outputs.items():
@@ -212,16 +193,16 @@ def _ended(by_dataset: dict[tuple[str, str], list[dict[str, Any]]]) -> Any:
     return next(iter(by_dataset.values()))[0]["valid_from"]
 
 
-def _outputs_with_columns(history: Rows, ended: dict[str, Any]) -> set[tuple[str, str, str]]:
+def _outputs_with_columns(history: sql.Rows, ended: dict[str, Any]) -> set[tuple[str, str, str]]:
     if not ended:
         return set()
-    rows = history.rows(_WITH_COLUMNS, lists(("run_id", "ended"), ended.items()))
+    rows = history.rows(_WITH_COLUMNS, sql.lists(("run_id", "ended"), ended.items()))
     return {(row["run_id"], row["out_namespace"], row["out_name"]) for row in rows}
 
 
 # What runs read: versions of partitions, and datasets as a whole, of which the version is null.
 _READS_OF_RUNS = f"""
-WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")})
+WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")})
 SELECT DISTINCT b.reader_run_id, b.namespace, b.name,
     CASE WHEN b.extent = 'partition' THEN b.version_run_id END AS version_run_id,
     CASE WHEN b.extent = 'partition' THEN b.version_cell END AS version_cell
@@ -233,8 +214,8 @@ WHERE b.extent <> 'partition' OR b.version_run_id IS NOT NULL
 
 
 def reasons_of(
-    history: Rows, found: Level, affected: Mapping[str, datetime], asked: Reason
-) -> dict[str, list[Reason]]:
+    history: sql.Rows, found: Level, affected: Mapping[str, datetime], asked: answers.Reason
+) -> dict[str, list[answers.Reason]]:
     """Give for each run what it read of what was asked about, or of what is made of that.
 
     A run of which it read one table may have written others, too, and more partitions of it.
@@ -277,23 +258,25 @@ def _by_run(found: Level, runs: Iterable[str]) -> dict[str, list[Node]]:
 _Read = tuple[str, str, str | None, str | None]
 
 
-def _reads_of_runs(history: Rows, runs: Mapping[str, datetime]) -> dict[str, set[_Read]]:
+def _reads_of_runs(history: sql.Rows, runs: Mapping[str, datetime]) -> dict[str, set[_Read]]:
     found: dict[str, set[_Read]] = defaultdict(set)
-    asked = lists(("run_id", "ended"), runs.items())
+    asked = sql.lists(("run_id", "ended"), runs.items())
     for row in history.rows(_READS_OF_RUNS, asked) if runs else ():
         read = row["namespace"], row["name"], row["version_run_id"], row["version_cell"]
         found[row["reader_run_id"]].add(read)
     return found
 
 
-def _reasons_to_read(reads: set[_Read], nodes: Iterable[Node]) -> list[Reason]:
+def _reasons_to_read(reads: set[_Read], nodes: Iterable[Node]) -> list[answers.Reason]:
     columns: dict[tuple[str, str, str], set[str | None]] = defaultdict(set)
     for node in nodes:
         dataset = node[:2]
         if {(*dataset, node.run_id, node.cell), (*dataset, None, None)} & reads:
             columns[(*dataset, node.cell or "")].add(node.column)
     return [
-        Reason(Dataset(namespace, name), values_of(cell or None), _named(columns[key]))
+        answers.Reason(
+            answers.Dataset(namespace, name), answers.values_of(cell or None), _named(columns[key])
+        )
         for key in sorted(columns)
         for namespace, name, cell in (key,)
     ]
@@ -312,32 +295,32 @@ WITH versions AS (
     SELECT c.*, CASE WHEN c.cell IS NULL THEN (
         SELECT min(x.valid_from) FROM changes AS x
         WHERE x.namespace = $namespace AND x.name = $name AND x.cell = $cell
-            AND x.mode IN {REPLACING} AND (x.valid_from > c.valid_from
+            AND x.mode IN {sql.REPLACING} AND (x.valid_from > c.valid_from
                 OR (x.valid_from = c.valid_from AND x.run_id > c.run_id))
     ) END AS without_cell_from
     FROM changes AS c WHERE {_OF_DATASET} AND ($cell IS NULL
-        OR (c.cell IS NOT NULL AND {meets("c.cell", "$cell")})
-        OR (c.cell IS NULL AND (c.extent <> 'range' OR {within("$cell", "c")})))
+        OR (c.cell IS NOT NULL AND {sql.meets("c.cell", "$cell")})
+        OR (c.cell IS NULL AND (c.extent <> 'range' OR {sql.within("$cell", "c")})))
 ), whole AS (
     SELECT b.*, r.ended FROM (SELECT * FROM bindings WHERE {_OF_DATASET}) AS b
     JOIN runs AS r ON r.run_id = b.reader_run_id WHERE b.extent <> 'partition'
 )
 SELECT b.reader_run_id, b.read_at, b.version_run_id,
-    COALESCE(b.evidence, '') NOT IN {UNCERTAIN} AS is_certain
+    COALESCE(b.evidence, '') NOT IN {sql.UNCERTAIN} AS is_certain
 FROM bindings AS b
-WHERE {_OF_DATASET} AND b.extent = 'partition' AND ($cell IS NULL OR {meets("b.cell", "$cell")})
+WHERE {_OF_DATASET} AND b.extent = 'partition' AND ($cell IS NULL OR {sql.meets("b.cell", "$cell")})
 UNION ALL
 SELECT b.reader_run_id, b.read_at, c.run_id,
     b.extent = 'all' AND ($cell IS NULL OR c.run_id IS NOT NULL)
-FROM whole AS b LEFT JOIN versions AS c ON {found_by("b", "c")}
+FROM whole AS b LEFT JOIN versions AS c ON {sql.found_by("b", "c")}
     AND (c.without_cell_from IS NULL OR c.without_cell_from > b.read_at)
-WHERE ($cell IS NULL OR b.extent <> 'range' OR {within("$cell", "b")})
+WHERE ($cell IS NULL OR b.extent <> 'range' OR {sql.within("$cell", "b")})
     AND ($cell IS NULL OR c.run_id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM versions))
 """
 
 
 def impact(
-    history: Rows,
+    history: sql.Rows,
     dataset: DatasetName,
     partition: str | None = None,
     column: str | None = None,
@@ -346,7 +329,7 @@ def impact(
     progress: Callable[[int, int], None] | None = None,
     *,
     is_planned: bool = True,
-) -> Impact:
+) -> answers.Impact:
     """Give all that is there and was made of a partition, by whichever of its versions.
 
     What was made of a version that has been replaced since is in it, if that is there: it goes
@@ -379,17 +362,19 @@ def impact(
     }
     listed = hops(history, there)
     if not is_planned:
-        return Impact(tuple(listed))
-    asked = Reason(Dataset(*dataset), values_of(cell), () if column is None else (column,))
+        return answers.Impact(tuple(listed))
+    asked = answers.Reason(
+        answers.Dataset(*dataset), answers.values_of(cell), () if column is None else (column,)
+    )
     affected = _affected(there)
     plan = plan_for(history, affected, reasons_of(history, found, affected, asked))
     if cell is not None:
         parts = _parts(there, plan) | {Part(dataset, cell): 0}
         plan = with_unwritten(plan, unwritten(history, parts))
-    return Impact(tuple(listed), plan)
+    return answers.Impact(tuple(listed), plan)
 
 
-def _parts(there: Level, plan: Plan) -> dict[Part, int]:
+def _parts(there: Level, plan: answers.Plan) -> dict[Part, int]:
     """Give the partitions that a plan writes again, and the first wave that can read each."""
     waves = {step.run_id: step.wave for step in plan.steps}
     waves |= {one.run_id: one.wave for one in plan.by_hand}
@@ -401,7 +386,7 @@ def _parts(there: Level, plan: Plan) -> dict[Part, int]:
 
 
 def _readings_of_asked(
-    history: Rows,
+    history: sql.Rows,
     dataset: DatasetName,
     cell: str | None,
     column: str | None,
@@ -410,7 +395,7 @@ def _readings_of_asked(
     readings: Readings = {}
     wanted = None
     if as_of is not None:
-        there = content(history, dataset, cell, of_tables(as_of))
+        there = content(history, dataset, cell, answers.of_tables(as_of))
         wanted = {row["run_id"] for row in there} or {None}
     for row in history.rows(_READINGS_OF_ASKED, {**dataset._asdict(), "cell": cell}):
         if wanted is None or row["version_run_id"] in wanted:
@@ -426,8 +411,8 @@ def _is_asked(node: Node, dataset: DatasetName, cell: str | None) -> bool:
 
 
 def _meet(one: str, other: str) -> bool:
-    values = values_of(one) or {}
-    others = values_of(other) or {}
+    values = answers.values_of(one) or {}
+    others = answers.values_of(other) or {}
     return all(others.get(label, value) == value for label, value in values.items())
 
 

@@ -14,19 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import structs
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.history.queries.answers import (
-    ByHand,
-    Dataset,
-    Plan,
-    Reason,
-    Step,
-    at_utc_if_known,
-    values_of,
-)
+from airflow_provider_sparklineage.history.queries import answers, sql
 from airflow_provider_sparklineage.history.queries.gaps import gaps
 from airflow_provider_sparklineage.history.queries.patterns.observed import known_of, learned_of
 from airflow_provider_sparklineage.history.queries.patterns.rules import Following
-from airflow_provider_sparklineage.history.queries.sql import lists, table_of
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition
 
@@ -35,14 +26,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from airflow_provider_sparklineage.history.queries.gaps import Gap
-    from airflow_provider_sparklineage.history.queries.sql import Rows
 
 
 _MOST_COLUMNS = _MOST_REASONS = 20
 
 # The latest run that completed of each task instance that is concerned.
 _TASKS = f"""
-WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")}),
+WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")}),
 concerned AS (
     SELECT r.* FROM runs AS r JOIN f ON r.ended = f.ended AND r.run_id = f.run_id
 )
@@ -56,7 +46,7 @@ GROUP BY ALL ORDER BY c.ended, c.run_id
 """
 # Which of them read what others of them wrote: then, or in what is there now and will be again.
 _ORDER = f"""
-WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")}),
+WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")}),
 reads AS (
     SELECT b.* FROM bindings_by_run AS b
     JOIN runs AS r ON b.read_at = r.started AND b.reader_run_id = r.run_id
@@ -78,7 +68,7 @@ JOIN (SELECT DISTINCT namespace, name, run_id FROM writes) AS c
     ON c.namespace = b.namespace AND c.name = b.name
 """
 _COLUMNS = f"""
-WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")})
+WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")})
 SELECT DISTINCT c.run_id, c.in_namespace, c.in_name, c.in_column, c.out_column
 FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
 WHERE c.in_column IS NOT NULL ORDER BY ALL
@@ -86,8 +76,10 @@ WHERE c.in_column IS NOT NULL ORDER BY ALL
 
 
 def plan_for(
-    history: Rows, affected: Mapping[str, datetime], reasons: Mapping[str, Iterable[Reason]]
-) -> Plan:
+    history: sql.Rows,
+    affected: Mapping[str, datetime],
+    reasons: Mapping[str, Iterable[answers.Reason]],
+) -> answers.Plan:
     """Make the plan that runs affected runs again.
 
     A task instance is in it once, though several of its runs are affected; what is cleared is its
@@ -97,10 +89,10 @@ def plan_for(
     :param reasons: by run_id
     """
     if not affected:
-        return Plan()
-    rows = history.rows(_TASKS, lists(("run_id", "ended"), affected.items()))
+        return answers.Plan()
+    rows = history.rows(_TASKS, sql.lists(("run_id", "ended"), affected.items()))
     tasks = _Tasks(rows)
-    waves = _waves(tasks, history.rows(_ORDER, lists(("run_id", "ended"), affected.items())))
+    waves = _waves(tasks, history.rows(_ORDER, sql.lists(("run_id", "ended"), affected.items())))
     columns = _columns(history, affected)
     steps, by_hand = [], []
     for key in sorted(waves, key=lambda one: (waves[one], tasks.ended(one), str(one))):
@@ -109,14 +101,18 @@ def plan_for(
         wave = waves[key]
         if len(key) == 1:
             by_hand.append(
-                ByHand(row["job"], row["run_id"], at_utc_if_known(row["ended"]), wave, why)
+                answers.ByHand(
+                    row["job"], row["run_id"], answers.at_utc_if_known(row["ended"]), wave, why
+                )
             )
         else:
             latest = row["latest"] or row["run_id"]
-            ended = at_utc_if_known(row["latest_ended"] or row["ended"])
+            ended = answers.at_utc_if_known(row["latest_ended"] or row["ended"])
             dag_id, task_id, dag_run_id, map_index = key
-            steps.append(Step(dag_id, task_id, dag_run_id, map_index, latest, ended, wave, why))
-    return Plan(tuple(steps), tuple(by_hand))
+            steps.append(
+                answers.Step(dag_id, task_id, dag_run_id, map_index, latest, ended, wave, why)
+            )
+    return answers.Plan(tuple(steps), tuple(by_hand))
 
 
 _Key = tuple[Any, ...]
@@ -196,10 +192,10 @@ def _reached(one: _Key, steps: Mapping[_Key, set[_Key]]) -> set[_Key]:
 
 
 def _columns(
-    history: Rows, affected: Mapping[str, datetime]
+    history: sql.Rows, affected: Mapping[str, datetime]
 ) -> dict[tuple[str, str, str], list[tuple[str, str]]]:
     found = defaultdict(list)
-    for row in history.rows(_COLUMNS, lists(("run_id", "ended"), affected.items())):
+    for row in history.rows(_COLUMNS, sql.lists(("run_id", "ended"), affected.items())):
         columns = (row["in_column"], row["out_column"] or "all columns")
         found[row["run_id"], row["in_namespace"], row["in_name"]].append(columns)
     return found
@@ -207,11 +203,11 @@ def _columns(
 
 def _reasons(
     runs: Iterable[str],
-    reasons: Mapping[str, Iterable[Reason]],
+    reasons: Mapping[str, Iterable[answers.Reason]],
     columns: Mapping[tuple[str, str, str], list[tuple[str, str]]],
-) -> tuple[Reason, ...]:
+) -> tuple[answers.Reason, ...]:
     """Add to reasons the columns through which they go, and a sentence."""
-    found: dict[object, Reason] = {}
+    found: dict[object, answers.Reason] = {}
     for run_id in runs:
         for reason in reasons.get(run_id, ()):
             edges = columns.get((run_id, reason.dataset.namespace, reason.dataset.name), [])
@@ -225,13 +221,13 @@ def _reasons(
     return tuple(found.values())[:_MOST_REASONS]
 
 
-def _text(reason: Reason) -> str:
+def _text(reason: answers.Reason) -> str:
     name = reason.dataset.name
     values = reason.partition
     return f"{name} {Partition(tuple(values.items()))}" if values else name
 
 
-def _written(reason: Reason, columns: tuple[str, ...]) -> Reason:
+def _written(reason: answers.Reason, columns: tuple[str, ...]) -> answers.Reason:
     text = _text(reason)
     if reason.cause:
         text += f", changed {reason.cause.at:%Y-%m-%d %H:%M} UTC ({reason.cause.how})"
@@ -273,7 +269,7 @@ class Unwritten(NamedTuple):
 class _Output:
     """What is due of a dataset and not there, and how it follows from what its tasks read."""
 
-    def __init__(self, history: Rows, name: DatasetName) -> None:
+    def __init__(self, history: sql.Rows, name: DatasetName) -> None:
         self._due: dict[frozenset[tuple[str, str]], Gap] = {
             frozenset(gap.partition.items()): gap
             for gap in gaps(history, name)
@@ -291,7 +287,7 @@ class _Output:
         """Give what is due and follows from a part, by the pattern of the task that writes it."""
         for job, rule in self._learned[part.dataset]:
             for cell in rule.of(part.cell):
-                values = values_of(cell) or {}
+                values = answers.values_of(cell) or {}
                 for labels in self._labels:
                     key = frozenset((k, v) for k, v in values.items() if k in labels)
                     gap = self._due.get(key)
@@ -302,7 +298,7 @@ class _Output:
 class _Outputs:
     """What is made of datasets; each is looked at once."""
 
-    def __init__(self, history: Rows) -> None:
+    def __init__(self, history: sql.Rows) -> None:
         self._history = history
         self._names: dict[DatasetName, list[DatasetName]] = {}
         self._known: dict[DatasetName, _Output] = {}
@@ -318,7 +314,7 @@ class _Outputs:
             yield name, self._known[name]
 
 
-def unwritten(history: Rows, parts: Mapping[Part, int]) -> list[Unwritten]:
+def unwritten(history: sql.Rows, parts: Mapping[Part, int]) -> list[Unwritten]:
     """Find what is due, is not there and follows from parts, and what follows from that in turn.
 
     :param parts: the first wave in which each can be read
@@ -341,51 +337,52 @@ def unwritten(history: Rows, parts: Mapping[Part, int]) -> list[Unwritten]:
     return list(found.values())
 
 
-def with_unwritten(plan: Plan, found: Iterable[Unwritten]) -> Plan:
+def with_unwritten(plan: answers.Plan, found: Iterable[Unwritten]) -> answers.Plan:
     """Add to a plan the task instances that write what is not there, each in its wave.
 
     Where no DAG run is known that it is of, it is to be run by hand; so is a job of no DAG.
     """
     steps = {(one.dag_id, one.task_id, one.dag_run_id): one for one in plan.steps}
-    by_hand: dict[Part, ByHand] = {}
+    by_hand: dict[Part, answers.ByHand] = {}
     for one in found:
         step = _step_of_gap(one)
         if step is None:
             run_id, ended = _last_run(one.gap)
             why = (_reason_of_gap(one),)
-            by_hand[one.output] = ByHand(one.gap.job, run_id, ended, one.wave, why)
+            by_hand[one.output] = answers.ByHand(one.gap.job, run_id, ended, one.wave, why)
             continue
         key = (step.dag_id, step.task_id, step.dag_run_id)
         known = steps.get(key, step)
         steps[key] = replace(known, reasons=(*known.reasons, _reason_of_gap(one)))
     ordered = sorted(steps.values(), key=lambda step: step.wave)
-    return Plan(tuple(ordered), (*plan.by_hand, *by_hand.values()))
+    return answers.Plan(tuple(ordered), (*plan.by_hand, *by_hand.values()))
 
 
-def plan_of_gaps(dataset: DatasetName, found: Iterable[Gap]) -> Plan:
+def plan_of_gaps(dataset: DatasetName, found: Iterable[Gap]) -> answers.Plan:
     """Make the plan that writes what is due and not there, and that running a task again helps."""
     return with_unwritten(
-        Plan(), (Unwritten(Part(dataset, gap.cell), gap) for gap in found if gap.reason in _PLANNED)
+        answers.Plan(),
+        (Unwritten(Part(dataset, gap.cell), gap) for gap in found if gap.reason in _PLANNED),
     )
 
 
-def _step_of_gap(one: Unwritten) -> Step | None:
+def _step_of_gap(one: Unwritten) -> answers.Step | None:
     gap = one.gap
     task_id = gap.job.removeprefix(f"{gap.dag_id}.")
     if gap.dag_id is None or gap.dag_run_id is None or task_id == gap.job:
         return None
-    return Step(gap.dag_id, task_id, gap.dag_run_id, -1, *_last_run(gap), one.wave)
+    return answers.Step(gap.dag_id, task_id, gap.dag_run_id, -1, *_last_run(gap), one.wave)
 
 
 def _last_run(gap: Gap) -> tuple[str, datetime | None]:
     return (gap.run.run_id, gap.run.ended) if gap.run else ("", None)
 
 
-def _reason_of_gap(one: Unwritten) -> Reason:
+def _reason_of_gap(one: Unwritten) -> answers.Reason:
     """Say what is missing, and of what it would have been made."""
     why = f"{one.output.cell} is not there: {one.gap.reason.replace('_', ' ')}"
     if one.follows is None:
-        return Reason(Dataset(*one.output.dataset), one.gap.partition, text=why)
+        return answers.Reason(answers.Dataset(*one.output.dataset), one.gap.partition, text=why)
     dataset, cell = one.follows
     text = f"{why}; it is made of {dataset.name} {cell}"
-    return Reason(Dataset(*dataset), values_of(cell), text=text)
+    return answers.Reason(answers.Dataset(*dataset), answers.values_of(cell), text=text)

@@ -4,36 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.history.queries.answers import (
-    Cause,
-    Dataset,
-    Plan,
-    Reason,
-    Run,
-    Stale,
-    at_utc,
-    of_tables,
-    values_of,
-)
+from airflow_provider_sparklineage.history.queries import answers, sql
 from airflow_provider_sparklineage.history.queries.plan import plan_for
-from airflow_provider_sparklineage.history.queries.sql import (
-    REMOVING,
-    REPLACING,
-    found_by,
-    lists,
-    meets,
-    table_of,
-    within,
-)
 from airflow_provider_sparklineage.history.queries.walk import runs_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from airflow_provider_sparklineage.history.queries.sql import Rows
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
-_IGNORED = table_of(ignored_namespace="VARCHAR", ignored_name="VARCHAR")
+_IGNORED = sql.table_of(ignored_namespace="VARCHAR", ignored_name="VARCHAR")
 
 # Most cells are written once and read after that: `cells` leaves them out before any join, and is
 # made once, because an optimizer that joins it with all changes takes that for the smaller side.
@@ -47,7 +27,7 @@ WITH ignored AS ({_IGNORED}), shapes AS (
     SELECT * FROM changes WHERE cell IS NULL
 ), extended AS (
     SELECT DISTINCT namespace, name, cell FROM changes
-    WHERE cell IS NOT NULL AND mode NOT IN {REPLACING}
+    WHERE cell IS NOT NULL AND mode NOT IN {sql.REPLACING}
 ), cells AS MATERIALIZED (
     SELECT namespace, name, cell, reader_run_id, read_at, is_certain FROM bindings
     WHERE extent = 'partition' AND (valid_to IS NOT NULL OR version_run_id IS NULL
@@ -75,7 +55,7 @@ WITH ignored AS ({_IGNORED}), shapes AS (
     FROM bindings AS b JOIN coarse AS c
         ON c.namespace = b.namespace AND c.name = b.name
         AND c.valid_from > b.read_at AND c.run_id <> b.reader_run_id
-    WHERE b.extent = 'partition' AND (c.extent <> 'range' OR {within("b.partition", "c")})
+    WHERE b.extent = 'partition' AND (c.extent <> 'range' OR {sql.within("b.partition", "c")})
     UNION ALL
     SELECT b.reader_run_id, b.read_at, b.namespace, b.name, b.cell, c.cell, c.run_id,
         c.valid_from, c.mode, b.is_certain
@@ -83,28 +63,28 @@ WITH ignored AS ({_IGNORED}), shapes AS (
     JOIN shapes AS s ON s.namespace = b.namespace AND s.name = b.name AND s.dims <> b.dims
     JOIN changes AS c ON c.namespace = s.namespace AND c.name = s.name AND c.dims = s.dims
         AND c.valid_from > b.read_at AND c.run_id <> b.reader_run_id
-    WHERE b.extent = 'partition' AND {meets("b.cell", "c.cell")}
+    WHERE b.extent = 'partition' AND {sql.meets("b.cell", "c.cell")}
     UNION ALL
     SELECT b.reader_run_id, b.read_at, b.namespace, b.name, NULL, c.cell, c.run_id,
         c.valid_from, c.mode, b.is_certain AND b.extent = 'all'
     FROM whole AS b
     JOIN parts AS c ON c.namespace = b.namespace AND c.name = b.name
         AND c.valid_from > b.read_at AND c.run_id <> b.reader_run_id
-        AND c.cell IS NOT NULL AND (b.extent <> 'range' OR {within("c.partition", "b")})
+        AND c.cell IS NOT NULL AND (b.extent <> 'range' OR {sql.within("c.partition", "b")})
     SEMI JOIN parts AS v ON v.namespace = c.namespace AND v.name = c.name
-        AND v.cell = c.cell AND {found_by("b", "v")}
+        AND v.cell = c.cell AND {sql.found_by("b", "v")}
     UNION ALL
     SELECT b.reader_run_id, b.read_at, b.namespace, b.name, NULL, c.cell, c.run_id,
         c.valid_from, c.mode, b.is_certain AND b.extent = 'all' AND (c.cell IS NULL)
     FROM whole AS b
     JOIN parts AS c ON c.namespace = b.namespace AND c.name = b.name
         AND c.valid_from > b.read_at AND c.run_id <> b.reader_run_id
-        AND (b.extent <> 'range' OR c.cell IS NULL OR {within("c.partition", "b")})
-        AND (c.cell IS NOT NULL OR (c.extent = 'all' AND c.mode IN {REPLACING}))
+        AND (b.extent <> 'range' OR c.cell IS NULL OR {sql.within("c.partition", "b")})
+        AND (c.cell IS NOT NULL OR (c.extent = 'all' AND c.mode IN {sql.REPLACING}))
     SEMI JOIN parts AS v ON v.namespace = c.namespace AND v.name = c.name
         AND (c.cell IS NULL OR (v.cell IS NULL
-            AND (v.extent <> 'range' OR {within("c.partition", "v")})))
-        AND {found_by("b", "v")}
+            AND (v.extent <> 'range' OR {sql.within("c.partition", "v")})))
+        AND {sql.found_by("b", "v")}
 ), judged AS (
     SELECT m.*, r.ended, r.state, row_number() OVER (
         PARTITION BY m.reader_run_id
@@ -122,12 +102,12 @@ FROM judged WHERE place = 1 AND state = 'COMPLETE'
 
 # Who read what stale runs wrote and is there.
 _READERS = f"""
-WITH ignored AS ({_IGNORED}), f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")}),
+WITH ignored AS ({_IGNORED}), f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")}),
 versions AS (
     SELECT c.* FROM changes_by_run AS c
     JOIN f ON c.valid_from = f.ended AND c.run_id = f.run_id
     ANTI JOIN ignored AS i ON i.ignored_namespace = c.namespace AND i.ignored_name = c.name
-    WHERE c.valid_to IS NULL AND c.mode NOT IN {REMOVING}
+    WHERE c.valid_to IS NULL AND c.mode NOT IN {sql.REMOVING}
 ), whole AS (
     SELECT b.*, r.ended FROM bindings AS b
     JOIN (SELECT DISTINCT namespace, name FROM versions) AS d
@@ -142,7 +122,7 @@ versions AS (
     UNION
     SELECT b.reader_run_id, b.read_at, c.run_id
     FROM whole AS b JOIN versions AS c
-        ON c.namespace = b.namespace AND c.name = b.name AND {found_by("b", "c")}
+        ON c.namespace = b.namespace AND c.name = b.name AND {sql.found_by("b", "c")}
 )
 SELECT b.reader_run_id, r.ended, b.run_id
 FROM found AS b JOIN runs AS r ON r.started = b.read_at AND r.run_id = b.reader_run_id
@@ -151,11 +131,11 @@ WHERE r.state = 'COMPLETE'
 
 # Lists instead of rows: of a hundred thousand versions these are made in half the time.
 _VERSIONS = f"""
-WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")})
+WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")})
 SELECT c.namespace, c.name, list(c.cell ORDER BY c.cell NULLS FIRST, c.run_id) AS cells,
     list(c.run_id ORDER BY c.cell NULLS FIRST, c.run_id) AS runs
 FROM changes_by_run AS c JOIN f ON c.valid_from = f.ended AND c.run_id = f.run_id
-WHERE c.valid_to IS NULL AND c.mode NOT IN {REMOVING}
+WHERE c.valid_to IS NULL AND c.mode NOT IN {sql.REMOVING}
     AND ($namespace IS NULL OR (c.namespace = $namespace AND c.name = $name))
 GROUP BY c.namespace, c.name ORDER BY c.namespace, c.name
 """
@@ -172,11 +152,11 @@ class _Found:
 
 
 def stale(
-    history: Rows,
+    history: sql.Rows,
     dataset: DatasetName | None = None,
     progress: Callable[[int, int], None] | None = None,
     ignored: Collection[DatasetName] = (),
-) -> list[Stale]:
+) -> list[answers.Stale]:
     """Give what is there and is not up to date, in order of dataset and partition.
 
     A run is stale if a partition that it read was written again, added to or removed after it had
@@ -188,7 +168,7 @@ def stale(
     :param ignored: no change of these makes anything stale, such as of a table of dimensions that
         is overwritten each day
     """
-    without = lists(("ignored_namespace", "ignored_name"), ignored)
+    without = sql.lists(("ignored_namespace", "ignored_name"), ignored)
     rows = history.rows(_DIRECT, without)
     found = {row["reader_run_id"]: _Found(row["ended"], row, True) for row in rows}
     frontier = found
@@ -203,12 +183,12 @@ def stale(
 
 
 def _following(
-    history: Rows,
+    history: sql.Rows,
     frontier: dict[str, _Found],
     known: dict[str, _Found],
     without: dict[str, list[str]],
 ) -> dict[str, _Found]:
-    asked = lists(("run_id", "ended"), ((run, one.ended) for run, one in frontier.items()))
+    asked = sql.lists(("run_id", "ended"), ((run, one.ended) for run, one in frontier.items()))
     found: dict[str, _Found] = {}
     for row in history.rows(_READERS, {**asked, **without}):
         reader, cause = row["reader_run_id"], frontier[row["run_id"]].cause
@@ -229,10 +209,12 @@ def _when(cause: dict[str, Any]) -> tuple[Any, ...]:
     return cause["valid_from"], cause["run_id"]
 
 
-def _listed(history: Rows, found: dict[str, _Found], dataset: DatasetName | None) -> list[Stale]:
+def _listed(
+    history: sql.Rows, found: dict[str, _Found], dataset: DatasetName | None
+) -> list[answers.Stale]:
     if not found:
         return []
-    asked = lists(("run_id", "ended"), ((run, one.ended) for run, one in found.items()))
+    asked = sql.lists(("run_id", "ended"), ((run, one.ended) for run, one in found.items()))
     of_dataset = dataset._asdict() if dataset else {"namespace": None, "name": None}
     rows = history.rows(_VERSIONS, {**asked, **of_dataset})
     stale_runs = {run for row in rows for run in row["runs"]}
@@ -241,29 +223,31 @@ def _listed(history: Rows, found: dict[str, _Found], dataset: DatasetName | None
     runs = runs_of(history, writers | changes)
     causes = {id(one.cause): _cause(one.cause, runs) for one in map(found.get, stale_runs) if one}
     why = {run: (runs[run], causes[id(found[run].cause)], found[run]) for run in stale_runs}
-    partitions = {cell: values_of(cell) for row in rows for cell in row["cells"]}
+    partitions = {cell: answers.values_of(cell) for row in rows for cell in row["cells"]}
     return [
-        Stale(of, partitions[cell], by, one.is_direct, cause, one.is_certain)
+        answers.Stale(of, partitions[cell], by, one.is_direct, cause, one.is_certain)
         for row in rows
-        for of in (Dataset(row["namespace"], row["name"]),)
+        for of in (answers.Dataset(row["namespace"], row["name"]),)
         for cell, (by, cause, one) in zip(
             row["cells"], map(why.__getitem__, row["runs"]), strict=True
         )
     ]
 
 
-def _cause(row: dict[str, Any], runs: dict[str, Run]) -> Cause:
-    dataset = Dataset(row["namespace"], row["name"])
-    at = at_utc(row["valid_from"])
-    return Cause(dataset, values_of(row["cell"]), runs[row["run_id"]], at, row["mode"])
+def _cause(row: dict[str, Any], runs: dict[str, answers.Run]) -> answers.Cause:
+    dataset = answers.Dataset(row["namespace"], row["name"])
+    at = answers.at_utc(row["valid_from"])
+    return answers.Cause(
+        dataset, answers.values_of(row["cell"]), runs[row["run_id"]], at, row["mode"]
+    )
 
 
-def plan_of(history: Rows, found: Iterable[Stale]) -> Plan:
+def plan_of(history: sql.Rows, found: Iterable[answers.Stale]) -> answers.Plan:
     """Make the plan that brings stale versions up to date."""
     affected, reasons = {}, {}
     for one in found:
-        affected[one.run.run_id] = of_tables(one.run.ended)
+        affected[one.run.run_id] = answers.of_tables(one.run.ended)
         cause = one.cause
-        why = Reason(cause.dataset, cause.partition, cause=cause, is_direct=one.is_direct)
+        why = answers.Reason(cause.dataset, cause.partition, cause=cause, is_direct=one.is_direct)
         reasons[one.run.run_id] = [why]
     return plan_for(history, {run: ended for run, ended in affected.items() if ended}, reasons)

@@ -8,20 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sparklineage.history.queries import datasets, sql
 from airflow_provider_sparklineage.history.queries.answers import transformation
-from airflow_provider_sparklineage.history.queries.datasets import (
-    cell_of,
-    check_column,
-    content,
-    is_written,
-)
-from airflow_provider_sparklineage.history.queries.sql import (
-    SURELY_BOUND,
-    found_by,
-    lists,
-    surely_found,
-    table_of,
-)
 from airflow_provider_sparklineage.history.queries.walk import Link, Node, breadth_first, hops
 
 if TYPE_CHECKING:
@@ -29,16 +17,15 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from airflow_provider_sparklineage.history.queries.answers import Hop, Transformation
-    from airflow_provider_sparklineage.history.queries.sql import Rows
     from airflow_provider_sparklineage.history.queries.walk import Level
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
 # By the run alone: to look up when it started would take longer than to find its reads.
 _READS = f"""
-WITH f AS ({table_of(run_id="VARCHAR")})
+WITH f AS ({sql.table_of(run_id="VARCHAR")})
 SELECT b.reader_run_id, b.namespace, b.name, COALESCE(b.version_cell, b.cell) AS cell,
-    b.version_run_id AS run_id, b.valid_from, {SURELY_BOUND} AS is_certain,
+    b.version_run_id AS run_id, b.valid_from, {sql.SURELY_BOUND} AS is_certain,
     b.extent, b.read_at, b.first_partition, b.last_partition, b.evidence,
     b.is_certain AS is_read_certain
 FROM bindings_by_run AS b JOIN f ON b.reader_run_id = f.run_id
@@ -51,17 +38,17 @@ _WHOLE = (
 _TIMES = {"read_at": "TIMESTAMP", "ended": "TIMESTAMP", "is_read_certain": "BOOLEAN"}
 # What reads of more than a cell found, which is most of a dataset: asked only where there are any.
 _FOUND = f"""
-WITH f AS ({table_of(**{name: _TIMES.get(name, "VARCHAR") for name in _WHOLE})}),
+WITH f AS ({sql.table_of(**{name: _TIMES.get(name, "VARCHAR") for name in _WHOLE})}),
 b AS (SELECT f.*, f.is_read_certain AS is_certain FROM f)
 SELECT b.reader_run_id, b.namespace, b.name, c.cell, c.run_id, c.valid_from,
-    {surely_found("b", "c")} AS is_certain
+    {sql.surely_found("b", "c")} AS is_certain
 FROM b LEFT JOIN changes AS c
-    ON c.namespace = b.namespace AND c.name = b.name AND {found_by("b", "c")}
+    ON c.namespace = b.namespace AND c.name = b.name AND {sql.found_by("b", "c")}
 """
 
 _EDGES = f"""
 WITH f AS ({
-    table_of(
+    sql.table_of(
         run_id="VARCHAR",
         ended="TIMESTAMP",
         namespace="VARCHAR",
@@ -81,7 +68,7 @@ WHERE (f.of_column IS NULL OR c.out_column IS NULL OR c.out_column = f.of_column
     AND NOT ($is_direct AND COALESCE(c.type, '') = 'INDIRECT')
 """
 _WITH_COLUMNS = f"""
-WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP", namespace="VARCHAR", name="VARCHAR")})
+WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP", namespace="VARCHAR", name="VARCHAR")})
 SELECT DISTINCT c.run_id, c.out_namespace, c.out_name
 FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
     AND c.out_namespace = f.namespace AND c.out_name = f.name
@@ -93,7 +80,7 @@ _Output = tuple[str, Any, str, str, str | None]
 
 
 def sources(
-    history: Rows, level: Level, *, is_of_column: bool, is_direct: bool = False
+    history: sql.Rows, level: Level, *, is_of_column: bool, is_direct: bool = False
 ) -> Iterable[Link]:
     """Give links from versions to those that their runs read.
 
@@ -112,7 +99,7 @@ def sources(
     return _by_columns(history, outputs, reads, is_direct)
 
 
-def _reads(history: Rows, runs: Iterable[tuple[str, Any]]) -> _Reads:
+def _reads(history: sql.Rows, runs: Iterable[tuple[str, Any]]) -> _Reads:
     found: _Reads = defaultdict(lambda: defaultdict(list))
     ended = dict(runs)
     asked = {"run_id": list(ended), "last": max(ended.values())}
@@ -124,7 +111,7 @@ def _reads(history: Rows, runs: Iterable[tuple[str, Any]]) -> _Reads:
     ]
     rows = [row for row in rows if row["extent"] == "partition"]
     if whole:
-        rows += history.rows(_FOUND, lists(_WHOLE, whole))
+        rows += history.rows(_FOUND, sql.lists(_WHOLE, whole))
     for row in rows:
         found[row["reader_run_id"]][row["namespace"], row["name"]].append(row)
     return found
@@ -149,11 +136,11 @@ def _link(
 
 
 def _by_columns(
-    history: Rows, outputs: set[_Output], reads: _Reads, is_direct: bool
+    history: sql.Rows, outputs: set[_Output], reads: _Reads, is_direct: bool
 ) -> Iterator[Link]:
     names = ("run_id", "ended", "namespace", "name", "of_column")
     fed: set[_Output | tuple[object, ...]] = set()
-    for row in history.rows(_EDGES, {**lists(names, outputs), "is_direct": is_direct}):
+    for row in history.rows(_EDGES, {**sql.lists(names, outputs), "is_direct": is_direct}):
         fed.add((row["run_id"], row["namespace"], row["name"], row["of_column"]))
         how = transformation(row)
         for read in reads[row["run_id"]].get((row["in_namespace"], row["in_name"]), ()):
@@ -164,16 +151,16 @@ def _by_columns(
             yield from (_link(row, None, (run_id,), is_column_known=False) for row in rows)
 
 
-def _runs_without_columns(history: Rows, outputs: set[tuple[Any, ...]]) -> set[str]:
+def _runs_without_columns(history: sql.Rows, outputs: set[tuple[Any, ...]]) -> set[str]:
     if not outputs:
         return set()
-    rows = history.rows(_WITH_COLUMNS, lists(("run_id", "ended", "namespace", "name"), outputs))
+    rows = history.rows(_WITH_COLUMNS, sql.lists(("run_id", "ended", "namespace", "name"), outputs))
     known = {(row["run_id"], row["out_namespace"], row["out_name"]) for row in rows}
     return {o[0] for o in outputs if (o[0], *o[2:]) not in known}
 
 
 def trace(
-    history: Rows,
+    history: sql.Rows,
     dataset: DatasetName,
     partition: str | None = None,
     column: str | None = None,
@@ -197,7 +184,7 @@ def trace(
         that decide which rows there are: filters, joins, groups, sorting
     :raises HistoryError: there is no such partition or column, or there are too many hops
     """
-    cell = cell_of(history, dataset, partition)
+    cell = datasets.cell_of(history, dataset, partition)
     found = breadth_first(
         _versions(history, dataset, cell, column, as_of),
         lambda level: sources(history, level, is_of_column=column is not None, is_direct=is_direct),
@@ -206,13 +193,13 @@ def trace(
     )
     if column is not None:
         own = [(node.run_id, one.at) for node, one in found.items() if one.depth == 0]
-        if not is_written(history, dataset, column, own):
-            check_column(history, dataset, column)
+        if not datasets.is_written(history, dataset, column, own):
+            datasets.check_column(history, dataset, column)
     return hops(history, found)
 
 
 def _versions(
-    history: Rows,
+    history: sql.Rows,
     dataset: DatasetName,
     cell: str | None,
     column: str | None,
@@ -222,5 +209,5 @@ def _versions(
         Link(
             Node(*dataset, row["cell"], column, row["run_id"]), row["valid_from"], row["is_certain"]
         )
-        for row in content(history, dataset, cell, as_of)
+        for row in datasets.content(history, dataset, cell, as_of)
     ]

@@ -5,22 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.history.queries.answers import (
-    Dataset,
-    Hop,
-    Run,
-    Transformation,
-    at_utc,
-    values_of,
-)
-from airflow_provider_sparklineage.history.queries.sql import lists, table_of
+from airflow_provider_sparklineage.history.queries import answers, sql
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
-    from airflow_provider_sparklineage.history.queries.sql import Rows
 
 MOST_HOPS = 200_000
 """Of one answer: a graph of more is of no use to anybody, and has to be kept in memory."""
@@ -50,7 +41,7 @@ class Link(NamedTuple):
     at: datetime | None
     is_certain: bool
     via: tuple[str, ...] = ()
-    transformations: tuple[Transformation, ...] = ()
+    transformations: tuple[answers.Transformation, ...] = ()
     valid_to: datetime | None = None
     is_column_known: bool = True
 
@@ -65,7 +56,7 @@ class Found:
     is_certain: bool = False
     is_column_known: bool = False
     via: set[str] = field(default_factory=set)
-    transformations: set[Transformation] = field(default_factory=set)
+    transformations: set[answers.Transformation] = field(default_factory=set)
 
     def add(self, link: Link) -> None:
         """Add a way: what is certain by one of them is certain."""
@@ -121,11 +112,11 @@ def _new(links: Iterable[Link], found: Level, depth: int) -> Level:
     return new
 
 
-def hops(history: Rows, found: Mapping[Node, Found]) -> list[Hop]:
+def hops(history: sql.Rows, found: Mapping[Node, Found]) -> list[answers.Hop]:
     """Give nodes as hops, in order of depth, dataset, partition and column."""
     versions = {(node.run_id, one.at) for node, one in found.items() if node.run_id}
     runs = runs_of(history, versions)
-    datasets = {key: Dataset(*key) for key in {node[:2] for node in found}}
+    datasets = {key: answers.Dataset(*key) for key in {node[:2] for node in found}}
     ordered = sorted(found.items(), key=lambda item: _order(*item))
     return [_hop(node, one, datasets[node[:2]], runs) for node, one in ordered]
 
@@ -134,16 +125,18 @@ def _order(node: Node, one: Found) -> tuple[object, ...]:
     return one.depth, *(value or "" for value in node)
 
 
-def _hop(node: Node, one: Found, dataset: Dataset, runs: Mapping[str, Run]) -> Hop:
+def _hop(
+    node: Node, one: Found, dataset: answers.Dataset, runs: Mapping[str, answers.Run]
+) -> answers.Hop:
     note = None
     if node.run_id is None:
         note = UNKNOWN_WRITER
     elif not one.is_column_known:
         note = UNKNOWN_COLUMNS
-    return Hop(
+    return answers.Hop(
         one.depth,
         dataset,
-        values_of(node.cell),
+        answers.values_of(node.cell),
         node.column,
         runs.get(node.run_id) if node.run_id else None,
         tuple(sorted(one.transformations)),
@@ -154,14 +147,16 @@ def _hop(node: Node, one: Found, dataset: Dataset, runs: Mapping[str, Run]) -> H
 
 
 _RUNS = f"""
-WITH f AS ({table_of(run_id="VARCHAR", ended="TIMESTAMP")})
+WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")})
 SELECT r.run_id, r.job, r.ended FROM runs AS r JOIN f ON r.ended = f.ended AND r.run_id = f.run_id
 """
 
 
-def runs_of(history: Rows, versions: Iterable[tuple[Any, Any]]) -> dict[str, Run]:
+def runs_of(history: sql.Rows, versions: Iterable[tuple[Any, Any]]) -> dict[str, answers.Run]:
     """Look up who wrote versions, by run_id and end."""
     versions = list(versions)
-    found = history.rows(_RUNS, lists(("run_id", "ended"), versions)) if versions else []
-    runs = {run_id: Run(run_id, None, at_utc(ended)) for run_id, ended in versions}
-    return runs | {r["run_id"]: Run(r["run_id"], r["job"], at_utc(r["ended"])) for r in found}
+    found = history.rows(_RUNS, sql.lists(("run_id", "ended"), versions)) if versions else []
+    runs = {run_id: answers.Run(run_id, None, answers.at_utc(ended)) for run_id, ended in versions}
+    return runs | {
+        r["run_id"]: answers.Run(r["run_id"], r["job"], answers.at_utc(r["ended"])) for r in found
+    }

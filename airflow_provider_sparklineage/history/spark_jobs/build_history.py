@@ -12,13 +12,7 @@ import sys
 import uuid
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.history.engines.spark import (
-    Iceberg,
-    Parquet,
-    build,
-    facts,
-    session_of,
-)
+from airflow_provider_sparklineage.history.engines import spark
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 
@@ -27,20 +21,20 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from airflow_provider_sparklineage.history.engines.spark import Counts
 
-
-def built(session: SparkSession, sources: Sequence[str], store: str, format_: str) -> Counts:
+def built(session: SparkSession, sources: Sequence[str], store: str, format_: str) -> spark.Counts:
     """Add the events of sources to a store, and make its tables anew.
 
     :raise HistoryError: if somebody else builds it, or it is of a newer version
     """
-    own = session_of(session)
+    own = spark.session_of(session)
     if format_ == "iceberg":
-        return build(own, facts(own, sources), Iceberg(own, store, uuid.uuid4().hex))
+        return spark.build(
+            own, spark.facts(own, sources), spark.Iceberg(own, store, uuid.uuid4().hex)
+        )
     with Store.create(store).building() as building:
-        target = Parquet(own, building)
-        counts = build(own, facts(own, sources), target)
+        target = spark.Parquet(own, building)
+        counts = spark.build(own, spark.facts(own, sources), target)
         target.publish(counts.rows, counts.skipped)
     return counts
 
