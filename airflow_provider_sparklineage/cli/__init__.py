@@ -24,23 +24,14 @@ from airflow_provider_sparklineage.cli import (
     listener,
     shipped,
 )
-from airflow_provider_sparklineage.cli.commands import Group, note
-from airflow_provider_sparklineage.model.credentials import scrub
-from airflow_provider_sparklineage.model.exceptions import (
-    DocumentError,
-    HistoryError,
-    RulesError,
-    SparkLineageError,
-    UnusableInputError,
-)
-from airflow_provider_sparklineage.model.texts import escape_control_characters, truncated
+from airflow_provider_sparklineage.cli.commands import Command, Group, note
+from airflow_provider_sparklineage.model import credentials, exceptions, texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from airflow.cli.cli_config import CLICommand
 
-    from airflow_provider_sparklineage.cli.commands import Command
 
 COMMANDS: tuple[Command | Group, ...] = (
     *events.COMMANDS,
@@ -78,10 +69,15 @@ def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace)
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         return run(args)
-    except (UnusableInputError, DocumentError, HistoryError, RulesError) as error:
+    except (
+        exceptions.UnusableInputError,
+        exceptions.DocumentError,
+        exceptions.HistoryError,
+        exceptions.RulesError,
+    ) as error:
         note(f"sparklineage: {error}")
         return 2
-    except SparkLineageError as error:
+    except exceptions.SparkLineageError as error:
         note(f"sparklineage: {error}")
         return 1
     except BrokenPipeError:
@@ -92,7 +88,7 @@ def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace)
     except Exception as error:
         if os.environ.get(TRACEBACK):
             raise
-        what = truncated(scrub(f"{type(error).__name__}: {error}"), 500)
+        what = texts.truncated(credentials.scrub(f"{type(error).__name__}: {error}"), 500)
         note(
             f"sparklineage: This is a defect in sparklineage ({what}). Please report it, with what "
             f"{TRACEBACK}=1 prints in front of the same command."
@@ -104,7 +100,7 @@ class _Parser(argparse.ArgumentParser):
     """Quotes wrong arguments in its errors; the terminal must not take them for orders."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(escape_control_characters(message))
+        super().error(texts.escape_control_characters(message))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

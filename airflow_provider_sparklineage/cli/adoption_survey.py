@@ -18,12 +18,9 @@ from airflow.dag_processing.bundles.manager import DagBundlesManager
 from airflow.dag_processing.dagbag import BundleDagBag
 from rich.table import Table
 
-from airflow_provider_sparklineage.cli import show
-from airflow_provider_sparklineage.cli.commands import checks_document, print_checks, quietly
-from airflow_provider_sparklineage.model import task_rules
-from airflow_provider_sparklineage.model.budget import UNLIMITED
-from airflow_provider_sparklineage.model.exceptions import RulesError, UnusableInputError
-from airflow_provider_sparklineage.model.task_rules import TaskDeclarations, is_like
+from airflow_provider_sparklineage.cli import commands, show
+from airflow_provider_sparklineage.model import exceptions, task_rules
+from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.model.texts import some
 from airflow_provider_sparklineage.operators.adoption import adopting
@@ -31,9 +28,6 @@ from airflow_provider_sparklineage.settings.checks import Check, Status, failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from airflow_provider_sparklineage.model.budget import Budget
-    from airflow_provider_sparklineage.model.task_rules import AdoptionRules, TaskNames, TaskRule
 
 
 # --- DAGs of files --------------------------------------------------------------------------------
@@ -75,7 +69,9 @@ def parse_dags(
         path = Path(given).expanduser().absolute()
         if not path.exists():
             problem = f"There is no folder {given}."
-            raise UnusableInputError(problem, "Give the folder of DAG files, or one file.")
+            raise exceptions.UnusableInputError(
+                problem, "Give the folder of DAG files, or one file."
+            )
         parsing.add("dags-folder", path, path if path.is_dir() else path.parent)
     else:
         parsing.add_bundles(fetches=fetches)
@@ -96,9 +92,9 @@ class _DagParsing:
 
     def add_bundles(self, *, fetches: bool) -> None:
         try:
-            for bundle in quietly(DagBundlesManager).get_all_dag_bundles():
+            for bundle in commands.quietly(DagBundlesManager).get_all_dag_bundles():
                 if fetches or isinstance(bundle, LocalDagBundle):
-                    quietly(bundle.initialize)
+                    commands.quietly(bundle.initialize)
                     self.add(bundle.name, bundle.path, bundle.path)
                 else:
                     self.is_all = False
@@ -111,7 +107,7 @@ class _DagParsing:
 
         :param root: what import errors, and imports of the files, are relative to
         """
-        bag = quietly(partial(self._bag, path, root, name))
+        bag = commands.quietly(partial(self._bag, path, root, name))
         self.dags += bag.dags.values()
         for file, error in sorted(bag.import_errors.items()):
             lines = [line.strip() for line in error.splitlines() if line.strip()]
@@ -153,27 +149,29 @@ _NOTHING = {
 class Matches(Frozen, frozen=True):
     """Which tasks each of some rules is for, in the order of the rules."""
 
-    rules: Sequence[TaskRule]
-    tasks: Sequence[list[TaskNames]]
+    rules: Sequence[task_rules.TaskRule]
+    tasks: Sequence[list[task_rules.TaskNames]]
 
     @classmethod
-    def of(cls, rules: Sequence[TaskRule], tasks: Iterable[TaskNames]) -> Matches:
+    def of(
+        cls, rules: Sequence[task_rules.TaskRule], tasks: Iterable[task_rules.TaskNames]
+    ) -> Matches:
         """Match rules with tasks."""
-        by_dag: dict[str, list[TaskNames]] = defaultdict(list)
+        by_dag: dict[str, list[task_rules.TaskNames]] = defaultdict(list)
         for task in tasks:
             by_dag[task.dag_id].append(task)
         # Each rule with all DAGs, so that a thousand globs are compiled once.
         return cls(rules, [[*_matching(rule, by_dag)] for rule in rules])
 
-    def numbers(self) -> Mapping[TaskNames, list[int]]:
+    def numbers(self) -> Mapping[task_rules.TaskNames, list[int]]:
         """Give the numbers of the rules that are for each task."""
-        found: dict[TaskNames, list[int]] = defaultdict(list)
+        found: dict[task_rules.TaskNames, list[int]] = defaultdict(list)
         for number, tasks in enumerate(self.tasks):
             for task in tasks:
                 found[task].append(number)
         return found
 
-    def unmatched(self, tasks: Sequence[TaskNames]) -> Iterator[str]:
+    def unmatched(self, tasks: Sequence[task_rules.TaskNames]) -> Iterator[str]:
         """Say which rules, and which globs of others, are for no task.
 
         :param tasks: all that there are
@@ -191,7 +189,7 @@ class Matches(Frozen, frozen=True):
                 )
                 yield f"{rule_text(rule, number)} is for no task: {reasons}."
 
-    def doubled(self, chosen: set[TaskNames]) -> Iterator[str]:
+    def doubled(self, chosen: set[task_rules.TaskNames]) -> Iterator[str]:
         """Say of which tasks, among those chosen, several rules speak; the first acts."""
         by_rules: dict[tuple[int, ...], list[str]] = defaultdict(list)
         for task, numbers in self.numbers().items():
@@ -203,25 +201,27 @@ class Matches(Frozen, frozen=True):
             yield f"{acting} acts for {some(tasks, _NAMED)}, and never {rest}."
 
 
-def rule_text(rule: TaskRule, number: int) -> str:
+def rule_text(rule: task_rules.TaskRule, number: int) -> str:
     """Name a rule for people, at the begin of a sentence."""
     return f"Rule {number + 1}" + (f" (line {rule.line})" if rule.line else "")
 
 
-def _matching(rule: TaskRule, by_dag: dict[str, list[TaskNames]]) -> Iterator[TaskNames]:
+def _matching(
+    rule: task_rules.TaskRule, by_dag: dict[str, list[task_rules.TaskNames]]
+) -> Iterator[task_rules.TaskNames]:
     dags = dict(rule.globs).get("dag_id")
     for dag_id, tasks in by_dag.items():
-        if dags is None or any(is_like(glob, dag_id) for glob in dags):
+        if dags is None or any(task_rules.is_like(glob, dag_id) for glob in dags):
             yield from filter(rule.matches, tasks)
 
 
 def _unmatched_globs(
-    by_key: Iterable[tuple[str, tuple[str, ...]]], tasks: Sequence[TaskNames]
+    by_key: Iterable[tuple[str, tuple[str, ...]]], tasks: Sequence[task_rules.TaskNames]
 ) -> Iterator[str]:
     for key, globs in by_key:
         values = {value for task in tasks for value in task.values(key)}
         for glob in globs:
-            if not any(is_like(glob, value) for value in values):
+            if not any(task_rules.is_like(glob, value) for value in values):
                 yield f"{_NOTHING[key]} is like {glob!r}"
 
 
@@ -259,8 +259,8 @@ class Rules(Frozen, frozen=True):
     :param problems: why something of it cannot be read
     """
 
-    adoption: AdoptionRules
-    declarations: TaskDeclarations
+    adoption: task_rules.AdoptionRules
+    declarations: task_rules.TaskDeclarations
     off: str
     problems: list[Check]
 
@@ -268,15 +268,15 @@ class Rules(Frozen, frozen=True):
     def of(cls, adopt: str, declared: str) -> Rules:
         """Read both settings; what cannot be read is none."""
         problems: list[Check] = []
-        rules, declaring, off = task_rules.ADOPT_NONE, TaskDeclarations(), adopting.OFF
+        rules, declaring, off = task_rules.ADOPT_NONE, task_rules.TaskDeclarations(), adopting.OFF
         try:
             rules = task_rules.load_adoption(adopt)
-        except RulesError as error:
+        except exceptions.RulesError as error:
             problems.append(failed(ADOPT, error))
             off = "left alone: the rules cannot be read"
         try:
             declaring = task_rules.load_declarations(declared)
-        except RulesError as error:
+        except exceptions.RulesError as error:
             problems.append(failed(DECLARATIONS, error))
         return cls(rules, declaring, off, problems)
 
@@ -308,7 +308,12 @@ def survey(dags: Iterable[Any], rules: Rules) -> Survey:
     return Survey(rows, problems)
 
 
-def _row(task: Any, names: TaskNames, rules: Rules, declared: Mapping[TaskNames, list[int]]) -> Row:
+def _row(
+    task: Any,
+    names: task_rules.TaskNames,
+    rules: Rules,
+    declared: Mapping[task_rules.TaskNames, list[int]],
+) -> Row:
     decision = adopting.decide(task, rules.adoption)
     return Row(
         names.dag_id,
@@ -326,7 +331,7 @@ def _warnings(name: str, texts: Iterable[str], fix: str) -> list[Check]:
     return [Check(name, Status.WARNING, text, fix) for text in texts]
 
 
-def _useless(declares: Matches, adopted: set[TaskNames]) -> Iterable[str]:
+def _useless(declares: Matches, adopted: set[task_rules.TaskNames]) -> Iterable[str]:
     for number, (rule, tasks) in enumerate(zip(declares.rules, declares.tasks, strict=True)):
         if tasks and adopted.isdisjoint(tasks):
             yield f"{rule_text(rule, number)} declares nothing: none of its tasks is adopted."
@@ -351,7 +356,7 @@ def survey_document(found: Survey) -> dict[str, Any]:
             }
             for row in found.rows
         ],
-        "problems": checks_document(found.problems)["checks"],
+        "problems": commands.checks_document(found.problems)["checks"],
     }
 
 
@@ -363,7 +368,7 @@ def print_survey(found: Survey, file: IO[str]) -> None:
     out.print(show.escape(_summary(found.rows)), soft_wrap=True)
     if found.problems:
         out.print()
-        print_checks(found.problems, file)
+        commands.print_checks(found.problems, file)
 
 
 def _table(rows: Sequence[Row]) -> Table:

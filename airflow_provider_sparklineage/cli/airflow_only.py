@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.cli import commands
-from airflow_provider_sparklineage.model.exceptions import UnusableInputError
+from airflow_provider_sparklineage.model.exceptions import SettingsError, UnusableInputError
 
 if TYPE_CHECKING:
     import argparse
@@ -49,9 +49,7 @@ def _settings(args: argparse.Namespace) -> int:
 
 def _row(found: Given) -> dict[str, Any]:
     from airflow_provider_sparklineage.event.steps import texts
-    from airflow_provider_sparklineage.event.steps.texts import without_credentials
     from airflow_provider_sparklineage.model.credentials import HIDDEN
-    from airflow_provider_sparklineage.model.exceptions import SettingsError
     from airflow_provider_sparklineage.operators.masking import masked, masked_message
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation
 
@@ -64,7 +62,7 @@ def _row(found: Given) -> dict[str, Any]:
     except SettingsError as error:
         problem = masked_message(str(error))
     # Of a connection's extra it may be a list or an object.
-    shown = texts.masked(without_credentials(value), masked)
+    shown = texts.masked(texts.without_credentials(value), masked)
     return {
         "name": found.option.name,
         "value": HIDDEN if found.is_secret and value else shown,

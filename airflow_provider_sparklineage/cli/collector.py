@@ -24,38 +24,27 @@ from sqlalchemy import and_, select
 
 from airflow_provider_sparklineage.cli.commands import note
 from airflow_provider_sparklineage.cli.sender import Choice, Sender, followed, planned, summary
-from airflow_provider_sparklineage.event import sending, xcom
-from airflow_provider_sparklineage.event.archive import name_of
-from airflow_provider_sparklineage.event.document import Written
+from airflow_provider_sparklineage.event import document, sending, xcom
+from airflow_provider_sparklineage.event.archive import Archive, name_of
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
-from airflow_provider_sparklineage.model import exceptions
-from airflow_provider_sparklineage.model.credentials import logger
-from airflow_provider_sparklineage.model.degradations import DegradationCode
+from airflow_provider_sparklineage.model import credentials, degradations, exceptions
 from airflow_provider_sparklineage.operators.attempt import publish
 from airflow_provider_sparklineage.operators.attempt.collect import is_kept
-from airflow_provider_sparklineage.operators.attempt.publish import xcom_of
 from airflow_provider_sparklineage.operators.masking import masked, masked_message
 from airflow_provider_sparklineage.spark.capture import bundle, remote_bundles
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from sqlalchemy.orm import Session
 
-    from airflow_provider_sparklineage.event.archive import Archive
     from airflow_provider_sparklineage.event.sending import Candidate
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.budget import Budget
     from airflow_provider_sparklineage.settings.resolution import Settings
-    from airflow_provider_sparklineage.spark.capture.bundle import (
-        CaptureLocation,
-        Manifest,
-        TaskIdentity,
-    )
 
 
 # --- finding bundles ------------------------------------------------------------------------------
@@ -76,7 +65,7 @@ class Asked(NamedTuple):
         """Whether a bundle of that name can be of it."""
         return capture.may_be_of(name, self.dag_id, self.task_id)
 
-    def is_wanted(self, manifest: Manifest) -> bool:
+    def is_wanted(self, manifest: capture.Manifest) -> bool:
         """Whether a bundle is of it."""
         task = manifest.task
         if task is None:
@@ -94,7 +83,7 @@ class Found(NamedTuple):
     """
 
     place: str
-    manifest: Manifest
+    manifest: capture.Manifest
 
     @property
     def is_remote(self) -> bool:
@@ -114,7 +103,7 @@ class Found(NamedTuple):
         return f"{task.dag_id}.{task.task_id}{index} (try {task.try_number})"
 
 
-def find_bundles(location: CaptureLocation, asked: Asked, budget: Budget) -> list[Found]:
+def find_bundles(location: capture.CaptureLocation, asked: Asked, budget: Budget) -> list[Found]:
     """Find bundles, in the order in which their tries began.
 
     :raise CaptureError: if a location cannot be read, or there is none
@@ -131,7 +120,7 @@ def find_bundles(location: CaptureLocation, asked: Asked, budget: Budget) -> lis
     return sorted(found, key=lambda one: (str(one.manifest.started), one.place))
 
 
-def _find(location: CaptureLocation, asked: Asked, budget: Budget) -> Iterator[Found]:
+def _find(location: capture.CaptureLocation, asked: Asked, budget: Budget) -> Iterator[Found]:
     if "://" in asked.run:
         root, _, name = asked.run.rstrip("/").rpartition("/")
         found = remote_bundles.manifests(root, budget, lambda one: one == name)
@@ -142,13 +131,15 @@ def _find(location: CaptureLocation, asked: Asked, budget: Budget) -> Iterator[F
     return (one for one in everywhere if asked.is_wanted(one.manifest))
 
 
-def _delivered_bundles(location: CaptureLocation, asked: Asked, budget: Budget) -> Iterator[Found]:
+def _delivered_bundles(
+    location: capture.CaptureLocation, asked: Asked, budget: Budget
+) -> Iterator[Found]:
     if location.url:
         for url, manifest in remote_bundles.manifests(location.url, budget, asked.may_be):
             yield Found(url, manifest)
 
 
-def _local_bundles(location: CaptureLocation, asked: Asked) -> Iterator[Found]:
+def _local_bundles(location: capture.CaptureLocation, asked: Asked) -> Iterator[Found]:
     """Yield those that drivers write to in place, or whose collecting failed."""
     for folder in bundle.own_bundles(location.folder):
         if asked.may_be(folder.name):
@@ -161,7 +152,7 @@ def _local_bundles(location: CaptureLocation, asked: Asked) -> Iterator[Found]:
 
 
 Outcome = Literal["", "COMPLETE", "FAIL"]
-_NOT_AWAITED = DegradationCode.APPLICATION_UNFINISHED
+_NOT_AWAITED = degradations.DegradationCode.APPLICATION_UNFINISHED
 
 
 class Merged(NamedTuple):
@@ -173,10 +164,10 @@ class Merged(NamedTuple):
     """
 
     found: Found
-    task: TaskIdentity
-    manifest: Manifest
+    task: capture.TaskIdentity
+    manifest: capture.Manifest
     lineage: TaskLineage
-    written: Written
+    written: document.Written
     unfinished: str
 
     @property
@@ -223,7 +214,7 @@ def merge_bundle(found: Found, work: Path, budget: Budget) -> Merged:
     manifest = replace(bundle.manifest, degradations=tuple(rest), outcome=outcome)
     bundle = replace(bundle, manifest=manifest)
     lineage = task_lineage(bundle)
-    written = Written(merged_event(bundle, lineage, masked))
+    written = document.Written(merged_event(bundle, lineage, masked))
     if state == "RUNNING":
         unfinished = "Its task is running, and may submit once more."
     elif outcome or (lineage.application and lineage.application.finished):
@@ -251,11 +242,11 @@ def end_bundle(merged: Merged, settings: Settings, budget: Budget) -> None:
         if is_remote:
             remote_bundles.announce(manifest, budget)
         else:
-            CaptureBundle(Path(place), manifest).save()
+            capture.CaptureBundle(Path(place), manifest).save()
     elif is_remote:
         remote_bundles.remove(place, budget)
     else:
-        CaptureBundle(Path(place), merged.manifest).remove()
+        capture.CaptureBundle(Path(place), merged.manifest).remove()
 
 
 # --- keeping, sending, showing --------------------------------------------------------------------
@@ -399,7 +390,7 @@ class Collector:
 # --- Airflow's database, where this machine has it ------------------------------------------------
 
 
-log = logger(__name__)
+log = credentials.logger(__name__)
 
 _TASK_COLUMNS = ("dag_id", "run_id", "task_id", "map_index")
 
@@ -427,7 +418,7 @@ _STATES: dict[str, State] = {
 }
 
 
-def state_of(task: TaskIdentity) -> State:
+def state_of(task: capture.TaskIdentity) -> State:
     """Ask in which state a try is, or has ended; never raises."""
     try:
         with create_session() as session:
@@ -441,7 +432,9 @@ def state_of(task: TaskIdentity) -> State:
     return ""
 
 
-def replace_xcom(task: TaskIdentity, written: Written, *, is_first: bool = False) -> bool:
+def replace_xcom(
+    task: capture.TaskIdentity, written: document.Written, *, is_first: bool = False
+) -> bool:
     """Put an event in the place of the one that its try pushed; return whether it is there now.
 
     The tab and the next run read it. There is none if the try pushed none, if another try has begun
@@ -450,7 +443,7 @@ def replace_xcom(task: TaskIdentity, written: Written, *, is_first: bool = False
     :param is_first: whether the try pushes none, and this one is added
     """
     try:
-        value = xcom_of(written)
+        value = publish.xcom_of(written)
         if value is None:
             return False
         with create_session() as session:
@@ -466,7 +459,7 @@ def replace_xcom(task: TaskIdentity, written: Written, *, is_first: bool = False
     return True
 
 
-def _push_xcom(task: TaskIdentity, value: dict[str, Any], session: Session) -> bool:
+def _push_xcom(task: capture.TaskIdentity, value: dict[str, Any], session: Session) -> bool:
     if not session.scalar(select(TaskInstance.id).where(*_same_task(task), _is_latest(task))):
         return False
     place = {name: getattr(task, name) for name in _TASK_COLUMNS}
@@ -474,7 +467,7 @@ def _push_xcom(task: TaskIdentity, value: dict[str, Any], session: Session) -> b
     return True
 
 
-def _pushed_xcom(task: TaskIdentity) -> Any:
+def _pushed_xcom(task: capture.TaskIdentity) -> Any:
     """Select the XCom of a try, which is that of its task instance's latest."""
     same = [getattr(XComModel, name) == getattr(TaskInstance, name) for name in _TASK_COLUMNS]
     return (
@@ -484,9 +477,9 @@ def _pushed_xcom(task: TaskIdentity) -> Any:
     )
 
 
-def _same_task(task: TaskIdentity, model: Any = TaskInstance) -> list[Any]:
+def _same_task(task: capture.TaskIdentity, model: Any = TaskInstance) -> list[Any]:
     return [getattr(model, name) == getattr(task, name) for name in _TASK_COLUMNS]
 
 
-def _is_latest(task: TaskIdentity) -> Any:
+def _is_latest(task: capture.TaskIdentity) -> Any:
     return TaskInstance.try_number == task.try_number

@@ -18,12 +18,10 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_sparklineage.model import texts
 from airflow_provider_sparklineage.model.terms import Frozen
-from airflow_provider_sparklineage.settings.checks import Status
+from airflow_provider_sparklineage.settings.checks import Check, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from airflow_provider_sparklineage.settings.checks import Check
 
 
 class Argument(Frozen, frozen=True):

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli import commands
-from airflow_provider_sparklineage.model import exceptions
-from airflow_provider_sparklineage.model.credentials import scrub
+from airflow_provider_sparklineage.model import credentials, exceptions
 
 if TYPE_CHECKING:
     import argparse
@@ -81,7 +80,7 @@ def _as_configured(url: str) -> str:
     location = settings.capture_location.url
     names = []
     if location:
-        names.append(scrub(location))
+        names.append(credentials.scrub(location))
         with suppress(exceptions.SettingsError):  # Spark's cannot be derived
             names.append(in_spark(location, settings.capture_location_in_spark))
     for name in names:
@@ -110,19 +109,15 @@ def _merge(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.datahub.conversion import proposals
     from airflow_provider_sparklineage.event.pipeline import merged_event
     from airflow_provider_sparklineage.lineage.bundle import task_lineage
-    from airflow_provider_sparklineage.spark.capture.event_files import (
-        materialised,
-        merged_events,
-        open_bundle,
-    )
+    from airflow_provider_sparklineage.spark.capture import event_files
 
     how = _conversion(args)
-    with downloaded(args.input) as inputs, materialised(inputs) as paths:
-        if merged_events(paths).events:
+    with downloaded(args.input) as inputs, event_files.materialised(inputs) as paths:
+        if event_files.merged_events(paths).events:
             problem = "The input has merged events already."
             fix = "See them with `sparklineage show`."
             raise exceptions.UnusableInputError(problem, fix)
-        with open_bundle(paths, application=args.application) as opened:
+        with event_files.open_bundle(paths, application=args.application) as opened:
             bundle = _with_limit(opened, args.max_event_bytes)
             event = merged_event(bundle, task_lineage(bundle))
     if args.job_namespace:
@@ -311,14 +306,10 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[dic
     from airflow_provider_sparklineage.event.model import readable
     from airflow_provider_sparklineage.event.pipeline import merged_event
     from airflow_provider_sparklineage.lineage.bundle import task_lineage
-    from airflow_provider_sparklineage.spark.capture.event_files import (
-        materialised,
-        merged_events,
-        open_bundle,
-    )
+    from airflow_provider_sparklineage.spark.capture import event_files
 
     def merged(of: list[str]) -> dict[str, Any]:
-        with open_bundle(of, application=application) as bundle:
+        with event_files.open_bundle(of, application=application) as bundle:
             return merged_event(bundle, task_lineage(bundle))
 
     def checked(place: str, event: dict[str, Any]) -> dict[str, Any]:
@@ -328,11 +319,11 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[dic
             problem = f"{place}: {error.problem}"
             raise exceptions.UnusableInputError(problem, error.fix) from error
 
-    with downloaded(inputs) as here, materialised(here) as paths:
+    with downloaded(inputs) as here, event_files.materialised(here) as paths:
         events = [merged([path]) for path in paths if Path(path).is_dir()]
         files = [path for path in paths if not Path(path).is_dir()]
         if files:
-            found = merged_events(files)
+            found = event_files.merged_events(files)
             for line in found.malformed if found.events else ():
                 commands.note(f"note: left out: {line}")
             events += [checked(place, event) for place, event in found.events] or [merged(files)]

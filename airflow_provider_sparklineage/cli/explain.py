@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.cli import commands
-from airflow_provider_sparklineage.model.exceptions import UnusableInputError
+from airflow_provider_sparklineage.model import exceptions
 
 if TYPE_CHECKING:
     import argparse
@@ -30,7 +30,7 @@ def _explain_run(args: argparse.Namespace, job: str = "") -> int:
 
     if any(getattr(args, name) for name in _OF_A_RUN_TO_COME):
         msg = "Give --run by itself: what the run was, is in its bundle."
-        raise UnusableInputError(msg)
+        raise exceptions.UnusableInputError(msg)
     events = events_of([args.of_run])
     if job and (others := {e["job"]["name"] for e in events if e["job"]["name"] != job}):
         problem = (
@@ -38,7 +38,7 @@ def _explain_run(args: argparse.Namespace, job: str = "") -> int:
             "for."
         )
         fix = f"`sparklineage explain --run {args.of_run}` shows the former."
-        raise UnusableInputError(problem, fix)
+        raise exceptions.UnusableInputError(problem, fix)
     if args.json:
         documents = [_document_of(event, model.partition_check(event)) for event in events]
         commands.say_json(documents)
@@ -69,12 +69,12 @@ _OF_A_RUN_TO_COME = (
 def _explain_texts(args: argparse.Namespace) -> int:
     if args.of_run and args.text:
         msg = "Give templates to see what they mean, or --run to see what a run did."
-        raise UnusableInputError(msg)
+        raise exceptions.UnusableInputError(msg)
     if args.of_run:
         return _explain_run(args)
     if not args.text:
         msg = "Give a template such as 's3a://lake/revenue/dt={{ ds }}', or --run BUNDLE."
-        raise UnusableInputError(msg)
+        raise exceptions.UnusableInputError(msg)
     from airflow_provider_sparklineage.expectations import derivation
     from airflow_provider_sparklineage.model import rules
     from airflow_provider_sparklineage.model.locations import Locator
@@ -122,14 +122,14 @@ def _run_of(args: argparse.Namespace) -> DryRun:
     ends = [args.data_interval_start, args.data_interval_end]
     if any(ends) and not all(ends):
         msg = "Give --data-interval-start and --data-interval-end together."
-        raise UnusableInputError(msg)
+        raise exceptions.UnusableInputError(msg)
     if any(ends) and not args.logical_date:
         problem = "A run with a data interval has a logical date."
         fix = "Give --logical-date as well."
-        raise UnusableInputError(problem, fix)
+        raise exceptions.UnusableInputError(problem, fix)
     if not args.logical_date and not args.partition_key:
         msg = "Give --logical-date, or --partition-key for the run of a partition."
-        raise UnusableInputError(msg)
+        raise exceptions.UnusableInputError(msg)
     interval = tuple(explanation.timestamp(end) for end in ends) if all(ends) else None
     return explanation.DryRun(
         explanation.timestamp(args.logical_date) if args.logical_date else None,

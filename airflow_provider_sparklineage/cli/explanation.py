@@ -16,11 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pendulum
 from airflow.sdk.definitions._internal.templater import create_template_env
-from airflow.sdk.execution_time.context import (
-    ConnectionAccessor,
-    MacrosAccessor,
-    VariableAccessor,
-)
+from airflow.sdk.execution_time import context as accessors
 from airflow.sdk.log import redact  # type: ignore[attr-defined]  # exported without saying so
 from jinja2 import UndefinedError
 from msgspec.structs import replace
@@ -29,7 +25,7 @@ from openlineage.client.serde import Serde
 from airflow_provider_sparklineage.cli.commands import quietly
 from airflow_provider_sparklineage.cli.show import console, escape, folding_table
 from airflow_provider_sparklineage.event import partition_facets
-from airflow_provider_sparklineage.expectations import Kind
+from airflow_provider_sparklineage.expectations import Expectation, Kind, Source
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.partitions.expected import united
 from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, selected
@@ -44,7 +40,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from airflow_provider_sparklineage.expectations import Expectation, Source
     from airflow_provider_sparklineage.expectations.declared import Declared
     from airflow_provider_sparklineage.model.representation import Limits
     from airflow_provider_sparklineage.model.rules import PartitionRules
@@ -82,13 +77,13 @@ class DryRun(Frozen, frozen=True):
         context: dict[str, Any] = {
             "run_id": run_id,
             "dag_run": dag_run,
-            "macros": MacrosAccessor(),
+            "macros": accessors.MacrosAccessor(),
             "params": {},
             "var": {
-                "json": VariableAccessor(deserialize_json=True),
-                "value": VariableAccessor(deserialize_json=False),
+                "json": accessors.VariableAccessor(deserialize_json=True),
+                "value": accessors.VariableAccessor(deserialize_json=False),
             },
-            "conn": ConnectionAccessor(),
+            "conn": accessors.ConnectionAccessor(),
             "partition_key": self.partition_key,
             "partition_date": self.partition_date,
             **known,

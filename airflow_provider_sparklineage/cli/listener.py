@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.cli.commands import Argument, Command, note
+from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _fetch_listener(args: argparse.Namespace) -> int:
         args.spark_binary,
         location=args.source,
         repositories=args.repositories,
-        progress=note,
+        progress=commands.note,
     )
     _add_observer(jar.parent)
     print(jar)  # as it is: a script takes it for a path
@@ -48,15 +48,17 @@ def _add_observer(cache: Path) -> None:
         observer.write_bytes(submitted_files.observer_zip())
         observer.chmod(0o644)
     except OSError as error:
-        note(f"{observer}, which images for drivers need, cannot be written: {error.strerror}.")
+        commands.note(
+            f"{observer}, which images for drivers need, cannot be written: {error.strerror}."
+        )
 
 
-COMMAND = Command(
+COMMAND = commands.Command(
     "fetch-listener",
     "Fetch the OpenLineage listener jar for a Spark into the cache and print its path",
     _fetch_listener,
     (
-        Argument(
+        commands.Argument(
             ("--spark-version",),
             {
                 "metavar": "VERSION",
@@ -66,7 +68,7 @@ COMMAND = Command(
                 ),
             },
         ),
-        Argument(
+        commands.Argument(
             ("--from",),
             {
                 "dest": "source",
@@ -74,14 +76,14 @@ COMMAND = Command(
                 "help": "take the jar from there, and ask no repository",
             },
         ),
-        Argument(
+        commands.Argument(
             ("--repositories",),
             {
                 "metavar": "URLS",
                 "help": "further Maven repositories, with commas between, as for spark-submit",
             },
         ),
-        Argument(
+        commands.Argument(
             ("--spark-binary",),
             {
                 "default": "spark-submit",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
 
-from airflow_provider_sparklineage.cli.commands import note, progress
+from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.event import sending
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model import exceptions
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.event.archive import Archive, Entry
     from airflow_provider_sparklineage.event.document import Event
-    from airflow_provider_sparklineage.event.sending import Candidate, Sent
     from airflow_provider_sparklineage.model.representation import Leaving
 
 
@@ -50,18 +49,18 @@ class Choice(NamedTuple):
     :param skipped: how many were asked for and cannot be read
     """
 
-    events: list[Candidate]
-    following: list[Candidate]
+    events: list[sending.Candidate]
+    following: list[sending.Candidate]
     skipped: int
 
     @property
-    def in_order(self) -> list[Candidate]:
+    def in_order(self) -> list[sending.Candidate]:
         """All of them as they are sent."""
         return sending.in_order([*self.events, *self.following])
 
 
 class _ReadEntries(NamedTuple):
-    candidates: list[Candidate]
+    candidates: list[sending.Candidate]
     problems: list[str]
     held_back: int
 
@@ -75,9 +74,9 @@ def choose(archive: Archive, asked: Asked) -> Choice:
     entries = _asked_entries(archive, asked)
     read = _read_entries(archive, entries, "Reading events")
     for problem in read.problems:
-        note(f"sparklineage: {problem}")
+        commands.note(f"sparklineage: {problem}")
     if read.held_back:
-        note(
+        commands.note(
             f"sparklineage: {read.held_back} of {len(entries)} are not for sending: Airflow's "
             "emission policy held them back, a person ended the task, or an older version of this "
             "package kept them."
@@ -87,7 +86,7 @@ def choose(archive: Archive, asked: Asked) -> Choice:
     return followed(archive, chosen, len(read.problems))
 
 
-def followed(archive: Archive, chosen: list[Candidate], skipped: int = 0) -> Choice:
+def followed(archive: Archive, chosen: list[sending.Candidate], skipped: int = 0) -> Choice:
     """Choose some events, and those that have to follow them.
 
     :param chosen: in their order
@@ -118,10 +117,10 @@ def _is_before(entry: Entry, time: datetime) -> bool:
 
 
 def _read_entries(archive: Archive, entries: Sequence[Entry], what: str) -> _ReadEntries:
-    found: list[Candidate] = []
+    found: list[sending.Candidate] = []
     problems: list[str] = []
     held_back = 0
-    with progress(what, len(entries)) as reached:
+    with commands.progress(what, len(entries)) as reached:
         for number, entry in enumerate(entries):
             reached(number)
             try:
@@ -145,7 +144,7 @@ def planned(chosen: Choice) -> list[str]:
     return [*lines, f"{len(chosen.events)} to be sent."]
 
 
-def _described(one: Candidate, *, is_asked: bool) -> str:
+def _described(one: sending.Candidate, *, is_asked: bool) -> str:
     time = one.time.astimezone(UTC).isoformat(" ", "seconds")
     more = "" if is_asked else "  (once more, to stay the latest)"
     return f"{time}  {one.job}  {one.state}  {one.run_id}{more}"
@@ -202,7 +201,7 @@ class Sender:
         self._chosen = frozenset(one.name for one in chosen.events)
         everything = chosen.in_order
         begin, stopped = 0, ""
-        with progress("Sending events", len(everything)) as reached:
+        with commands.progress("Sending events", len(everything)) as reached:
             while begin < len(everything) and not stopped:
                 batch = self._batch(everything[begin : begin + _BATCH])
                 stopped = self._send(batch, partial(_reached, reached, begin))
@@ -211,9 +210,11 @@ class Sender:
             self._note(f"Sending stopped: {stopped}")
         return Result(frozenset(self._sent), self._is_done)
 
-    def _batch(self, candidates: Sequence[Candidate]) -> list[tuple[Candidate, list[bytes]]]:
+    def _batch(
+        self, candidates: Sequence[sending.Candidate]
+    ) -> list[tuple[sending.Candidate, list[bytes]]]:
         """Give the events of some candidates: of the first, at least."""
-        batch: list[tuple[Candidate, list[bytes]]] = []
+        batch: list[tuple[sending.Candidate, list[bytes]]] = []
         size = 0
         for one in candidates:
             lines = self._lines(one)
@@ -223,7 +224,7 @@ class Sender:
                 break
         return batch
 
-    def _lines(self, one: Candidate) -> list[bytes]:
+    def _lines(self, one: sending.Candidate) -> list[bytes]:
         is_chosen = one.name in self._chosen
         try:
             kept = self._archive.kept(one.name)
@@ -246,7 +247,7 @@ class Sender:
             return lines
         return []
 
-    def _last_before(self, one: Candidate) -> Event | None:
+    def _last_before(self, one: sending.Candidate) -> Event | None:
         """Find the last successful run of the same task: it has what a failed one does not know."""
         dag_id, _, *of_task, _ = one.name.split("/")
         for entry in self._entries:
@@ -268,7 +269,7 @@ class Sender:
         return []
 
     def _send(
-        self, batch: list[tuple[Candidate, list[bytes]]], reached: Callable[[int], None]
+        self, batch: list[tuple[sending.Candidate, list[bytes]]], reached: Callable[[int], None]
     ) -> str:
         """Send a batch; return why no more can be sent."""
         lines = [line for _, of_one in batch for line in of_one]
@@ -289,7 +290,7 @@ class Sender:
                 self._arrived(one, sent, end - 1)
         return sent.stopped
 
-    def _arrived(self, one: Candidate, sent: Sent, end: int) -> None:
+    def _arrived(self, one: sending.Candidate, sent: sending.Sent, end: int) -> None:
         if why := sent.outcomes[end]:
             self._note(f"The event of {one.job} ({one.run_id}) was refused: {why}")
             return
@@ -302,7 +303,7 @@ class Sender:
 
     def _note(self, problem: str) -> None:
         self._is_done = False
-        note(f"sparklineage: {masked_message(problem)}")
+        commands.note(f"sparklineage: {masked_message(problem)}")
 
 
 def _written(entry: Entry) -> datetime:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from airflow_provider_sparklineage.cli.commands import Argument, Command, say, say_json
+from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ def _schema(args: argparse.Namespace) -> int:
     elif args.name in files:
         print(files[args.name].read_text(encoding="utf-8"), end="")
     elif args.name in tables:
-        say_json(table_schema(tables[args.name]))
+        commands.say_json(table_schema(tables[args.name]))
     elif args.name in answers:
-        say_json(answer_schema(answers[args.name]))
+        commands.say_json(answer_schema(answers[args.name]))
     else:
         problem = f"There is no schema {args.name}."
         fix = f"There are: {', '.join(names)}."
@@ -88,12 +88,16 @@ def table_schema(table: Table) -> dict[str, Any]:
     }
 
 
-SCHEMA = Command(
+SCHEMA = commands.Command(
     "schema",
     "Print a JSON Schema of what this package writes, of a row of a table of the history, or "
     "of a line that a question of the history answers under --json; without a name, list them",
     _schema,
-    (Argument(("name",), {"nargs": "?", "metavar": "NAME", "help": "name of the schema"}),),
+    (
+        commands.Argument(
+            ("name",), {"nargs": "?", "metavar": "NAME", "help": "name of the schema"}
+        ),
+    ),
 )
 
 
@@ -121,14 +125,12 @@ def answer_schema(name: str) -> dict[str, Any]:
 
 
 def _answer_types(name: str) -> tuple[type[Struct], ...]:
-    from airflow_provider_sparklineage.history.queries import answers
-    from airflow_provider_sparklineage.history.queries.drift import Drift
-    from airflow_provider_sparklineage.history.queries.gaps import Gap
+    from airflow_provider_sparklineage.history.queries import answers, drift, gaps
     from airflow_provider_sparklineage.history.queries.patterns.pattern import Pattern
 
     known: Mapping[str, tuple[type[Struct], ...]] = {
-        "drift": (Drift,),
-        "gaps": (Gap,),
+        "drift": (drift.Drift,),
+        "gaps": (gaps.Gap,),
         "impact": (answers.Hop,),
         "patterns": (Pattern,),
         "plan": (answers.Step, answers.ByHand),
@@ -209,12 +211,12 @@ def _examples(args: argparse.Namespace) -> int:
             if state != "unchanged":
                 (folder / file).parent.mkdir(parents=True, exist_ok=True)
                 (folder / file).write_bytes((source / file).read_bytes())
-            say(f"{state:11}  {folder / file}")
+            commands.say(f"{state:11}  {folder / file}")
     except OSError as error:
         msg = f"{error.filename or folder} cannot be written: {error.strerror or error}."
         raise UnusableInputError(msg) from error
     for line in _NEXT.split("\n"):
-        say(line)
+        commands.say(line)
     return 0
 
 
@@ -247,13 +249,13 @@ def _state(source: Path, target: Path) -> str:
     return "unchanged" if target.read_bytes() == source.read_bytes() else "overwritten"
 
 
-EXAMPLES = Command(
+EXAMPLES = commands.Command(
     "examples",
     "Copy the example DAGs and their Spark jobs into a folder",
     _examples,
     (
-        Argument(("folder",), {"metavar": "DIR", "help": "made if it is not there"}),
-        Argument(
+        commands.Argument(("folder",), {"metavar": "DIR", "help": "made if it is not there"}),
+        commands.Argument(
             ("--force",),
             {"action": "store_true", "help": "overwrite files that differ from the examples"},
         ),

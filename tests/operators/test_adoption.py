@@ -298,7 +298,9 @@ def test_a_bundle_that_would_have_to_be_fetched_is_left_out(dags, monkeypatch):
 def checked(dags, monkeypatch):
     """Give what the doctor finds of settings, with these DAGs."""
     parse = adoption_survey.parse_dags
-    monkeypatch.setattr(doctor, "parse_dags", lambda _, **more: parse(str(dags), **more))
+    monkeypatch.setattr(
+        doctor.adoption_survey, "parse_dags", lambda _, **more: parse(str(dags), **more)
+    )
 
     def checked(**values):
         source = Source(Origin.CONFIGURATION, values)
@@ -400,7 +402,7 @@ def test_the_doctor_looks_at_rules_and_at_whom_they_are_for(checked, values, exp
 
 
 def test_the_doctor_parses_no_dag_where_there_are_no_rules(monkeypatch, checked):
-    monkeypatch.setattr(doctor, "parse_dags", lambda *_: pytest.fail("parsed"))
+    monkeypatch.setattr(doctor.adoption_survey, "parse_dags", lambda *_: pytest.fail("parsed"))
     checked(adopt="all")
     checked()
 

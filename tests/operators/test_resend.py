@@ -328,7 +328,7 @@ def test_the_bar_comes_to_its_end(backend, keep, resend, monkeypatch):
     def progress(what, total):
         yield lambda done: seen.setdefault(what, [total]).append(done)
 
-    monkeypatch.setattr(sender, "progress", progress)
+    monkeypatch.setattr(sender.commands, "progress", progress)
     for hours in (3, 2, 1):
         keep(hours)
     resend()

@@ -3,7 +3,7 @@
 Under ``sparklineage`` it checks this machine's Spark, listener and capture location
 (:mod:`.spark`). Under ``airflow sparklineage`` it checks Airflow's half and the lineage backend as
 well (:mod:`.airflow`), and where drivers in a cluster deliver (:mod:`.cluster`). With
-``--spark-submit`` it runs a small application, on this machine (:mod:`.trial`) or in the cluster.
+``--spark-submit`` it runs a small application, on this machine or in the cluster.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.model.exceptions import SettingsError, UnusableInputError
-from airflow_provider_sparklineage.settings.checks import Status, failed
+from airflow_provider_sparklineage.settings.checks import Check, Status, failed
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
     from airflow_provider_sparklineage.cli.doctor.spark import Machine
-    from airflow_provider_sparklineage.settings.checks import Check
     from airflow_provider_sparklineage.settings.resolution import Settings
 
 
@@ -73,15 +72,15 @@ def _spark_half(
     spark_binary: str,
     in_cluster: Callable[[Machine], Check] | None = None,
 ) -> list[Check]:
-    from airflow_provider_sparklineage.cli.doctor import spark, trial
+    from airflow_provider_sparklineage.cli.doctor import spark
 
     checks, machine = spark.check(resolved, spark_binary, os.environ)
     if args.spark_submit and machine is not None:
         commands.note(f"Running a Spark application {'in the cluster ' if in_cluster else ''}…")
-        run = in_cluster or (lambda machine: trial.run(machine, resolved, os.environ))
+        run = in_cluster or (lambda machine: spark.run_trial(machine, resolved, os.environ))
         checks.append(run(machine))
     elif args.spark_submit:
-        checks.append(trial.NOT_RUN)
+        checks.append(spark.NOT_RUN)
     return checks
 
 

@@ -22,9 +22,8 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli import adoption_survey
 from airflow_provider_sparklineage.cli.doctor import cluster
-from airflow_provider_sparklineage.event.archive import archive_of
+from airflow_provider_sparklineage.event.archive import Archive, archive_of
 from airflow_provider_sparklineage.event.backends import checks as backend
-from airflow_provider_sparklineage.event.backends.checks import Endpoint
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.hooks.datahub import backend_checks
 from airflow_provider_sparklineage.model import exceptions
@@ -34,19 +33,11 @@ from airflow_provider_sparklineage.operators.adoption import policy as adopting
 from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from airflow_provider_sparklineage.settings import connection as connections
 from airflow_provider_sparklineage.settings import resolution as settings
 from airflow_provider_sparklineage.settings.checks import Check, Status, UrlPlace, failed
-from airflow_provider_sparklineage.settings.connection import (
-    DEFAULT_CONN_ID,
-    api_key_of,
-    api_url,
-    located_transports,
-    source_of,
-    title_of,
-)
 from airflow_provider_sparklineage.settings.options import SECTION
 from airflow_provider_sparklineage.spark.submit import deploy_mode
-from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverHost
 from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 if TYPE_CHECKING:
@@ -54,8 +45,6 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import BaseOperator
 
-    from airflow_provider_sparklineage.event.archive import Archive
-    from airflow_provider_sparklineage.settings.connection import LineageConnection
     from airflow_provider_sparklineage.settings.resolution import Settings, Source
 
 
@@ -106,7 +95,7 @@ def check(conn_id: str, spark_conn_id: str) -> Found:
     spark, spark_binary, host = _spark_connection(spark_conn_id, resolved)
     checks += [spark, *cluster.location_checks(resolved), *cluster.endpoint_checks(resolved)]
     delivers = host.is_remote and bool(resolved.capture_location.url)
-    return Found(checks, resolved, source_of(connection), spark_binary, delivers)
+    return Found(checks, resolved, connections.source_of(connection), spark_binary, delivers)
 
 
 def for_people(checks: Iterable[Check], connection: Source) -> list[Check]:
@@ -127,7 +116,7 @@ def for_people(checks: Iterable[Check], connection: Source) -> list[Check]:
     return [replace(c, message=text(c.message), fix=text(c.fix)) for c in checks]
 
 
-def _connection(conn_id: str) -> tuple[list[Check], LineageConnection | None]:
+def _connection(conn_id: str) -> tuple[list[Check], connections.LineageConnection | None]:
     try:
         found = sources.connection(conn_id)
     except exceptions.SparkLineageError as error:
@@ -135,7 +124,7 @@ def _connection(conn_id: str) -> tuple[list[Check], LineageConnection | None]:
     if found is None and openlineage.config_conn_id() == conn_id:
         return [failed(CONNECTION, sources.without_transport(conn_id))], None
     if found is None:
-        text = f"There is no connection {DEFAULT_CONN_ID}, and none is needed."
+        text = f"There is no connection {connections.DEFAULT_CONN_ID}, and none is needed."
         return [Check(CONNECTION, Status.OK, text)], None
     looks = f", looks at {found.backend_url}" if found.backend_url else ", names no backend"
     return [Check(CONNECTION, Status.OK, f"{conn_id} is of type sparklineage{looks}.")], found
@@ -156,7 +145,7 @@ def _settings(resolved: Settings) -> Check:
 
 
 def _transport(
-    connection: LineageConnection | None, resolved: Settings, web_place: str
+    connection: connections.LineageConnection | None, resolved: Settings, web_place: str
 ) -> list[Check]:
     switched_off = _switched_off()
     if switched_off is not None:
@@ -237,7 +226,7 @@ def _provider(transport: Mapping[str, Any], place: str) -> Check:
             fix,
         )
     where = f" to {transport['log_file_path']}" if kind == "file" else ""
-    text = f"It is active, and sends by its {title_of(transport)}{where}."
+    text = f"It is active, and sends by its {connections.title_of(transport)}{where}."
     return Check(PROVIDER, Status.OK, text)
 
 
@@ -308,16 +297,16 @@ def _time() -> Check:
 
 def _endpoint_of(
     transport: Mapping[str, Any], place: str, web_url: str | None, web_place: str
-) -> Endpoint | None:
+) -> backend.Endpoint | None:
     """Give what the first HTTP transport sends to, where no connection says what to look at.
 
     :param place: in what the transport stands
     """
-    for path, found in located_transports(transport):
-        if url := api_url(str(found.get("url") or "")):
-            return Endpoint(
+    for path, found in connections.located_transports(transport):
+        if url := connections.api_url(str(found.get("url") or "")):
+            return backend.Endpoint(
                 url,
-                api_key_of(found),
+                connections.api_key_of(found),
                 web_url,
                 found.get("verify") is not False,
                 place=UrlPlace(f"{path}.url in {place}", f"{path}.auth in {place}"),
@@ -329,7 +318,9 @@ def _endpoint_of(
 # --- the Spark connection -------------------------------------------------------------------------
 
 
-def _spark_connection(conn_id: str, resolved: Settings) -> tuple[Check, str, DriverHost]:
+def _spark_connection(
+    conn_id: str, resolved: Settings
+) -> tuple[Check, str, deploy_mode.DriverHost]:
     """Check it; give the name of spark-submit, and where drivers run."""
     binary = "spark-submit"
     problem = fix = ""
@@ -346,7 +337,11 @@ def _spark_connection(conn_id: str, resolved: Settings) -> tuple[Check, str, Dri
         fix = "Look at [secrets] backend, and at what AIRFLOW_CONN_… has in the environment."
     if problem:
         problem += ": the operator would submit to yarn silently."
-        return Check(SPARK_CONNECTION, Status.WARNING, problem, fix), binary, DriverHost.WORKER
+        return (
+            Check(SPARK_CONNECTION, Status.WARNING, problem, fix),
+            binary,
+            deploy_mode.DriverHost.WORKER,
+        )
     extra = found.extra_dejson
     binary = str(extra.get("spark-binary") or binary)
     master = f"{found.host}:{found.port}" if found.port else str(found.host or "")

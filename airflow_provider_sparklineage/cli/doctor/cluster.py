@@ -19,31 +19,24 @@ from typing import TYPE_CHECKING
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.cli.doctor.trial import ORDERS, TRIAL, explained, judged
+from airflow_provider_sparklineage.cli.doctor.spark import ORDERS, TRIAL, Machine, explained, judged
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
-from airflow_provider_sparklineage.model import exceptions
-from airflow_provider_sparklineage.model.credentials import scrub
-from airflow_provider_sparklineage.model.texts import truncated
+from airflow_provider_sparklineage.model import credentials, exceptions, texts
 from airflow_provider_sparklineage.operators.attempt import remote_driver
 from airflow_provider_sparklineage.operators.attempt.submit import SubmitTarget, injected, resolved
 from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 from airflow_provider_sparklineage.settings.checks import Check, Status, failed
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from airflow_provider_sparklineage.spark.capture.remote_bundles import received
-from airflow_provider_sparklineage.spark.submit.submission import Submission
-from airflow_provider_sparklineage.spark.submit.submitted_files import Links, PropertiesFile
-from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, reason, within
-from airflow_provider_sparklineage.storage.objects import Objects
+from airflow_provider_sparklineage.spark.submit import submission, submitted_files
+from airflow_provider_sparklineage.storage import bounded, objects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from airflow_provider_sparklineage.cli.doctor.spark import Machine
     from airflow_provider_sparklineage.settings.resolution import Settings
-    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
 
 
 # --- the capture location -------------------------------------------------------------------------
@@ -66,9 +59,9 @@ def location_checks(settings: Settings, timeout_s: float = _PROBE_S) -> list[Che
         return [failed(REMOTE, error)]
     steps: list[str] = []
     try:
-        within(timeout_s, lambda: _probe(captures.url, steps), "sparklineage-doctor")
+        bounded.within(timeout_s, lambda: _probe(captures.url, steps), "sparklineage-doctor")
     except Exception as error:  # whatever the library of the store raises
-        why = reason(error, timeout_s)
+        why = bounded.reason(error, timeout_s)
     else:
         text = f"This worker writes, lists, reads and deletes in {captures.url}"
         return [Check(REMOTE, Status.OK, f"{text}; drivers know it as {in_spark}.")]
@@ -86,7 +79,7 @@ def location_checks(settings: Settings, timeout_s: float = _PROBE_S) -> list[Che
 def _probe(url: str, steps: list[str]) -> None:
     """Do once what collecting does; the last of the steps is the one that failed."""
     steps.append("write to")
-    store = Objects(url)
+    store = objects.Objects(url)
     folder = f".doctor-{uuid.uuid4().hex}"
     store.write(f"{folder}/probe", _PROBE)
     try:
@@ -107,7 +100,9 @@ def _probe(url: str, steps: list[str]) -> None:
 def deleted(url: str, timeout_s: float = _PROBE_S) -> None:
     """Delete a folder of the doctor's own, as far as that can be done in time."""
     with suppress(Exception):  # what is left of it is swept with what tasks have left
-        within(timeout_s, lambda: Objects(url).remove_folder(""), "sparklineage-doctor")
+        bounded.within(
+            timeout_s, lambda: objects.Objects(url).remove_folder(""), "sparklineage-doctor"
+        )
 
 
 # --- the capture endpoint -------------------------------------------------------------------------
@@ -154,7 +149,7 @@ def run(machine: Machine, conn_id: str, conf: Mapping[str, str], settings: Setti
     """
     begun = time.monotonic()
     try:
-        manifest = Manifest(application_run_id=str(uuid.uuid4()))
+        manifest = capture.Manifest(application_run_id=str(uuid.uuid4()))
         bundle = capture.create(settings.capture_location.folder, manifest)
     except exceptions.SparkLineageError as error:
         return failed(TRIAL, error)
@@ -165,7 +160,7 @@ def run(machine: Machine, conn_id: str, conf: Mapping[str, str], settings: Setti
     except exceptions.SparkLineageError as error:
         return failed(TRIAL, error)
     except Exception as error:  # of the store's library, or of Airflow's hook
-        text = f"The application could not be run ({reason(error)})."
+        text = f"The application could not be run ({bounded.reason(error)})."
         return Check(TRIAL, Status.FAILED, text)
     finally:
         bundle.remove()
@@ -177,26 +172,26 @@ def _tried(
     conn_id: str,
     conf: Mapping[str, str],
     settings: Settings,
-    bundle: CaptureBundle,
+    bundle: capture.CaptureBundle,
     url: str,
     begun: float,
 ) -> Check:
     place, _, name = url.rpartition("/")
     in_spark = capture.in_spark(place, settings.capture_location_in_spark, name)
-    store = Objects(url)
+    store = objects.Objects(url)
     application = Path(str(driver.__file__)).with_name(_APPLICATION)
     store.write(_APPLICATION, application.read_bytes())
     for name, content in ORDERS.items():
         store.write(f"tables/orders/{name}", content.encode())
     try:
         _submit(conn_id, conf, settings, bundle, in_spark)
-    except OutOfTimeError:
+    except bounded.OutOfTimeError:
         text = f"The application did not end within {TIMEOUT_S} seconds."
         return Check(TRIAL, Status.FAILED, text, _LOOK)
     except exceptions.SparkLineageError:
         raise
     except Exception as error:  # AirflowException, with the end of spark-submit's log
-        return ended_badly(scrub(str(error)), url, in_spark)
+        return ended_badly(credentials.scrub(str(error)), url, in_spark)
     deadline = Deadline()
     deadline.begin(_COLLECT_S)
     manifest = replace(bundle.manifest, remote=url, outcome="COMPLETE", injected=("py_files",))
@@ -222,7 +217,7 @@ def ended_badly(text: str, url: str, in_spark: str) -> Check:
     :param text: of Airflow's hook: the whole command, then the end of its output
     """
     output = text.rpartition("Last spark-submit output:")[2].strip()
-    printed = truncated(_STACK.split(output)[0], _MAX_REASON)
+    printed = texts.truncated(_STACK.split(output)[0], _MAX_REASON)
     folder = url.rpartition("/")[2]
     if folder in printed:
         problem = f"This worker reaches {url}, but Spark does not reach {in_spark}: {printed}"
@@ -236,7 +231,7 @@ def _submit(
     conn_id: str,
     conf: Mapping[str, str],
     settings: Settings,
-    bundle: CaptureBundle,
+    bundle: capture.CaptureBundle,
     in_spark: str,
 ) -> None:
     """Submit and wait for the end, as the operator's hook does.
@@ -248,10 +243,12 @@ def _submit(
         connection["spark_binary"], connection["master"], connection["deploy_mode"], None
     )
     application = f"{in_spark}/{_APPLICATION}"
-    links, properties = Links(bundle.path), PropertiesFile()
+    links, properties = submitted_files.Links(bundle.path), submitted_files.PropertiesFile()
     try:
         before = resolved(
-            Submission(conf={**_SMALL, **conf}, application=application), target, settings
+            submission.Submission(conf={**_SMALL, **conf}, application=application),
+            target,
+            settings,
         )
         defaults = {"spark.openlineage.namespace": "sparklineage-doctor"}
         # A Python driver delivers, and nothing listens for it.
@@ -271,8 +268,8 @@ def _submit(
             application_args=[f"{in_spark}/tables"],
         )
         try:
-            within(TIMEOUT_S, lambda: hook.submit(application), "sparklineage-doctor")
-        except OutOfTimeError:
+            bounded.within(TIMEOUT_S, lambda: hook.submit(application), "sparklineage-doctor")
+        except bounded.OutOfTimeError:
             hook.on_kill()
             raise
     finally:

@@ -22,10 +22,7 @@ from airflow_provider_sparklineage.history.queries.datasets import dataset_of
 from airflow_provider_sparklineage.history.queries.drift import column_change, drift
 from airflow_provider_sparklineage.history.queries.gaps import gaps, is_expected
 from airflow_provider_sparklineage.history.queries.impact import impact
-from airflow_provider_sparklineage.history.queries.patterns.observed import (
-    patterns,
-    without_pattern,
-)
+from airflow_provider_sparklineage.history.queries.patterns import observed
 from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
 from airflow_provider_sparklineage.history.queries.trace import trace
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
@@ -253,8 +250,8 @@ def answer_patterns(args: argparse.Namespace) -> int:
     """Print by which rules the job of a dataset reads; return the exit code."""
     with opened(args) as history, counted("Comparing runs"):
         dataset = dataset_of(history, args.dataset)
-        found = patterns(history, dataset)
-        unruled = without_pattern(history, dataset, found)
+        found = observed.patterns(history, dataset)
+        unruled = observed.without_pattern(history, dataset, found)
     empty = "" if unruled else "No run is known that read what it is made of."
     code = _listed(args, msgspec.to_builtins(found), _pattern_columns, empty)
     if unruled and not args.json:

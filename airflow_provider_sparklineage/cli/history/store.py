@@ -7,7 +7,6 @@ for one question.
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -19,12 +18,12 @@ import msgspec
 
 from airflow_provider_sparklineage.cli import commands, show
 from airflow_provider_sparklineage.cli.events import downloaded
-from airflow_provider_sparklineage.cli.history.tables import Column, print_table, time_text
+from airflow_provider_sparklineage.cli.history import tables
 from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
 from airflow_provider_sparklineage.history.store import Store
+from airflow_provider_sparklineage.model import exceptions
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
     import argparse
@@ -54,7 +53,7 @@ def store_url(args: argparse.Namespace) -> str:
         try:
             from airflow_provider_sparklineage.hooks import sources
         except ImportError:
-            raise UnusableInputError(_NO_AIRFLOW, "Name it: --store URL.") from None
+            raise exceptions.UnusableInputError(_NO_AIRFLOW, "Name it: --store URL.") from None
         return sources.history_url()
 
 
@@ -68,7 +67,7 @@ def opened(args: argparse.Namespace) -> Iterator[History]:
     if inputs := getattr(args, "events", None):
         if args.store:
             msg = "Give --store or --events, not both."
-            raise UnusableInputError(msg)
+            raise exceptions.UnusableInputError(msg)
         with _store_of(inputs) as store, History(store) as history:
             yield history
         return
@@ -103,7 +102,7 @@ def _store_of(inputs: Sequence[str]) -> Iterator[Store]:
         if not built.rows["accesses"]:
             problem = "The input names no dataset."
             fix = "Give capture bundles, or files of OpenLineage events."
-            raise UnusableInputError(problem, fix)
+            raise exceptions.UnusableInputError(problem, fix)
         yield store
 
 
@@ -129,10 +128,10 @@ def _with_application_merged(paths: Sequence[str], folder: Path) -> list[str]:
     try:
         with open_bundle(files) as bundle:
             event = merged_event(bundle, task_lineage(bundle))
-    except UnusableInputError:
+    except exceptions.UnusableInputError:
         return [*paths]
     merged = folder / "merged.json"
-    merged.write_text(json.dumps(event), encoding="utf-8")
+    merged.write_bytes(msgspec.json.encode(event))
     return [*(path for path in paths if path not in files), str(merged)]
 
 
@@ -202,11 +201,11 @@ def _archive_url() -> str:
             from airflow_provider_sparklineage.hooks.sources import archive_url
         except ImportError:
             problem = "Without Airflow there is no configuration that has the archive."
-            raise UnusableInputError(problem, fix) from None
+            raise exceptions.UnusableInputError(problem, fix) from None
         url = archive_url()
     if not url:
         problem = "No archive is configured."
-        raise UnusableInputError(problem, fix)
+        raise exceptions.UnusableInputError(problem, fix)
     return url
 
 
@@ -268,19 +267,21 @@ def show_datasets(args: argparse.Namespace) -> int:
     out = show.console(sys.stdout)
     what = f"{runs['runs']:,} runs of {runs['jobs']:,} jobs"
     if runs["first"]:
-        what += f", from {time_text(runs['first'])} to {time_text(runs['last'])} UTC"
+        what += f", from {tables.time_text(runs['first'])} to {tables.time_text(runs['last'])} UTC"
     out.print(show.escape(f"{store_url(args)}: {what}"), soft_wrap=True)
-    print_table(_dataset_columns(), datasets, sys.stdout)
+    tables.print_table(_dataset_columns(), datasets, sys.stdout)
     return 0
 
 
-def _dataset_columns() -> Sequence[Column]:
+def _dataset_columns() -> Sequence[tables.Column]:
     return (
-        Column("dataset", lambda row: str(DatasetName(**row["dataset"])), "cyan"),
-        Column("partitions", lambda row: f"{row['partitions']:,}" if row["partitions"] else ""),
-        Column("written by", lambda row: _runs_text(row["written_by"])),
-        Column("read by", lambda row: _runs_text(row["read_by"])),
-        Column("last written (UTC)", lambda row: time_text(row["last_written"])),
+        tables.Column("dataset", lambda row: str(DatasetName(**row["dataset"])), "cyan"),
+        tables.Column(
+            "partitions", lambda row: f"{row['partitions']:,}" if row["partitions"] else ""
+        ),
+        tables.Column("written by", lambda row: _runs_text(row["written_by"])),
+        tables.Column("read by", lambda row: _runs_text(row["read_by"])),
+        tables.Column("last written (UTC)", lambda row: tables.time_text(row["last_written"])),
     )
 
 

@@ -24,8 +24,8 @@ from airflow_provider_sparklineage.history.engines.duckdb import (
     literal,
     text_literal,
 )
-from airflow_provider_sparklineage.history.sources import Reading, StoreSource
-from airflow_provider_sparklineage.history.steps import STEPS
+from airflow_provider_sparklineage.history.sources import Reading, Source, StoreSource
+from airflow_provider_sparklineage.history.steps import STEPS, Step
 from airflow_provider_sparklineage.history.tables import FACTS, TEXT, VERSION, Column
 from airflow_provider_sparklineage.model.terms import Frozen
 
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     import duckdb
 
     from airflow_provider_sparklineage.history.facts import Line
-    from airflow_provider_sparklineage.history.sources import Source
-    from airflow_provider_sparklineage.history.steps import Step
     from airflow_provider_sparklineage.history.store import Building, Store
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-from airflow_provider_sparklineage.history.tables import TABLES
+from airflow_provider_sparklineage.history.tables import TABLES, Table
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 from airflow_provider_sparklineage.storage.bounded import reason
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import duckdb
 
     from airflow_provider_sparklineage.history.store import Store
-    from airflow_provider_sparklineage.history.tables import Table
 
 PARQUET = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1"
 """Options of ``COPY``, for all files of a store."""

@@ -27,7 +27,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
-from airflow_provider_sparklineage.history.facts import Reason, Skipped, facts_of
+from airflow_provider_sparklineage.history.facts import Reason, Skipped, Try, facts_of
 from airflow_provider_sparklineage.history.sources import (
     LEFT_OUT,
     MAX_BYTES,
@@ -37,7 +37,7 @@ from airflow_provider_sparklineage.history.sources import (
     try_of,
 )
 from airflow_provider_sparklineage.history.steps import STEPS
-from airflow_provider_sparklineage.history.tables import FACTS, TABLES, VERSION
+from airflow_provider_sparklineage.history.tables import FACTS, TABLES, VERSION, Column, Table
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, MANIFEST, OBSERVATIONS
 from airflow_provider_sparklineage.storage.bounded import reason
@@ -48,9 +48,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from airflow_provider_sparklineage.history.facts import Try
     from airflow_provider_sparklineage.history.store import Building, Store
-    from airflow_provider_sparklineage.history.tables import Column, Table
 
 
 # --- DuckDB's SQL in the words of Spark -----------------------------------------------------------

@@ -15,7 +15,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.history.queries import answers, sql
-from airflow_provider_sparklineage.history.queries.gaps import gaps
+from airflow_provider_sparklineage.history.queries.gaps import Gap, gaps
 from airflow_provider_sparklineage.history.queries.patterns.observed import known_of, learned_of
 from airflow_provider_sparklineage.history.queries.patterns.rules import Following
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -24,8 +24,6 @@ from airflow_provider_sparklineage.model.partitioning import Partition
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
-
-    from airflow_provider_sparklineage.history.queries.gaps import Gap
 
 
 _MOST_COLUMNS = _MOST_REASONS = 20

@@ -13,7 +13,7 @@ import pytest
 import airflow_provider_sparklineage
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.cli import commands
-from airflow_provider_sparklineage.cli.doctor import spark, trial
+from airflow_provider_sparklineage.cli.doctor import spark
 from airflow_provider_sparklineage.model.exceptions import (
     CaptureError,
     ListenerError,
@@ -313,7 +313,7 @@ def an_event(*, partition="2024-05-06", column="amount", degradations=()):
 
 
 def test_a_trial_whose_lineage_is_complete_passes():
-    check = trial.judged(an_event(), found_machine(), "", 12.3)
+    check = spark.judged(an_event(), found_machine(), "", 12.3)
     assert check.status is Status.OK
     assert check.message.startswith("Spark 4.0.1 ran an application in 12 s, and its lineage is")
 
@@ -327,7 +327,7 @@ def test_a_trial_whose_lineage_is_complete_passes():
     ],
 )
 def test_what_a_trial_misses_is_a_warning(event, missing):
-    check = trial.judged(event, found_machine(), "", 1)
+    check = spark.judged(event, found_machine(), "", 1)
     assert check.status is Status.WARNING
     assert missing in check.message
 
@@ -336,12 +336,12 @@ def test_a_trial_without_events_is_reported_with_a_reason():
     none = {"code": "no_events", "message": "The listener wrote no events."}
     event = {**an_event(degradations=[none]), "inputs": [], "outputs": []}
     switched_off = found_machine(**{"spark.openlineage.disabled": "true"})
-    check = trial.judged(event, switched_off, "", 1)
+    check = spark.judged(event, switched_off, "", 1)
     assert check.status is Status.FAILED
     assert "no_events" in check.message
     assert check.fix == "Take spark.openlineage.disabled out of spark-defaults.conf."
     log = "ERROR java.lang.NoSuchMethodError: 'void org.apache.Foo.bar()'\n"
-    assert "Classes of other versions" in trial.judged(event, found_machine(), log, 1).fix
+    assert "Classes of other versions" in spark.judged(event, found_machine(), log, 1).fix
 
 
 @pytest.mark.parametrize(
@@ -353,12 +353,12 @@ def test_a_trial_without_events_is_reported_with_a_reason():
     ],
 )
 def test_the_line_of_a_log_that_names_the_cause_is_found(log, last):
-    assert last in trial._last(log)
+    assert last in spark._last(log)
 
 
 def test_a_recorded_application_without_the_tables_of_the_trial_is_a_warning():
     event = Recorded("staging_chain").event
-    assert trial.judged(event, found_machine(), "", 1).status is Status.WARNING
+    assert spark.judged(event, found_machine(), "", 1).status is Status.WARNING
 
 
 # --- the report -----------------------------------------------------------------------------------
