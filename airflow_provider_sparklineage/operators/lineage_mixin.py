@@ -34,18 +34,24 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.event.pipeline import Made
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-    from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
+    from airflow_provider_sparklineage.operators.attempt.submit import Capture
     from airflow_provider_sparklineage.operators.partition_check import PartitionCheck
 
 log = logger(__name__)
 
 
 class OpenLineageHooks:
-    """The hooks of an operator whose lineage is collected while it executes."""
+    """The hooks of an operator whose lineage is collected while it executes.
+
+    Operators are extended by users, in classes before and after these. So whatever these have that
+    is no argument, and no method of Airflow's, has ``lineage`` in its name, and all state of a task
+    is in one attribute. Of the task's own attributes those are changed into which something has to
+    be injected, and after the job only that is taken out of them again.
+    """
 
     __slots__ = ()
 
-    _try: Try | None = None
+    _lineage_try: Try | None = None
 
     @property
     def lineage_try(self) -> Try:
@@ -53,16 +59,16 @@ class OpenLineageHooks:
 
         Not made with the operator: Airflow runs a shallow copy, which would share it.
         """
-        current = self._try
+        current = self._lineage_try
         if current is None:
             current = Try(self)
-            self._set_try(current)
+            self._set_lineage_try(current)
         current.take_arguments(self)
         return current
 
-    def _set_try(self, current: Try | None) -> None:
+    def _set_lineage_try(self, current: Try | None) -> None:
         # Not as Airflow or an operator's own class has it: that may refuse what it does not know.
-        object.__setattr__(self, "_try", current)
+        object.__setattr__(self, "_lineage_try", current)
 
     @property
     def doc(self) -> str | None:
@@ -72,7 +78,7 @@ class OpenLineageHooks:
         gives, and of the DAG's text for a task without one. It asks before it asks the hooks.
         """
         own: str | None = vars(self).get("doc")
-        current = self._try
+        current = self._lineage_try
         return own if current is None else current.documentation(self, own)
 
     @doc.setter
@@ -86,26 +92,26 @@ class OpenLineageHooks:
     @property
     def get_openlineage_facets_on_start(self) -> Callable[[], OperatorLineage[Any, Any]] | None:
         """Hook of Airflow's OpenLineage provider: datasets known before the job runs."""
-        return self._facets_on_start if self.lineage_try.is_on else None
+        return self._lineage_at_start if self.lineage_try.is_on else None
 
     @property
     def get_openlineage_facets_on_complete(
         self,
     ) -> Callable[[Any], OperatorLineage[Any, Any]] | None:
         """Hook of Airflow's OpenLineage provider: the merged lineage of the try."""
-        return self._facets_at_end if self.lineage_try.is_on else None
+        return self._lineage_at_end if self.lineage_try.is_on else None
 
     @property
     def get_openlineage_facets_on_failure(
         self,
     ) -> Callable[[Any], OperatorLineage[Any, Any]] | None:
         """Hook of Airflow's OpenLineage provider: what had been done until the try failed."""
-        return self._facets_on_failure if self.lineage_try.is_on else None
+        return self._lineage_on_failure if self.lineage_try.is_on else None
 
-    def _facets_on_start(self) -> OperatorLineage[Any, Any]:
+    def _lineage_at_start(self) -> OperatorLineage[Any, Any]:
         return self._operator_lineage(self.lineage_try.at_start(self))
 
-    def _facets_at_end(self, _task_instance: Any) -> OperatorLineage[Any, Any]:
+    def _lineage_at_end(self, _task_instance: Any) -> OperatorLineage[Any, Any]:
         made = self.lineage_try.made
         if made is None:  # execute() did not get as far as submitting
             made = self.lineage_try.expected(self, has_ended=True)
@@ -119,14 +125,14 @@ class OpenLineageHooks:
         current = self.lineage_try
         return prepare.operator_lineage(made, current.leaving, current.prepared, self)
 
-    def _facets_on_failure(self, task_instance: Any) -> OperatorLineage[Any, Any]:
+    def _lineage_on_failure(self, task_instance: Any) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.operators.attempt import prepare
 
         ended_as = self.lineage_try.ended_as
         if ended_as is not None:
             msg = f"Airflow has ended this try as {ended_as}, and sent its event."
             raise prepare.TryEndedError(msg)
-        return self._facets_at_end(task_instance)
+        return self._lineage_at_end(task_instance)
 
 
 MISMATCH_POLICIES = ("warn", "ignore", "fail")
@@ -227,9 +233,9 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
 
     is_adopted: bool = False
     """Whether a DAG made the task with an operator that has no lineage of its own."""
-    traced_fields: tuple[str, ...] = ()
+    lineage_traced_fields: tuple[str, ...] = ()
     """Template fields of the operator that can name data."""
-    injected_fields: tuple[str, ...] = ()
+    lineage_injected_fields: tuple[str, ...] = ()
     """Attributes of the operator that injection changes; they are put back after the job."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -247,7 +253,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         note_converters(cls)
         # A property of a subclass is no default, and so is set.
         of_each = {name: getattr(cls, name) for name in ARGUMENTS}
-        cls._argument_defaults = of_each  # type: ignore[attr-defined]
+        cls._lineage_defaults = of_each  # type: ignore[attr-defined]
 
     def __init__(
         self,
@@ -291,14 +297,14 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             "lineage_conn_id": lineage_conn_id,
             "relay_spark_events": relay_spark_events,
         }
-        defaults: dict[str, object] = self._argument_defaults  # type: ignore[attr-defined]
+        defaults: dict[str, object] = self._lineage_defaults  # type: ignore[attr-defined]
         for name, value in values.items():
             if value is not defaults[name]:
                 setattr(self, name, value)
         if reads or writes:  # which is unusual, and only then is anything imported
-            self._depend_on_declared()
+            self._depend_on_declared_lineage()
 
-    def _depend_on_declared(self) -> None:
+    def _depend_on_declared_lineage(self) -> None:
         """Make tasks upstream whose results are in declarations.
 
         Airflow looks for them in containers, and in no DatasetSubset.
@@ -320,12 +326,12 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
     ) -> None:
         """Render as Airflow does, for mapped tasks too, then trace which text is of which date."""
         render = super()._do_render_template_fields  # type: ignore[misc]
-        is_over = self._try is not None and self._try.is_over(context)
+        is_over = self._lineage_try is not None and self._lineage_try.is_over(context)
         if parent is not self or is_over:  # by a callback, before Airflow asks for the event
             render(parent, template_fields, context, jinja_env, seen_oids)
             return
         of_the_job = [name for name in template_fields if name not in _DECLARED]
-        self._set_try(None)
+        self._set_lineage_try(None)
         current = self.lineage_try
         if not current.is_on:
             render(parent, of_the_job, context, jinja_env, seen_oids)
@@ -333,27 +339,25 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         with current.cost.before_job():
             self._prepare_lineage(context)
             # References are enough: Airflow gives the operator new containers.
-            templates = {name: getattr(self, name, None) for name in self._fields_with_data}
+            templates = {name: getattr(self, name, None) for name in self._lineage_fields}
         render(parent, of_the_job, context, jinja_env, seen_oids)
         with current.cost.before_job():
-            self._trace_rendered(templates, context, jinja_env, seen_oids)
+            self._trace_lineage(templates, context, jinja_env, seen_oids)
 
     @property
-    def _fields_with_data(self) -> tuple[str, ...]:
-        return (*self.traced_fields, *_DECLARED)
+    def _lineage_fields(self) -> tuple[str, ...]:
+        return (*self.lineage_traced_fields, *_DECLARED)
 
     def _prepare_lineage(self, context: Context) -> None:
         """Ask Airflow what START needs, before the fields are rendered; never raises."""
         # What START needs is imported before its process is forked, once for both.
-        from airflow_provider_sparklineage.operators.attempt import prepare, rendering  # noqa: F401
+        from airflow_provider_sparklineage.operators.attempt import prepare
 
         with _harmless("Asking Airflow for settings and the last run"):
             self.lineage_try.prepare(context)
         if self.is_adopted:
-            from airflow_provider_sparklineage.operators.attempt import rendering
-
             with _harmless("Reading declarations"):
-                rendering.declare(self)
+                prepare.declare(self)
 
     def follow_rendering(
         self,
@@ -373,11 +377,12 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             return
         with current.cost.before_job():
             self._prepare_lineage(context)
-            current.unrendered += (problem,) if problem else ()
-            fields = {name: getattr(self, name, None) for name in self._fields_with_data}
-            self._trace_rendered(fields | {**templates}, context, environment, set())
+            if problem:
+                current.note_unrendered(problem)
+            fields = {name: getattr(self, name, None) for name in self._lineage_fields}
+            self._trace_lineage(fields | {**templates}, context, environment, set())
 
-    def _trace_rendered(
+    def _trace_lineage(
         self,
         templates: Mapping[str, object],
         context: Context,
@@ -389,21 +394,22 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         :param templates: all of these fields as they were
         :param seen_oids: of what is rendered, or is no template, as Airflow keeps them
         """
-        from airflow_provider_sparklineage.operators.attempt import rendering
+        from airflow_provider_sparklineage.operators.attempt import prepare
 
         current = self.lineage_try
         with _harmless("Hiding secrets among the properties"):
-            rendering.hide_secrets(self)
+            prepare.hide_secrets(self)
         render = super()._do_render_template_fields  # type: ignore[misc]
         for name in _DECLARED:
             try:
                 render(self, [name], context, environment, seen_oids)
             except Exception as error:  # the job does not need what only lineage asks for
                 setattr(self, name, ())
-                problem = f"{name} cannot be rendered ({type(error).__name__}: {error})."
-                current.unrendered = (*current.unrendered, problem)
+                current.note_unrendered(
+                    f"{name} cannot be rendered ({type(error).__name__}: {error})."
+                )
         with _harmless("Tracing templates"):
-            current.traces = rendering.traces(self, templates, environment, context)
+            current.traces = prepare.traces(self, templates, environment, context)
         with _harmless("Describing what the job is expected to access"):
             current.prepare_start(self)
 
@@ -415,16 +421,14 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         from airflow_provider_sparklineage.model.terms import Outcome
         from airflow_provider_sparklineage.operators.attempt import prepare
 
-        own = self._own_arguments()
         with current.cost.before_job():
-            capture = current.begin(self, context, lambda capture: self._inject(capture, context))
-        # Copies: the job's own code may add to what is passed on.
-        injected = {name: copy(getattr(self, name)) for name in own}
+            capture, put_back = self._begin_lineage(context)
         if capture is None:
             return super().execute(context)  # type: ignore[misc]
         with current.cost.before_job():
             push(self, context)
-            prepare.push_expected(capture, context)
+            manifest = capture.bundle.manifest
+            prepare.push_expected(manifest, context)
         outcome = Outcome.FAIL
         failures: list[AirflowFailException] = []
 
@@ -432,12 +436,12 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             if outcome is Outcome.COMPLETE:
                 from airflow_provider_sparklineage.operators import partition_check
 
-                locator = capture.bundle.manifest.locator
+                locator = manifest.locator
                 failures.extend(partition_check.follow_up(self, lineage, context, locator))
             return bool(failures)
 
         try:
-            with self._job_running():
+            with self._lineage_running(context):
                 result = super().execute(context)  # type: ignore[misc]
             outcome = Outcome.COMPLETE
         except AirflowTaskTimeout:
@@ -445,43 +449,71 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             current.deadline.killed()
             raise
         finally:
-            if self._is_refused():
-                capture.refused()
+            if self._is_lineage_refused():  # and so there is nothing to wait for
+                current.note(is_refused=True, is_awaited=True)
             # Here and not in the hooks: Airflow cuts those off after ten seconds, losing the event.
             with current.cost.after_job():
                 current.finish(outcome, has_failed, context)
             log.info("Lineage took %s.", current.cost)
-            for name, value in own.items():
-                setattr(self, name, _without_injected(value, injected[name], getattr(self, name)))
+            put_back()
         if failures:
             raise failures[0]
         return result
+
+    def _begin_lineage(self, context: Context) -> tuple[Capture | None, Callable[[], None]]:
+        """Put the listener into the job; give the way to take it out of the arguments again.
+
+        :raise Exception: if that is not possible, and the try is strict
+        """
+        own = self._arguments_before_lineage()
+        try:
+            capture = self.lineage_try.begin(
+                self, context, lambda capture: self._inject_lineage(capture, context)
+            )
+        except BaseException:  # the job is not started
+            for name, value in own.items():
+                setattr(self, name, value)
+            raise
+        passed = {name: getattr(self, name) for name in own}
+        # Copies: the job's own code may add to what is passed on.
+        injected = {name: copy(value) for name, value in passed.items()}
+
+        def put_back() -> None:
+            for name, value in own.items():
+                with _harmless(f"Putting {name} back"):
+                    _put_back(self, name, value, passed[name], injected[name])
+
+        return capture, put_back
 
     def on_kill(self) -> None:
         """Stop the job; what lineage is left to collect has to be quick."""
         self.lineage_try.deadline.killed()
         super().on_kill()  # type: ignore[misc]
 
-    def _own_arguments(self) -> dict[str, Any]:
+    def _arguments_before_lineage(self) -> dict[str, Any]:
         """Arguments of the job into which something is injected, as the stock operator has them."""
-        return {name: getattr(self, name) for name in self.injected_fields if hasattr(self, name)}
+        return {
+            name: getattr(self, name)
+            for name in self.lineage_injected_fields
+            if hasattr(self, name)
+        }
 
     @property
-    def spark_properties(self) -> Mapping[str, Any]:
+    def lineage_properties(self) -> Mapping[str, Any]:
         """Spark properties among the operator's own arguments."""
         raise NotImplementedError
 
-    def _inject(self, capture: TryCapture, context: Context) -> None:
+    def _inject_lineage(self, capture: Capture, context: Context) -> Capture:
         """Put the listener into the job that is about to be started, by way of the arguments."""
         raise NotImplementedError
 
-    def _job_running(self) -> AbstractContextManager[None]:
+    def _lineage_running(self, context: Context) -> AbstractContextManager[None]:  # noqa: ARG002  (for those that need it)
         """Do what there is to do around the job, and while the task waits for it."""
         from airflow_provider_sparklineage.operators.attempt import collect
 
         return collect.importing_meanwhile()
 
-    def _is_refused(self) -> bool:
+    def _is_lineage_refused(self) -> bool:
         """Whether Airflow has refused to start the job, and nothing was started before."""
         return False
 
@@ -495,29 +527,52 @@ def _harmless(what: str) -> Iterator[None]:
         log.debug("%s failed.", what, exc_info=True)
 
 
-def _without_injected(own: Any, injected: Any, now: Any) -> Any:
+def _put_back(operator: Any, name: str, own: Any, passed: Any, injected: Any) -> None:
     """Take out of an argument what was injected into it; what was written meanwhile stays.
 
     :param own: the argument before that: a mapping, or a text of entries with commas between
-    :param injected: the argument as it was passed on
-    :param now: the argument when the job has ended
+    :param passed: the argument that was passed on
+    :param injected: a copy of that, from before the job
     """
-    if now == injected:
-        return own
+    now = getattr(operator, name, own)  # a subclass may have removed it
+    if now is own:
+        return
+    value = own if now == injected else _without_injected(own, injected, now)
+    if now is passed and isinstance(own, dict) and isinstance(value, dict) and value != own:
+        # Written into in place, as it would have been into the user's own, which others may hold.
+        own.clear()
+        own.update(value)
+        value = own
+    setattr(operator, name, value)
+
+
+def _without_injected(own: Any, injected: Any, now: Any) -> Any:
     if isinstance(now, Mapping) and isinstance(injected, Mapping):
-        before = own or {}
-        ours = {k for k, value in injected.items() if k not in before or before[k] != value}
-        kept = {
-            key: value for key, value in now.items() if key not in ours or value != injected[key]
-        }
-        # The user's own that were extended, or moved to another argument, and nobody changed since.
-        changed = {key for key in before if key not in kept and (key in now or key not in injected)}
-        return {**kept, **{key: before[key] for key in changed}}
-    if isinstance(now, str) and isinstance(injected, str):
-        before = own.split(",") if own else []
-        ours = {entry for entry in injected.split(",") if entry not in before}
-        return ",".join(entry for entry in now.split(",") if entry not in ours)
+        return _mapping_without(own or {}, injected, now)
+    if isinstance(now, str) and isinstance(injected, str) and isinstance(own, str | None):
+        before = {entry.strip(): entry for entry in own.split(",")} if own else {}
+        ours = {e for e in injected.split(",") if e.strip() not in before}
+        entries = (e for e in now.split(",") if e not in ours)
+        return ",".join(before.get(entry.strip(), entry) for entry in entries)
     return now
+
+
+def _mapping_without(
+    own: Mapping[Any, Any], injected: Mapping[Any, Any], now: Mapping[Any, Any]
+) -> Mapping[Any, Any]:
+    ours = {key for key, value in injected.items() if key not in own or own[key] != value}
+    if injected and injected.keys().isdisjoint(now):  # all of it was replaced
+        return now
+    kept = {}
+    for key, value in now.items():
+        if key not in ours:
+            kept[key] = value
+        elif value != injected[key]:
+            kept[key] = _without_injected(own.get(key), injected[key], value)
+    # The user's own that were extended, or moved to another argument, and nobody changed since.
+    changed = {key for key in own if key not in kept and (key in now or key not in injected)}
+    first = {key: kept.get(key, own[key]) for key in own if key in kept or key in changed}
+    return first | kept
 
 
 ARGUMENTS = tuple(inspect.unwrap(LineageMixin.__init__).__kwdefaults__)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
+    from airflow_provider_sparklineage.operators.attempt.submit import Capture
 
 
 class PySparkLineageMixin(LineageMixin):
@@ -31,35 +31,42 @@ class PySparkLineageMixin(LineageMixin):
 
     __slots__ = ()
 
-    traced_fields = ("op_args", "op_kwargs", "templates_dict", "config_kwargs")
+    lineage_traced_fields = ("op_args", "op_kwargs", "templates_dict", "config_kwargs")
 
     @property
-    def spark_properties(self) -> Mapping[str, Any]:
+    def lineage_properties(self) -> Mapping[str, Any]:
         """What the operator configures the session with, above its connection."""
         operator: Any = self
         return operator.config_kwargs or {}
 
-    def _inject(self, capture: TryCapture, context: Context) -> None:
+    def _inject_lineage(self, capture: Capture, context: Context) -> Capture:  # noqa: ARG002  (of a submission)
         """Prepare to add the listener as soon as there is a JVM."""
-        from airflow_provider_sparklineage.operators.attempt.task_driver import TaskDriver
+        from msgspec.structs import replace
+
+        from airflow_provider_sparklineage.operators.attempt.submit import refused
         from airflow_provider_sparklineage.spark.submit.injection import refuse_connect
         from airflow_provider_sparklineage.spark.submit.submission import Submission
 
         if capture.bundle.path is None:  # a degradation has the reason
-            return
-        with capture.refusing():
-            master, properties = self._session_properties()
-            capture.spark_properties = properties
+            return capture
+        try:
+            master, properties = self._lineage_session()
+            capture = replace(capture, spark_properties=properties)
             refuse_connect(Submission(conf=properties), master, os.environ)
-            capture.running = TaskDriver(self.lineage_try, capture, context).running
+        except Exception as error:
+            return refused(capture, error)
+        return replace(capture, is_in_process=True)
 
-    def _job_running(self) -> AbstractContextManager[None]:
+    def _lineage_running(self, context: Context) -> AbstractContextManager[None]:
         """Listen to the driver that this process becomes."""
-        capture = self.lineage_try.capture
-        running = capture.running if capture is not None else None
-        return super()._job_running() if running is None else running()
+        current = self.lineage_try
+        if current.capture is None or not current.capture.is_in_process:
+            return super()._lineage_running(context)
+        from airflow_provider_sparklineage.operators.attempt.task_driver import TaskDriver
 
-    def _session_properties(self) -> tuple[str, dict[str, str]]:
+        return TaskDriver(current, context).running()
+
+    def _lineage_session(self) -> tuple[str, dict[str, str]]:
         """Give the master, and the properties, that Airflow's operator is going to set."""
         operator: Any = self
         master, properties = "", {}
@@ -68,7 +75,7 @@ class PySparkLineageMixin(LineageMixin):
             is_connect = connection.conn_type == "spark_connect"
             master = "sc://" if is_connect else str(connection.host or "")
             properties = dict(connection.extra_dejson)
-        properties |= self.spark_properties
+        properties |= self.lineage_properties
         texts = {str(key): str(value) for key, value in properties.items()}
         return texts.get("spark.master", master), texts
 

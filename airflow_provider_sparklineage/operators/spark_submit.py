@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
+    from airflow_provider_sparklineage.operators.attempt.submit import Capture
 
 
 class SparkLineageMixin(LineageMixin):
@@ -32,57 +32,49 @@ class SparkLineageMixin(LineageMixin):
 
     __slots__ = ()
 
-    traced_fields = ("application_args", "conf", "env_vars")
-    injected_fields = (
+    lineage_traced_fields = ("application_args", "conf", "env_vars")
+    lineage_injected_fields = (
         *("conf", "jars", "py_files", "env_vars", "properties_file"),
         "_openlineage_inject_transport_info",  # the operator's own way, as an argument
     )
 
     @property
-    def spark_properties(self) -> Mapping[str, Any]:
+    def lineage_properties(self) -> Mapping[str, Any]:
         """What goes to spark-submit by ``--conf``."""
         operator: Any = self
         return operator.conf or {}
 
     def submit_job(self, context: Context) -> Any:
         """Submit, where Airflow would go on with what an earlier try submitted if it still runs."""
-        capture = self.lineage_try.capture
-        if capture is not None:
-            capture.is_submitted = True
+        self.lineage_try.note(is_submitted=True)
         return super().submit_job(context)  # type: ignore[misc]
 
     def execute_resumable(self, context: Context) -> Any:
         """Submit, or wait for the end of what an earlier try submitted."""
-        try:
-            return super().execute_resumable(context)  # type: ignore[misc]
-        finally:
-            current = self.lineage_try
-            if current.capture is not None and not current.capture.is_submitted:
-                current.capture.resumed(current.deadline)
+        self.lineage_try.note(is_resumable=True)
+        return super().execute_resumable(context)  # type: ignore[misc]
 
     def get_job_status(self, external_id: Any, context: Context) -> str:
         """Ask for the state of a job, before going on with it: the job of an earlier try."""
-        capture = self.lineage_try.capture
-        if capture is not None:
-            capture.resumed_id = str(external_id)
+        self.lineage_try.note(resumed_id=str(external_id))
         status: str = super().get_job_status(external_id, context)  # type: ignore[misc]
         return status
 
-    def _own_arguments(self) -> dict[str, Any]:
+    def _arguments_before_lineage(self) -> dict[str, Any]:
         """Arguments of the job into which something is injected, as the stock operator has them."""
-        own = super()._own_arguments()
+        own = super()._arguments_before_lineage()
         # It begins with this line, and code of the user's may rely on it.
         return own | {"conf": own.get("conf") or {}}
 
-    def _is_refused(self) -> bool:
+    def _is_lineage_refused(self) -> bool:
         """Whether Airflow has refused to start spark-submit, and nothing was started before."""
         capture, hook = self.lineage_try.capture, getattr(self, "_hook", None)
         is_resumed = capture is not None and capture.is_resumed
         return not is_resumed and getattr(hook, "_submit_sp", "unknown") is None
 
-    def _inject(self, capture: TryCapture, context: Context) -> None:
+    def _inject_lineage(self, capture: Capture, context: Context) -> Capture:
         """Put the listener into this operator's own submission."""
-        from airflow_provider_sparklineage.operators.attempt.submit import SubmitTarget
+        from airflow_provider_sparklineage.operators.attempt.submit import SubmitTarget, submittable
         from airflow_provider_sparklineage.spark.submit.submission import Submission
 
         operator: Any = self
@@ -109,15 +101,16 @@ class SparkLineageMixin(LineageMixin):
             application=operator.application or "",
             env_vars=dict(operator.env_vars or {}),
         )
-        after, properties_file = capture.inject(submission, target, context)
+        capture, after, properties_file = submittable(capture, submission, target, context)
         if after is submission:
-            return
+            return capture
         operator._hook = None  # noqa: SLF001  (an earlier execution's has that one's arguments)
         operator.conf = dict(after.conf)
         operator.jars = after.jars
         operator.py_files = after.py_files
         operator.env_vars = dict(after.env_vars) or operator.env_vars
         operator.properties_file = properties_file or operator.properties_file
+        return capture
 
 
 class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):

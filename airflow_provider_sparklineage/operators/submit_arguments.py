@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.model.terms import Frozen
-from airflow_provider_sparklineage.operators.attempt.submit import SubmitTarget
+from airflow_provider_sparklineage.operators.attempt import submit
 from airflow_provider_sparklineage.operators.attempt.task_try import Try
 from airflow_provider_sparklineage.operators.lineage_mixin import ARGUMENTS, LineageMixin
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
+    from airflow_provider_sparklineage.operators.attempt.submit import Capture
     from airflow_provider_sparklineage.spark.submit.submission import CommandLine
 
 log = logger(__name__)
@@ -79,7 +79,7 @@ class _Commands:
     def __init__(self, context: Context) -> None:
         self.context = context
         self._task = context["task"]
-        self._capture: TryCapture | None = None
+        self._capture: Capture | None = None
         self._known: list[tuple[Asked, Given]] = []
 
     def given(self, asked: Asked) -> Given:
@@ -97,30 +97,30 @@ class _Commands:
             **arguments | {"lineage_conn_id": asked.lineage_conn_id or DEFAULT_CONN_ID},
             inlets=self._task.inlets,
             outlets=self._task.outlets,
-            spark_properties=asked.submission.conf,
+            lineage_properties=asked.submission.conf,
         )
         current = Try(operator)
         if not current.is_on or not current.is_sent():
             return made
 
-        def inject(capture: TryCapture) -> None:
+        def inject(capture: Capture) -> Capture:
             nonlocal made
-            made = self._injected(asked, capture)
+            capture, made = self._injected(asked, capture)
+            return capture
 
         earlier = 0
         if self._capture is None:
             self._capture = current.begin(operator, self.context, inject, of_command=True)
         else:
             earlier = len(self._capture.bundle.manifest.degradations)
-            inject(self._capture)
-            self._capture.announce()
+            self._capture, _ = submit.announced(inject(self._capture))
         if self._capture is not None:
             found = self._capture.bundle.manifest.degradations[earlier:]
             if problems := " ".join(d.message for d in found if d.code.needs_attention):
                 log.warning("Spark lineage of this command will be incomplete. %s", problems)
         return made
 
-    def _injected(self, asked: Asked, capture: TryCapture) -> Given:
+    def _injected(self, asked: Asked, capture: Capture) -> tuple[Capture, Given]:
         """Put the listener into what a command is given, unless its own text is in the way."""
         text = "\n".join(_texts(self._task))
         for _, made in self._known:  # which is in a field that has been rendered
@@ -134,7 +134,7 @@ class _Commands:
             application=submission.application or shown.application,
             env_vars=_environment(self._task),
         )
-        target = SubmitTarget(
+        target = submit.SubmitTarget(
             shown.binary or "spark-submit",
             asked.master or shown.master,
             asked.deploy_mode or shown.deploy_mode or None,
@@ -143,12 +143,12 @@ class _Commands:
             is_elsewhere=asked.elsewhere,
         )
         if shown.colliding:
-            capture.refuse(_collision(shown, asked))
-            after, ours = capture.protected(submission, target)
+            capture = submit.refused(capture, _collision(shown, asked))
+            capture, after, ours = submit.protected(capture, submission, target)
         else:
-            after, ours = capture.inject(submission, target, self.context)
+            capture, after, ours = submit.submittable(capture, submission, target, self.context)
         text = shell_arguments(after, ours or asked.properties_file)
-        return Given(text, Path(ours) if ours else None, target.spark_binary)
+        return capture, Given(text, Path(ours) if ours else None, target.spark_binary)
 
     def conf_dir(self, made: Given) -> str:
         """Give a folder with the properties that were made, and whatever else the user's has."""
@@ -160,7 +160,7 @@ class _Commands:
             return str(_linked(own, made.properties_file))
         except OSError as error:  # of the user's folder, most of all
             if self._capture is not None:
-                self._capture.refuse(error)
+                self._capture = submit.refused(self._capture, error)
             log.warning("Spark lineage of this command will be incomplete. %s", error)
             return str(own or "")
 

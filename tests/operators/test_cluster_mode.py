@@ -358,7 +358,9 @@ def test_the_try_knows_whether_anybody_waits_for_the_end(
     submits_to(host, deploy_mode, **YARN_RM)
     conf = {**UPLOAD, **arguments.pop("conf", {})}
     task = operator(conf=conf, **arguments)
-    capture = task.lineage_try.begin(task, context, lambda capture: task._inject(capture, context))
+    capture = task.lineage_try.begin(
+        task, context, lambda capture: task._inject_lineage(capture, context)
+    )
     assert capture.is_awaited is is_awaited
     capture.abandon()
 

@@ -253,7 +253,7 @@ def test_a_lineage_that_cannot_be_made_costs_no_task(run, monkeypatch):
         raise TypeError
 
     monkeypatch.setattr(task, "task_lineage", broken)
-    monkeypatch.setattr(collect._Collecting, "_without", broken)
+    monkeypatch.setattr(collect, "_without", broken)
     assert "merge_failed" in codes(run(operator()).complete)
 
 

@@ -17,6 +17,7 @@ from airflow.sdk.exceptions import AirflowTaskTimeout
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.operators.adoption import adopting
 from airflow_provider_sparklineage.operators.attempt import task_driver
+from airflow_provider_sparklineage.operators.attempt.driver_files import OwnFiles
 from airflow_provider_sparklineage.operators.attempt.task_driver import TaskDriver
 from airflow_provider_sparklineage.operators.pyspark import (
     PySparkLineageMixin,
@@ -34,7 +35,6 @@ from airflow_provider_sparklineage.spark.submit.listener_selection import (
     ListenerSource,
 )
 from airflow_provider_sparklineage.spark.submit.submission import Submission
-from airflow_provider_sparklineage.spark.submit.submitted_files import Links
 from tests import spark_submit_double
 from tests.operators.test_rendering import DAY, dated, expanded, rendered
 
@@ -232,7 +232,7 @@ def test_a_jvm_starts_with_our_options_and_without_the_transport(own, monkeypatc
         monkeypatch.setenv("SPARK_SUBMIT_OPTS", own)
     entries = {"spark.openlineage.transport.auth.apiKey": "s3cr3t", "spark.driver.memory": "2g"}
     conf = ShopConf(entries)
-    with TaskDriver(None, None, {}).starting(conf) as given:
+    with TaskDriver(None, {}).starting(conf) as given:
         assert given.getAll() == [("spark.driver.memory", "2g")]
         assert os.environ["SPARK_SUBMIT_OPTS"] == " ".join([*([own] if own else []), *QUIET_JVM])
     assert os.environ.get("SPARK_SUBMIT_OPTS") == own
@@ -250,7 +250,7 @@ def capture(tmp_path):
     return SimpleNamespace(
         settings=SimpleNamespace(observe=True, existing_transport=ExistingTransport.KEEP),
         bundle=SimpleNamespace(path=tmp_path, manifest=manifest),
-        links=Links(tmp_path),
+        own_files=OwnFiles(tmp_path),
     )
 
 

@@ -20,7 +20,7 @@ from airflow_provider_sparklineage.cli import main
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model.budget import Budget
-from airflow_provider_sparklineage.operators.attempt import publish, remote_driver
+from airflow_provider_sparklineage.operators.attempt import collect, publish
 from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture import remote_bundles
@@ -265,6 +265,15 @@ def test_a_strict_try_is_refused_before_it_is_submitted(
     assert bundles(tmp_path) == []
 
 
+def test_a_strict_try_that_is_refused_has_the_arguments_that_it_had(unreachable, execute):
+    task = operator(strict=True)
+    before = {name: getattr(task, name) for name in task.lineage_injected_fields}
+    with pytest.raises(Exception, match="capture location"):
+        execute(task)
+    after = {name: getattr(task, name) for name in task.lineage_injected_fields}
+    assert after == {**before, "conf": before["conf"] or {}}
+
+
 def test_what_could_not_be_announced_and_is_delivered_is_not_missing(runs, lake, monkeypatch):
     written = lake.parent / "in the way"
     written.touch()
@@ -301,20 +310,16 @@ def test_a_task_that_is_killed_waits_for_no_driver(runs, monkeypatch):
     ("asks", "of_store"),
     [
         pytest.param(
-            lambda manifest, _, deadline: remote_driver.withdraw(manifest, deadline),
+            lambda manifest, _, deadline: collect.withdraw(manifest, deadline),
             "remove",
             id="a job that was not submitted",
         ),
         pytest.param(
-            lambda manifest, _, deadline: remote_driver.earlier_manifest(
-                manifest, "", deadline, ""
-            ),
+            lambda manifest, _, deadline: collect.earlier_manifest(manifest, "", deadline, ""),
             "earlier_try",
             id="a job of another try",
         ),
-        pytest.param(
-            partial(remote_driver.end_remote_folder, keep=True), "announce", id="what is kept"
-        ),
+        pytest.param(partial(collect.end_remote_folder, keep=True), "announce", id="what is kept"),
     ],
 )
 def test_a_task_that_is_killed_meanwhile_has_time_left_for_its_event(asks, of_store, monkeypatch):

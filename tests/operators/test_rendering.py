@@ -16,7 +16,7 @@ from airflow.sdk import DAG, Asset
 from airflow.sdk.bases.operator import BaseOperator
 from airflow.sdk.execution_time.context import MacrosAccessor
 
-from airflow_provider_sparklineage.operators.attempt import rendering
+from airflow_provider_sparklineage.operators.attempt import prepare
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 
 pytestmark = pytest.mark.airflow
@@ -360,13 +360,13 @@ def test_before_rendering_nothing_is_traced():
 def test_switched_off_nothing_is_traced(monkeypatch, how):
     if how == "configuration":
         monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__DISABLED", "True")
-    monkeypatch.setattr(rendering, "traces", lambda *_: 1 / 0)
+    monkeypatch.setattr(prepare, "traces", lambda *_: 1 / 0)
     task = rendered(operator(application_args=["{{ ds }}"], lineage=how != "argument"))
     assert (task.application_args, task.lineage_try.traces) == ([DAY], None)
 
 
 def test_a_defect_in_tracing_costs_the_spans_and_not_the_task(monkeypatch):
-    monkeypatch.setattr(rendering.Tracer, "trace_all", lambda *_: 1 / 0)
+    monkeypatch.setattr(prepare.Tracer, "trace_all", lambda *_: 1 / 0)
     task = rendered(operator(application_args=["{{ ds }}"]))
     assert (task.application_args, task.lineage_try.traces) == ([DAY], ())
 
@@ -406,8 +406,8 @@ def loaded():
         "from airflow_provider_sparklineage.operators import spark_submit\n"
         "spark_submit.SparkLineageSubmitOperator(task_id='t', application='a')\n"
         "report()\n"
-        "from airflow_provider_sparklineage.operators.attempt import capture, collect\n"
-        "from airflow_provider_sparklineage.operators.attempt import prepare, rendering, submit\n"
+        "from airflow_provider_sparklineage.operators.attempt import collect\n"
+        "from airflow_provider_sparklineage.operators.attempt import prepare, submit\n"
         "report()\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -432,5 +432,5 @@ def test_what_a_submission_waits_for_does_not_load_what_merges(loaded):
     asking = {"spark.submit.commands", "event.backends.checks"}
     unneeded = merging | reading | declaring | too_large | asking
     assert all(find_spec(f"airflow_provider_sparklineage.{module}") for module in unneeded)
-    assert "operators.attempt.capture" in with_submission
+    assert "operators.attempt.submit" in with_submission
     assert with_submission & {"sqlglot", *unneeded} == set()

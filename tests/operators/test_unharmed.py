@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import conf as airflow_conf
 
 from airflow_provider_sparklineage.event import pipeline
 from airflow_provider_sparklineage.expectations import DatasetSubset
-from airflow_provider_sparklineage.operators.attempt import capture, prepare, rendering
+from airflow_provider_sparklineage.operators.attempt import prepare, submit
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture import bundle
 
@@ -99,14 +99,10 @@ def test_a_url_that_is_none_is_taken_for_a_secret(spark_submit, run, key):
     assert "s3cr3t-path" in text
 
 
-@pytest.mark.parametrize(
-    ("module", "part"), [(prepare, "prepared"), (rendering, "hide_secrets")], ids=["1", "2"]
-)
-def test_a_defect_while_fields_are_rendered_costs_no_field(
-    spark_submit, run, monkeypatch, module, part
-):
+@pytest.mark.parametrize("part", ["prepared", "hide_secrets"])
+def test_a_defect_while_fields_are_rendered_costs_no_field(spark_submit, run, monkeypatch, part):
     with monkeypatch.context() as patched:
-        patched.setattr(module, part, lambda *_: 1 / 0)
+        patched.setattr(prepare, part, lambda *_: 1 / 0)
         run(after_rendering=lambda _: patched.undo())
     assert spark_submit.given.argv[-1] == "shop"
 
@@ -133,7 +129,7 @@ def test_a_task_that_is_ended_does_not_sweep(spark_submit, run, monkeypatch, moc
 def test_a_try_that_cannot_be_identified_runs_without_lineage(
     spark_submit, run, monkeypatch, caplog
 ):
-    monkeypatch.setattr(capture, "manifest_of", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(submit, "manifest_of", lambda *_, **__: 1 / 0)
     [problem] = run().items()
     assert problem[0] == "injection_failed"
     assert problem[1].startswith("The job runs without lineage. It could not be set up (ZeroDiv")

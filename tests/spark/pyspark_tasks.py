@@ -46,7 +46,7 @@ DEFECTS = {
     "reading properties": (in_process.Jvm, "properties"),
     "making properties": (task_driver, "with_listener"),
     "setting properties": (task_driver, "_apply"),
-    "noting": (task_driver, "note"),
+    "noting": (task_driver, "noted"),
     "observing": (task_driver.TaskDriver, "_observe"),
     "a listener that comes late": (task_driver, "LateListener"),
     "a session that is there": (task_driver.TaskDriver, "_observe_session"),
@@ -116,7 +116,7 @@ class Process:
         except (Exception, AirflowTaskTimeout) as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
             result["raised"] = [type(error).__name__, str(error), last.name]
-        current = getattr(task, "_try", None)
+        current = getattr(task, "_lineage_try", None)
         if current is not None and current.collected is not None:
             result["event"] = current.collected
             result["manifest"] = json.loads(msgspec.json.encode(current.capture.bundle.manifest))

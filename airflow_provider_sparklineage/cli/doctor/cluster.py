@@ -23,7 +23,7 @@ from airflow_provider_sparklineage.cli.doctor.spark import ORDERS, TRIAL, Machin
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model import credentials, exceptions, texts
-from airflow_provider_sparklineage.operators.attempt import remote_driver
+from airflow_provider_sparklineage.operators.attempt.driver_files import listen
 from airflow_provider_sparklineage.operators.attempt.submit import SubmitTarget, injected, resolved
 from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 from airflow_provider_sparklineage.settings.checks import Check, Status, failed
@@ -116,7 +116,7 @@ def endpoint_checks(settings: Settings) -> list[Check]:
     if not settings.capture_endpoint:
         return []
     try:
-        receiver = remote_driver.listen(settings.capture_endpoint, Path(os.devnull))
+        receiver = listen(settings.capture_endpoint, Path(os.devnull))
     except (exceptions.SettingsError, exceptions.RemoteDriverError) as error:
         return [failed(ENDPOINT, error)]
     url = receiver.url

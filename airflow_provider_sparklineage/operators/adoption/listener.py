@@ -47,7 +47,7 @@ def _adopt(task_instance: Any, kind: Kind) -> None:
     ours: Any = adopting.lineage_class(kind)
     context = task_instance.get_template_context()
     environment = task.dag.get_template_env()
-    templates, problem = _templates(task, ours.traced_fields, Tracer(environment, context))
+    templates, problem = _templates(task, ours.lineage_traced_fields, Tracer(environment, context))
     adopting.adopt(task)
     task.follow_rendering(templates, context, environment, problem)
 

@@ -1,14 +1,13 @@
-"""One try of a task, from the rendering of its fields to the event that leaves.
+"""One try of a task, in four stages: a stage takes values, and its outcome is a value of the next.
 
-:mod:`.task_try`       the object that an operator has of its try, and that hooks and links ask
-:mod:`.rendering`      fields: declarations before they are rendered, secrets and traces after it
-:mod:`.prepare`        Airflow's answers, the declared datasets, the event of START
-:mod:`.other_runs`     earlier runs of the task, and the tasks before it, as Airflow knows them
-:mod:`.capture`        the bundle of the try and its manifest
-:mod:`.submit`         a submission: the listener is put into its arguments
-:mod:`.task_driver`    PySpark in the task's own process: the listener is put into its JVM
-:mod:`.remote_driver`  a driver in a cluster: deliveries, or events that are sent to the worker
+:mod:`.prepare`        fields around their rendering, Airflow's answers, the event of START
+:mod:`.submit`         a bundle is made, and the listener is put into a submission's arguments
 :mod:`.collect`        the reports of the driver are merged into the event
 :mod:`.publish`        the event leaves
+
+:mod:`.task_try`       the object that an operator has of its try, and that hooks and links ask
+:mod:`.other_runs`     earlier runs of the task, and the tasks before it, as Airflow knows them
+:mod:`.driver_files`   where the driver of a submission writes, or sends its events
+:mod:`.task_driver`    PySpark in the task's own process: the listener is put into its JVM
 :mod:`.timing`         the time that all this may take, and takes
 """

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 from msgspec.structs import replace
@@ -22,8 +22,9 @@ from airflow_provider_sparklineage.model.exceptions import CaptureError, NotAwai
 from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, BothForms
 from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.operators.masking import masked
+from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 from airflow_provider_sparklineage.settings.option_kinds import KeepCaptures
-from airflow_provider_sparklineage.spark.capture import bundle as retention
+from airflow_provider_sparklineage.spark.capture import bundle as bundles
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 if TYPE_CHECKING:
@@ -32,9 +33,11 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.event.pipeline import Made
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-    from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
+    from airflow_provider_sparklineage.operators.attempt.submit import Capture
     from airflow_provider_sparklineage.operators.attempt.timing import Deadline
     from airflow_provider_sparklineage.settings.resolution import Settings
+    from airflow_provider_sparklineage.spark.capture.bundle import Manifest
+    from airflow_provider_sparklineage.spark.capture.receiver import Receiver
 
 
 log = logger(__name__)
@@ -43,14 +46,21 @@ log = logger(__name__)
 # wait longer for that import than for all else.
 
 
+class Collected(NamedTuple):
+    """The outcome of the stage: the event of a try, as it is kept and for the backend."""
+
+    capture: Capture
+    made: Made
+
+
 def collect(
-    capture: TryCapture,
-    deadline: Deadline,
+    capture: Capture,
     outcome: Outcome,
     has_failed: Callable[[TaskLineage], bool],
     last_known: BothForms,
     task: object,
-) -> Made:
+    deadline: Deadline,
+) -> Collected:
     """Collect and merge into the event of the try.
 
     :param outcome: of the job
@@ -59,150 +69,349 @@ def collect(
     :param last_known: what stands in for what this try does not know of itself
     :param task: the operator, as Airflow's emission policy wants it
     """
-    collecting = _Collecting(capture, last_known)
     try:
-        deadline.begin(capture.settings.collect_timeout.total_seconds())
-        capture.end_receiving(deadline.left)
-        lineage = collecting.completed(collecting.merged(outcome, deadline))
-        if has_failed(lineage):
+        if capture.is_resumed:
+            capture = resumed(capture, deadline)
+        if not capture.is_awaited:
+            raise _not_awaited(capture)  # noqa: TRY301  (as all that cannot be collected)
+        timeout_s = capture.settings.collect_timeout.total_seconds()
+        deadline.begin(timeout_s)
+        capture = _without_receiver(capture, deadline.left)
+        capture = capture.noted(ended=datetime.now(UTC), outcome=str(outcome))
+        capture = _received(capture, deadline)
+        completed = _completed(capture, _merged(capture, deadline), last_known)
+        if has_failed(completed.lineage):
             outcome = Outcome.FAIL
-            del lineage  # a large job has no room for two
-            deadline.begin(capture.settings.collect_timeout.total_seconds())
-            lineage = collecting.completed(collecting.merged_again(outcome, deadline))
+            del completed  # a large job has no room for two
+            deadline.begin(timeout_s)
+            capture = _unread(capture).noted(
+                ended=datetime.now(UTC), outcome=str(outcome), last_known=None
+            )
+            completed = _completed(capture, _merged(capture, deadline), last_known)
         if capture.settings.relay_spark_events:
             from airflow_provider_sparklineage.operators.attempt.publish import relayed
 
             # Its own time: what has been asked may have taken long.
-            deadline.begin(capture.settings.collect_timeout.total_seconds())
-            lineage = relayed(lineage, capture.bundle, task, deadline)
-        made = collecting.event(lineage, deadline)
+            deadline.begin(timeout_s)
+            lineage = relayed(completed.lineage, capture.bundle, task, deadline)
+            completed = completed._replace(lineage=lineage)
+        made = _event(completed, deadline)
     except (Exception, AirflowTaskTimeout) as error:
-        return given_up(capture, deadline, outcome, last_known, error)
-    _end(capture, deadline, lineage, made.kept)
-    return made
+        return given_up(capture, outcome, last_known, deadline, error)
+    _end(completed, made.kept, deadline)
+    return Collected(completed.capture, made)
 
 
 def given_up(
-    capture: TryCapture,
-    deadline: Deadline,
+    capture: Capture,
     outcome: Outcome,
     last_known: BothForms,
+    deadline: Deadline,
     error: BaseException,
-) -> Made:
+) -> Collected:
     """Make the event of a try whose lineage cannot be collected.
 
     :param error: why
     """
     log.debug("Collecting lineage failed.", exc_info=error)
-    capture.degrade(*_reason(error))
-    lineage, made = _Collecting(capture, last_known).rest(outcome, deadline)
-    _end(capture, deadline, lineage, made.kept)
-    return made
+    capture = capture.degraded(*_reason(error))
+    completed, made = _rest(capture, outcome, last_known, deadline)
+    _end(completed, made.kept, deadline)
+    return Collected(completed.capture, made)
 
 
-def _end(capture: TryCapture, deadline: Deadline, lineage: TaskLineage, event: Event) -> None:
-    # By now there is an event to send; if cleaning up does not work out, the next try sweeps.
-    with suppress(Exception, AirflowTaskTimeout):
-        _clean_up(capture, lineage, event, deadline)
+def _not_awaited(capture: Capture) -> NotAwaitedError:
+    """Say what becomes of the lineage of a job that nobody has waited for."""
+    problem = (
+        "spark-submit did not wait for the end of the job, which is still running as far as is "
+        "known, so what it reads and writes is not in this event."
+    )
+    task, conn_id = capture.bundle.manifest.task, capture.lineage_conn_id
+    if task is None:
+        return NotAwaitedError(problem)
+    more = () if conn_id == DEFAULT_CONN_ID else ("--conn-id", conn_id)
+    return NotAwaitedError(problem, f"When it has ended: {bundles.collect_command(task, *more)}")
 
+
+# What a driver has sent or delivered comes into the bundle.
+
+
+def resumed(capture: Capture, deadline: Deadline) -> Capture:
+    """Go on with the bundle of the try that submitted the job, if it can be found.
+
+    That one's run is the parent of the application in its events.
+    """
+    capture.own_files.stop_listening()  # the driver sends to that try's worker
+    capture, theirs = _with_earlier(capture, deadline)
+    if theirs is None:
+        return capture.noted(remote="").degraded(
+            DegradationCode.SUBMISSION_RESUMED,
+            "The job had been submitted by an earlier try, whose capture bundle is not here, "
+            "so what it read and wrote is unknown. A capture_location that all workers reach, "
+            "a mount or a URL, keeps it.",
+        )
+    capture = capture.noted(
+        application_run_id=theirs.application_run_id,
+        injected=theirs.injected,
+        versions={**theirs.versions, **capture.bundle.manifest.versions},
+        remote=theirs.remote,
+    )
+    number = theirs.task.try_number if theirs.task else 0
+    return capture.degraded(
+        DegradationCode.SUBMISSION_RESUMED,
+        f"The job had been submitted by try {number}; this event has what the bundle of that "
+        "try captured.",
+    )
+
+
+def _with_earlier(capture: Capture, deadline: Deadline) -> tuple[Capture, Manifest | None]:
+    """Take the bundle of the try that submitted the job, and give its manifest."""
+    own, location = capture.bundle, capture.settings.capture_location
+    if own.manifest.remote:
+        # Its bundle may be on another worker; what its driver delivered is not.
+        earlier = earlier_manifest(own.manifest, location.url, deadline, capture.resumed_id)
+        return capture, earlier
+    with suppress(Exception):
+        if theirs := bundles.earlier_try(location.folder, own.manifest):
+            capture = replace(capture, bundle=replace(theirs, manifest=own.manifest))
+            own.remove()
+            return capture, theirs.manifest
+    return capture, None
+
+
+def _without_receiver(capture: Capture, seconds: float) -> Capture:
+    """Take no more events, for Spark has ended, and note which are missing.
+
+    :param seconds: that are left for all that is done with them
+    """
+    receiver = capture.own_files.receiver
+    if receiver is None:
+        return capture
+    receiver.close(min(_ON_ITS_WAY_S, seconds / 4))
+    for code, problem in _missing_events(receiver):
+        capture = capture.degraded(code, problem)
+    return capture
+
+
+def _received(capture: Capture, deadline: Deadline) -> Capture:
+    """Put into the bundle what a driver in a cluster has delivered."""
+    manifest, path = capture.bundle.manifest, capture.bundle.path
+    if not manifest.remote:
+        return capture
+    if capture.is_refused:
+        withdraw(manifest, deadline)
+        return capture.noted(remote="")
+    if path is None:
+        return capture
+    from airflow_provider_sparklineage.spark.capture import remote_bundles
+
+    budget = deadline.budget.part(_FOR_RECEIVING)
+    delivered = remote_bundles.received(manifest, path, budget, waits=True)
+    codes = {degradation.code for degradation in delivered.degradations}
+    is_complete = DegradationCode.DELIVERY_INCOMPLETE not in codes
+    capture = replace(capture, is_delivered=delivered.has_ended and is_complete)
+    capture = capture.noted(degradations=delivered.still_missing(manifest))
+    for degradation in delivered.degradations:
+        capture = capture.degraded(degradation.code, degradation.message)
+    return capture
+
+
+_ON_ITS_WAY_S = 2.0
+"""To wait for the last events of a driver, which has ended a second ago."""
+
+
+def _missing_events(receiver: Receiver) -> Iterator[tuple[DegradationCode, str]]:
+    """Yield a degradation for each kind of events that a closed receiver lacks."""
+    if not receiver.events:
+        tokens = ""
+        if receiver.refused:
+            tokens = f" {receiver.refused} request(s) did not have the token of this try."
+        yield (
+            DegradationCode.DRIVER_ELSEWHERE,
+            f"The driver ran in a cluster, and no event of it came to {receiver.url}, where this "
+            f"worker listened.{tokens} If the job did start a SparkSession, look in the driver's "
+            "log for messages of HttpTransport, and let drivers reach [sparklineage] "
+            "capture_endpoint.",
+        )
+    if receiver.lost:
+        yield (
+            DegradationCode.DELIVERY_INCOMPLETE,
+            f"{len(receiver.lost)} event(s) that the driver sent to this worker were not taken: "
+            f"{receiver.lost[0]}.",
+        )
+
+
+# The folder to which a driver in a cluster delivers. Whatever is asked of the store ends in time,
+# and a failure of the store is a degradation. What asks is imported only where there is such a
+# driver.
+
+_FIND_S = 10.0
+_END_S = 5.0
+_KEPT_S = 2.0  # of the time that there is once Airflow ends the process: for collecting
+_FOR_RECEIVING = 2 / 3
+"""The rest is for merging what has come."""
+
+
+def withdraw(manifest: Manifest, deadline: Deadline) -> None:
+    """Remove the folder of a try to which nobody is going to deliver."""
+    from airflow_provider_sparklineage.spark.capture import remote_bundles
+
+    remote_bundles.remove(manifest.remote, deadline.part(_END_S, _KEPT_S))
+
+
+def earlier_manifest(
+    own: Manifest, location: str, deadline: Deadline, resumed_id: str
+) -> Manifest | None:
+    """Find the manifest of the try that submitted the job, whichever worker it had.
+
+    To the folder of this one nobody is going to deliver, so it is removed.
+
+    :param own: manifest of this try
+    :param location: URL of the capture location
+    :param resumed_id: by which Airflow knows the job
+    """
+    from airflow_provider_sparklineage.spark.capture import remote_bundles
+
+    budget = deadline.part(_FIND_S, _KEPT_S)
+    remote_bundles.remove(own.remote, budget)
+    try:
+        return remote_bundles.earlier_try(location, own, budget, resumed_id)
+    except CaptureError as error:
+        log.debug("%s", error)
+        return None
+
+
+def end_remote_folder(
+    manifest: Manifest, settings: Settings, deadline: Deadline, *, keep: bool
+) -> None:
+    """Keep or remove the folder of a try, and look now and then for old ones.
+
+    :param keep: whether a driver may still deliver, or somebody may have to find its deliveries
+    """
+    from airflow_provider_sparklineage.spark.capture import remote_bundles
+
+    budget = deadline.part(_END_S, _KEPT_S)
+    if keep:
+        try:
+            remote_bundles.announce(manifest, budget)
+        except CaptureError as error:
+            log.debug("%s", error)
+    else:
+        remote_bundles.remove(manifest.remote, budget)
+    remote_bundles.sweep_at_times(
+        settings.capture_location,
+        older_than=settings.capture_retention,
+        now=datetime.now(UTC),
+        budget=budget,
+    )
+
+
+# The bundle is merged, and what it lacks is added.
 
 _FOR_MERGING = 2 / 3
 """The rest is for the event of what was merged until then."""
 
 
-class _Collecting:
-    def __init__(self, capture: TryCapture, last_known: BothForms) -> None:
-        self._capture = capture
-        self._last_known = last_known
-        self._as_sent: TaskLineage | None = None
-        """What is completed by what the backend was sent of the last run, if that is another."""
+def _merged(capture: Capture, deadline: Deadline) -> TaskLineage:
+    from airflow_provider_sparklineage.lineage.bundle import task_lineage
 
-    def merged(self, outcome: Outcome, deadline: Deadline) -> TaskLineage:
-        from airflow_provider_sparklineage.lineage.bundle import task_lineage
+    return task_lineage(capture.bundle, deadline.budget.part(_FOR_MERGING))
 
-        self._capture.note(ended=datetime.now(UTC), outcome=str(outcome))
-        self._capture.receive(deadline)
-        return task_lineage(self._capture.bundle, deadline.budget.part(_FOR_MERGING))
 
-    def merged_again(self, outcome: Outcome, deadline: Deadline) -> TaskLineage:
-        """Merge a bundle that was read before, now that the task ends in another way."""
-        from airflow_provider_sparklineage.lineage.bundle import task_lineage
+def _unread(capture: Capture) -> Capture:
+    """Give the bundle as if nothing had been read of it: reading counts into its report."""
+    return replace(capture, bundle=replace(capture.bundle, report=ReadReport()))
 
-        # Reading counts into the report of the bundle, and the last run may not be needed now.
-        self._capture.bundle = replace(self._capture.bundle, report=ReadReport())
-        self._capture.note(ended=datetime.now(UTC), outcome=str(outcome), last_known=None)
-        return task_lineage(self._capture.bundle, deadline.budget.part(_FOR_MERGING))
 
-    def completed(self, lineage: TaskLineage) -> TaskLineage:
-        """Let what the last successful run accessed stand in where this try knows nothing."""
-        from airflow_provider_sparklineage.event.backends import backend_of
-        from airflow_provider_sparklineage.lineage.declared_and_last_known import Completion
+class _Completed(NamedTuple):
+    """The lineage of a try, with what the last successful run accessed where it knows nothing.
 
-        kept, sent = self._last_known
-        manifest = self._capture.bundle.manifest
-        missing = Completion(
-            lineage,
-            manifest.declared_inputs,
-            manifest.declared_outputs,
-            versions_by_schema=backend_of(manifest.backend).versions_by_schema,
-        )
-        self._as_sent = None
-        if kept == NO_LAST_RUN or not missing.is_needed:
-            return lineage
-        self._capture.note(last_known=kept)
-        if sent is not kept:
-            self._as_sent = missing.by(sent)
-        return missing.by(kept)
+    :param as_sent: completed by what the backend was sent of the last run, if that is another
+    """
 
-    def rest(self, outcome: Outcome, deadline: Deadline) -> tuple[TaskLineage, Made]:
-        """Give what is left to report of a try that could not be merged; never raises."""
-        try:
-            lineage = self.completed(self._without(outcome))
-            return lineage, self.event(lineage, deadline)
-        except (Exception, AirflowTaskTimeout):  # what is declared may be why
-            from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    capture: Capture
+    lineage: TaskLineage
+    as_sent: TaskLineage | None = None
 
-            log.debug("What is declared cannot be reported.", exc_info=True)
-            lineage = TaskLineage(outcome, degradations=self._capture.bundle.manifest.degradations)
-            self._as_sent = None
-        try:
-            return lineage, self.event(lineage, deadline)
-        except (Exception, AirflowTaskTimeout):  # a defect in making facets
-            from airflow_provider_sparklineage.event.document import empty
-            from airflow_provider_sparklineage.event.pipeline import Made, header
 
-            log.warning("The lineage of this try cannot be reported.", exc_info=True)
-            bare = empty(header(self._capture.bundle, lineage), lineage.outcome)
-            return lineage, Made(bare, bare)
+def _completed(capture: Capture, lineage: TaskLineage, last_known: BothForms) -> _Completed:
+    from airflow_provider_sparklineage.event.backends import backend_of
+    from airflow_provider_sparklineage.lineage.declared_and_last_known import Completion
 
-    def event(self, lineage: TaskLineage, deadline: Deadline) -> Made:
-        from airflow_provider_sparklineage.event.pipeline import merged_events
+    kept, sent = last_known
+    manifest = capture.bundle.manifest
+    missing = Completion(
+        lineage,
+        manifest.declared_inputs,
+        manifest.declared_outputs,
+        versions_by_schema=backend_of(manifest.backend).versions_by_schema,
+    )
+    if kept == NO_LAST_RUN or not missing.is_needed:
+        return _Completed(capture, lineage)
+    as_sent = None if sent is kept else missing.by(sent)
+    return _Completed(capture.noted(last_known=kept), missing.by(kept), as_sent)
 
-        # What was kept for it, though a callback or a backend may have taken longer than all.
-        timeout = self._capture.settings.collect_timeout.total_seconds()
-        deadline.begin(max(deadline.left, timeout * (1 - _FOR_MERGING)))
-        bundle, how = self._capture.bundle, self._capture.settings.leaving
-        made = merged_events(bundle, lineage, how, masked, deadline.budget)
-        if self._as_sent is None:
-            return made
-        as_sent = replace(self._as_sent, degradations=lineage.degradations)
-        sent = merged_events(bundle, as_sent, how, masked, deadline.budget)
-        return made._replace(adapted=sent.adapted)
 
-    def _without(self, outcome: Outcome) -> TaskLineage:
-        """Lineage of a try of which nothing was collected: what was declared, and why no more."""
-        from airflow_provider_sparklineage.lineage.declared_and_last_known import declared_lineage
+def _event(completed: _Completed, deadline: Deadline) -> Made:
+    from airflow_provider_sparklineage.event.pipeline import merged_events
 
-        manifest = self._capture.bundle.manifest
-        lineage = declared_lineage(
-            manifest.declared_inputs,
-            manifest.declared_outputs,
-            manifest.expectations,
-            self._capture.settings.partitioning,
-            manifest.limits,
-        )
-        degradations = (*manifest.degradations, *lineage.degradations)
-        return replace(lineage, outcome=outcome, degradations=degradations)
+    capture, lineage, as_sent = completed
+    # What was kept for it, though a callback or a backend may have taken longer than all.
+    timeout = capture.settings.collect_timeout.total_seconds()
+    deadline.begin(max(deadline.left, timeout * (1 - _FOR_MERGING)))
+    bundle, how = capture.bundle, capture.settings.leaving
+    made = merged_events(bundle, lineage, how, masked, deadline.budget)
+    if as_sent is None:
+        return made
+    as_sent = replace(as_sent, degradations=lineage.degradations)
+    sent = merged_events(bundle, as_sent, how, masked, deadline.budget)
+    return made._replace(adapted=sent.adapted)
+
+
+def _rest(
+    capture: Capture, outcome: Outcome, last_known: BothForms, deadline: Deadline
+) -> tuple[_Completed, Made]:
+    """Give what is left to report of a try that could not be merged; never raises."""
+    try:
+        completed = _completed(capture, _without(capture, outcome), last_known)
+        return completed, _event(completed, deadline)
+    except (Exception, AirflowTaskTimeout):  # what is declared may be why
+        from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+
+        log.debug("What is declared cannot be reported.", exc_info=True)
+        lineage = TaskLineage(outcome, degradations=capture.bundle.manifest.degradations)
+        completed = _Completed(capture, lineage)
+    try:
+        return completed, _event(completed, deadline)
+    except (Exception, AirflowTaskTimeout):  # a defect in making facets
+        from airflow_provider_sparklineage.event.document import empty
+        from airflow_provider_sparklineage.event.pipeline import Made, header
+
+        log.warning("The lineage of this try cannot be reported.", exc_info=True)
+        bare = empty(header(capture.bundle, lineage), lineage.outcome)
+        return completed, Made(bare, bare)
+
+
+def _without(capture: Capture, outcome: Outcome) -> TaskLineage:
+    """Lineage of a try of which nothing was collected: what was declared, and why no more."""
+    from airflow_provider_sparklineage.lineage.declared_and_last_known import declared_lineage
+
+    manifest = capture.bundle.manifest
+    lineage = declared_lineage(
+        manifest.declared_inputs,
+        manifest.declared_outputs,
+        manifest.expectations,
+        capture.settings.partitioning,
+        manifest.limits,
+    )
+    degradations = (*manifest.degradations, *lineage.degradations)
+    return replace(lineage, outcome=outcome, degradations=degradations)
+
+
+def _end(completed: _Completed, event: Event, deadline: Deadline) -> None:
+    # By now there is an event to send; if cleaning up does not work out, the next try sweeps.
+    with suppress(Exception, AirflowTaskTimeout):
+        _clean_up(completed.capture, completed.lineage, event, deadline)
 
 
 def _reason(error: BaseException) -> tuple[DegradationCode, str]:
@@ -241,9 +450,9 @@ def is_kept(settings: Settings, lineage: TaskLineage, event: Event) -> bool:
     return lineage.outcome is Outcome.FAIL or bool(_serious(lineage, event))
 
 
-def _clean_up(capture: TryCapture, lineage: TaskLineage, event: Event, deadline: Deadline) -> None:
+def _clean_up(capture: Capture, lineage: TaskLineage, event: Event, deadline: Deadline) -> None:
     """Keep or remove the bundle, and warn once of what needs a person's attention."""
-    capture.remove_own_files()
+    capture.own_files.remove()
     settings, bundle = capture.settings, capture.bundle
     serious = _serious(lineage, event)
     keep = not capture.is_awaited or is_kept(settings, lineage, event)
@@ -265,14 +474,13 @@ def _clean_up(capture: TryCapture, lineage: TaskLineage, event: Event, deadline:
         log.info("Spark lineage was collected.%s", where)
     if not deadline.is_killed:  # else the next try has the time for it
         if bundle.manifest.remote:
-            from airflow_provider_sparklineage.operators.attempt import remote_driver
-
-            may_go_on = lineage.outcome is Outcome.FAIL and capture.is_resumable
+            is_resumable = capture.is_resumable or capture.is_submitted
+            may_go_on = lineage.outcome is Outcome.FAIL and is_resumable
             may_deliver = not capture.is_delivered
-            remote_driver.end_remote_folder(
+            end_remote_folder(
                 bundle.manifest, settings, deadline, keep=keep or may_go_on or may_deliver
             )
-        retention.sweep_at_times(
+        bundles.sweep_at_times(
             settings.capture_location.folder,
             older_than=settings.capture_retention,
             now=datetime.now(UTC),

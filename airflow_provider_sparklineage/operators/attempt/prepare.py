@@ -1,4 +1,9 @@
-"""Before the job: the answers of Airflow, the declared datasets, and the event of START.
+"""Before the job: declarations, traces, the answers of Airflow, and the event of START.
+
+The declarations (``[sparklineage] declarations``) of an adopted task are set as its arguments
+before its fields are rendered, for plain and for mapped tasks, on the worker: no serialised DAG
+depends on them. After it, secrets are registered with Airflow, and each text is traced to the dates
+in it.
 
 START has the inputs and outputs of the last successful run, with the datasets that are declared of
 this one. An event without datasets would make a backend that shows the latest run show nothing,
@@ -19,48 +24,44 @@ from airflow.providers.openlineage.extractors import OperatorLineage
 from msgspec.structs import replace
 from openlineage.client.event_v2 import Dataset
 
-from airflow_provider_sparklineage.event import openlineage, xcom
+from airflow_provider_sparklineage.event import openlineage, pipeline, xcom
 from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
-from airflow_provider_sparklineage.event.pipeline import (
-    NO_OTHERS,
-    Made,
-    Others,
-    adapted,
-    events_of,
-    leaving,
-    shows_descriptions,
-)
 from airflow_provider_sparklineage.event.sending import neutral
 from airflow_provider_sparklineage.expectations import declared as declarations
 from airflow_provider_sparklineage.expectations.declared import Declared, TaskFields
 from airflow_provider_sparklineage.expectations.references import SCHEMES
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.lineage.declared_and_last_known import declared_lineage
+from airflow_provider_sparklineage.model import task_rules
 from airflow_provider_sparklineage.model.credentials import logger, scrub_name
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.model.exceptions import SettingsError
+from airflow_provider_sparklineage.model.exceptions import RulesError, SettingsError
 from airflow_provider_sparklineage.model.last_run import BothForms
 from airflow_provider_sparklineage.model.locations import Locator
 from airflow_provider_sparklineage.operators.attempt import other_runs
 from airflow_provider_sparklineage.operators.attempt.other_runs import NOTHING_KNOWN, Known
-from airflow_provider_sparklineage.operators.masking import masked, masked_message, redacted
+from airflow_provider_sparklineage.operators.masking import mask, masked, masked_message, redacted
 from airflow_provider_sparklineage.settings import resolution as settings
 from airflow_provider_sparklineage.settings.connection import is_converted
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.submit import injection
+from airflow_provider_sparklineage.spark.submit.submission import Submission
+from airflow_provider_sparklineage.templates import TracedText, Tracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
+    from jinja2 import Environment
 
     from airflow_provider_sparklineage.event.archive import Archive
     from airflow_provider_sparklineage.event.document import Event, Facets
+    from airflow_provider_sparklineage.expectations.declarations import DatasetSubset
     from airflow_provider_sparklineage.model.representation import Leaving
     from airflow_provider_sparklineage.model.rules import PartitionRules
-    from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
     from airflow_provider_sparklineage.settings.resolution import Settings
-    from airflow_provider_sparklineage.templates import TracedText
+    from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 
 
 log = logger(__name__)
@@ -106,7 +107,7 @@ def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Pre
     if ti is not None:
         known = other_runs.last_known(ti, archive, is_dated=is_dated)
     written: tuple[Event, ...] = ()
-    if ti is not None and shows_descriptions(resolved.leaving):
+    if ti is not None and pipeline.shows_descriptions(resolved.leaving):
         written = other_runs.upstream_events(ti, context.get("task") or getattr(ti, "task", None))
     how = resolved.leaving
     sent = _adapted(known.event, how)
@@ -123,7 +124,7 @@ def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Pre
 def _adapted(event: Event | None, how: Leaving) -> Event | None:
     """Adapt the event of another run; None if there is none, or it is damaged."""
     try:
-        return event and adapted(event, how)
+        return event and pipeline.adapted(event, how)
     except Exception:
         log.debug("The event of another run is not understood.", exc_info=True)
         return None
@@ -153,7 +154,7 @@ NOT_SUBMITTED = Degradation(
 
 def expected_event(
     declared: Declared, prepared: Prepared, ended: Degradation | None = None
-) -> Made:
+) -> pipeline.Made:
     """Describe what a try is going to read and write, as far as that is known.
 
     :param ended: why no more is known of a try that is over
@@ -162,12 +163,12 @@ def expected_event(
     made = _expected_event(declared, settings, sent, ended)
     if ended is None or sent is known:  # nobody keeps a START
         return made
-    return Made(_expected_event(declared, settings, known, ended).kept, made.adapted)
+    return pipeline.Made(_expected_event(declared, settings, known, ended).kept, made.adapted)
 
 
 def _expected_event(
     declared: Declared, resolved: Settings, known: Known, ended: Degradation | None
-) -> Made:
+) -> pipeline.Made:
     last, stand_in, _ = known
     if not last.has_datasets:
         last = stand_in.only(inputs=not declared.inputs, outputs=not declared.outputs)
@@ -181,13 +182,13 @@ def _expected_event(
     )
     how, representation = resolved.leaving, resolved.representation
     if ended is None:
-        return events_of(lineage, how, representation=representation, mask=masked)
+        return pipeline.events_of(lineage, how, representation=representation, mask=masked)
     lineage = replace(lineage, degradations=(*lineage.degradations, ended))
-    return events_of(lineage, how, ReadReport(), representation, masked)
+    return pipeline.events_of(lineage, how, ReadReport(), representation, masked)
 
 
 def operator_lineage(
-    made: Made, how: Leaving, prepared: Prepared | None = None, operator: Any = None
+    made: pipeline.Made, how: Leaving, prepared: Prepared | None = None, operator: Any = None
 ) -> OperatorLineage[Any, Any]:
     """Hand an event to Airflow's OpenLineage provider, which makes its header itself.
 
@@ -195,10 +196,12 @@ def operator_lineage(
     :param operator: whose text for people a transport gets that converts events
     """
     event = made.adapted
-    others = Others(prepared.sent.event, prepared.upstream) if prepared else NO_OTHERS
-    for known in (others, NO_OTHERS):  # what was kept of another run may be damaged
+    others = (
+        pipeline.Others(prepared.sent.event, prepared.upstream) if prepared else pipeline.NO_OTHERS
+    )
+    for known in (others, pipeline.NO_OTHERS):  # what was kept of another run may be damaged
         try:
-            event = leaving(event, how, known)
+            event = pipeline.leaving(event, how, known)
             break
         except Exception:  # the provider would send the event without datasets
             log.warning("The lineage is sent with less than its backend shows.", exc_info=True)
@@ -261,7 +264,7 @@ def declared_in_fields(
     :param partition_key: of the run
     :param naming: Spark properties of the submission; None: those that the operator has itself
     """
-    conf = {str(k): str(v) for k, v in operator.spark_properties.items()}
+    conf = {str(k): str(v) for k, v in operator.lineage_properties.items()}
     own_naming = naming_properties(conf if naming is None else naming)
     locator = Locator(Naming.of(own_naming), rules)
     task = TaskFields(
@@ -344,10 +347,9 @@ def _named(entry: object, locator: Locator) -> DatasetName | None:
     return DatasetName(found.namespace, found.name) if found is not None else None
 
 
-def push_expected(capture: TryCapture, context: Context) -> None:
+def push_expected(manifest: Manifest, context: Context) -> None:
     """Push the expectations of a try, for the tab while its job runs; never raises."""
     try:
-        manifest = capture.bundle.manifest
         if manifest.task is None:
             return
         document = xcom.expected_document(
@@ -361,3 +363,106 @@ def push_expected(capture: TryCapture, context: Context) -> None:
             context["ti"].xcom_push(key=xcom.EXPECTED_KEY, value=value)
     except Exception:
         log.debug("What is expected is shown when the task has ended.", exc_info=True)
+
+
+# The fields of an operator around their rendering: declared before it, hidden and traced after it.
+
+
+def traces(
+    operator: Any, templates: Mapping[str, object], environment: Environment, context: Context
+) -> tuple[TracedText, ...]:
+    """
+    Trace what was just rendered; never raises.
+
+    :param templates: the fields that can name data, by name, as they were before
+    :param environment: that which Airflow rendered with
+    :param context: that which Airflow rendered with
+    """
+    traced: list[TracedText] = []
+    tracer = Tracer(environment, context)  # one, for what the fields have in common
+    for name, template in templates.items():
+        try:
+            content = _with_files(template, tuple(operator.template_ext), environment)
+            rendered = getattr(operator, name, None)
+            traced += tracer.trace_all(name, content, rendered)
+        except Exception:
+            log.debug("The templates in %s could not be traced", name, exc_info=True)
+    return tuple(traced)
+
+
+def hide_secrets(operator: Any) -> None:
+    """Register secrets of a transport among the rendered properties before Airflow shows them."""
+    texts = {str(key): str(value) for key, value in operator.lineage_properties.items()}
+    mask(*injection.transport_secrets(Submission(conf=texts)))
+
+
+def _with_files(template: object, extensions: tuple[str, ...], environment: Environment) -> object:
+    """Put the content of template files in place of their names, as rendering does."""
+    if not extensions:
+        return template
+    if isinstance(template, str) and template.endswith(extensions) and environment.loader:
+        return environment.loader.get_source(environment, template)[0]
+    if isinstance(template, (list, tuple)):
+        return type(template)(_with_files(item, extensions, environment) for item in template)
+    if isinstance(template, dict):
+        return {key: _with_files(item, extensions, environment) for key, item in template.items()}
+    return template
+
+
+_OPTION = "declarations"
+
+
+def declare(operator: Any) -> None:
+    """Set the arguments of an operator that are declared.
+
+    Declarations that cannot be used are a problem of the try, which its event reports.
+    """
+    given = settings.value(_OPTION, sources.configuration(_OPTION))
+    if not given:
+        return
+    try:
+        found = task_rules.load_declarations(given)
+    except RulesError as error:
+        found = task_rules.TaskDeclarations()
+        operator.lineage_try.note_unrendered(str(error))
+    for name, value in declared_arguments(found, operator).items():
+        setattr(operator, name, value)
+
+
+def declared_arguments(declared: task_rules.TaskDeclarations, operator: Any) -> dict[str, object]:
+    """Give the arguments that an operator has by declarations; defaults where there are none."""
+    rule = declared.of(task_rules.TaskNames(operator.dag_id, operator.task_id))
+    given = rule.arguments if rule else {}
+    return {
+        name: _argument(name, given[name]) if name in given else getattr(type(operator), name)
+        for name in task_rules.DECLARED_ARGUMENTS
+    }
+
+
+def _argument(name: str, given: task_rules.Declared) -> object:
+    if name == "on_partition_mismatch":
+        return given
+    entries = given if isinstance(given, tuple) else (given,)
+    return [entry if isinstance(entry, str) else _subset(entry) for entry in entries]
+
+
+def _subset(given: task_rules.Subset) -> DatasetSubset:
+    from airflow_provider_sparklineage.expectations.declarations import (
+        DatasetSubset,
+        PartitionRange,
+    )
+
+    def value(column: str, of: object) -> object:
+        if isinstance(of, task_rules.ValueRange):
+            return PartitionRange(column, of.start, of.end, of.step)
+        return list(of) if isinstance(of, tuple) else of
+
+    def part(values: Mapping[str, object]) -> dict[str, object]:
+        return {column: value(column, of) for column, of in values.items()}
+
+    partitions = given.partitions
+    return DatasetSubset(
+        given.dataset,
+        list(map(part, partitions)) or None if isinstance(partitions, tuple) else part(partitions),
+        given.where or None,
+    )

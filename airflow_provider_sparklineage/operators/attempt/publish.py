@@ -31,16 +31,10 @@ from airflow_provider_sparklineage.model.degradations import Degradation, Degrad
 from airflow_provider_sparklineage.model.exceptions import (
     ArchiveError,
     CaptureError,
-    NotAwaitedError,
     SparkLineageError,
 )
 from airflow_provider_sparklineage.operators.masking import masked, redacted
-from airflow_provider_sparklineage.settings.connection import (
-    DATAHUB_TRANSPORT,
-    DEFAULT_CONN_ID,
-    types_of,
-)
-from airflow_provider_sparklineage.spark.capture.bundle import collect_command
+from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT, types_of
 from airflow_provider_sparklineage.spark.capture.remote import SENDING
 from airflow_provider_sparklineage.storage.bounded import reason, within
 from airflow_provider_sparklineage.storage.objects import Objects
@@ -53,7 +47,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.document import Event, Facets
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.representation import Leaving
-    from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
+    from airflow_provider_sparklineage.operators.attempt.submit import Capture
     from airflow_provider_sparklineage.operators.attempt.timing import Deadline
     from airflow_provider_sparklineage.spark.capture.bundle import (
         CaptureBundle,
@@ -228,7 +222,7 @@ def can_be_watched() -> bool:
     return transport is not None and _WATCHED.issuperset(types_of(transport))
 
 
-def watch_delivery(capture: TryCapture) -> None:
+def watch_delivery(capture: Capture) -> None:
     """Remove the mark of a try once its event was sent; never raises.
 
     Called in the process, or the thread, in which the provider sends the event right after.
@@ -239,7 +233,7 @@ def watch_delivery(capture: TryCapture) -> None:
         log.debug("It is not watched whether the event is sent.", exc_info=True)
 
 
-def _watch_client(capture: TryCapture) -> None:
+def _watch_client(capture: Capture) -> None:
     from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 
     task, run_id = capture.bundle.manifest.task, capture.bundle.manifest.run_id
@@ -267,7 +261,7 @@ _KILLED_TIMEOUT_S = 1.0  # Airflow sends SIGKILL 5 s after SIGTERM, and collecti
 
 
 def publish(
-    capture: TryCapture,
+    capture: Capture,
     deadline: Deadline,
     event: Event,
     context: Context,
@@ -316,7 +310,7 @@ def _push(written: Written, context: Context) -> None:
     context["ti"].xcom_push(key=xcom.KEY, value=value)
 
 
-def _sending(capture: TryCapture, context: Context) -> dict[str, Any] | None:
+def _sending(capture: Capture, context: Context) -> dict[str, Any] | None:
     if not capture.settings.archive_url:
         return None
     try:
@@ -327,7 +321,7 @@ def _sending(capture: TryCapture, context: Context) -> dict[str, Any] | None:
 
 
 def _archive(
-    written: Written, capture: TryCapture, sending: dict[str, Any] | None, *, is_killed: bool
+    written: Written, capture: Capture, sending: dict[str, Any] | None, *, is_killed: bool
 ) -> None:
     settings, task = capture.settings, capture.bundle.manifest.task
     archive = archive_of(settings, _KILLED_TIMEOUT_S if is_killed else ARCHIVE_TIMEOUT_S)
@@ -347,20 +341,7 @@ _STORE_TIMEOUT_S = 5.0  # the job waits for it
 _MAX_ADDITIONS_BYTES = 16 * 1024 * 1024
 
 
-def not_awaited(capture: TryCapture) -> NotAwaitedError:
-    """Say what becomes of the lineage of a job that nobody has waited for."""
-    problem = (
-        "spark-submit did not wait for the end of the job, which is still running as far as is "
-        "known, so what it reads and writes is not in this event."
-    )
-    task, conn_id = capture.bundle.manifest.task, capture.lineage_conn_id
-    if task is None:
-        return NotAwaitedError(problem)
-    more = () if conn_id == DEFAULT_CONN_ID else ("--conn-id", conn_id)
-    return NotAwaitedError(problem, f"When it has ended: {collect_command(task, *more)}")
-
-
-def keep_additions(capture: TryCapture, context: Context) -> None:
+def keep_additions(capture: Capture, context: Context) -> None:
     """Keep with a bundle what Airflow adds to its event, ``null`` if that is not for sending.
 
     Never raises.

@@ -1,27 +1,57 @@
-"""From a task's submission to the one with the listener in it: files read, checked and added.
+"""From a task's submission to the one with the listener in it, and to the capture of its try.
 
 In go the operator's arguments as a ``Submission`` and the place where it goes; out come the
 arguments with listener, extensions and observer in them, as far as they can be added, and the
-reason where one cannot. A driver writes into the bundle, into a folder that it delivers to the
-capture location, or sends its events to the worker: that depends on where it runs.
+:class:`Capture`: the bundle that was made for what the driver reports, with the reason in it where
+something cannot be added.
 """
 
 from __future__ import annotations
 
+import uuid
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+import airflow
+from airflow.providers import openlineage as openlineage_provider
+from airflow.providers.apache import spark as spark_provider
+from airflow.providers.common.compat.openlineage.utils.spark import (
+    inject_parent_job_information_into_spark_properties,
+)
+from airflow.providers.openlineage.plugins.macros import (
+    lineage_job_name,
+    lineage_job_namespace,
+    lineage_run_id,
+)
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.model.credentials import logger
-from airflow_provider_sparklineage.model.degradations import DegradationCode
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import (
     CaptureError,
     ListenerError,
     RemoteDriverError,
+    SparkLineageError,
 )
-from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, OBSERVATIONS, in_spark
+from airflow_provider_sparklineage.model.producer import DISTRIBUTION, version
+from airflow_provider_sparklineage.model.terms import Frozen, JobName
+from airflow_provider_sparklineage.operators.attempt.driver_files import (
+    DriverFiles,
+    OwnFiles,
+    driver_files,
+)
+from airflow_provider_sparklineage.operators.attempt.timing import Deadline
+from airflow_provider_sparklineage.operators.masking import mask, masked, masked_message
+from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
+from airflow_provider_sparklineage.spark.capture import bundle as bundles
+from airflow_provider_sparklineage.spark.capture.bundle import (
+    EVENTS,
+    CaptureBundle,
+    Manifest,
+    TaskIdentity,
+)
 from airflow_provider_sparklineage.spark.submit import (
     deploy_mode,
     distribution,
@@ -34,17 +64,18 @@ from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverHost
 from airflow_provider_sparklineage.spark.submit.injection import (
     SUBMIT_OPTS,
     Injection,
-    Observation,
-    can_observe,
     inject,
+    injected_names,
     refuse_connect,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sparklineage.expectations.declared import Declared
     from airflow_provider_sparklineage.settings.resolution import Settings
-    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
     from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
     from airflow_provider_sparklineage.spark.submit.submission import Submission
     from airflow_provider_sparklineage.spark.submit.submitted_files import Links
@@ -52,181 +83,318 @@ if TYPE_CHECKING:
 log = logger(__name__)
 
 
-class DriverFiles(NamedTuple):
-    """The driver's side of a try's files.
+def manifest_of(context: Context, settings: Settings, *, of_command: bool = False) -> Manifest:
+    """Make the manifest of a try that begins; nothing in it is a secret."""
+    ti: Any = context["ti"]
+    run_id = str(lineage_run_id(ti))
+    namespace = lineage_job_namespace()  # type: ignore[no-untyped-call]
+    map_index = getattr(ti, "map_index", None)
+    return Manifest(
+        # The same try always gets the same application run id, so that a replay is recognised.
+        application_run_id=str(uuid.uuid5(uuid.UUID(run_id), "spark-application")),
+        task=TaskIdentity(
+            dag_id=ti.dag_id,
+            task_id=ti.task_id,
+            run_id=ti.run_id,
+            try_number=ti.try_number,
+            map_index=-1 if map_index is None else map_index,
+        ),
+        job=JobName(namespace, lineage_job_name(ti)),
+        run_id=run_id,
+        worker=bundles.this_worker(),
+        started=datetime.now(UTC),
+        partitioning=settings.partitioning.documents(),
+        max_partitions=settings.max_partitions,
+        bare_partitions=settings.emit_bare_partitions_facet,
+        max_event_bytes=settings.max_event_bytes,
+        redact_literals=settings.redact_literals,
+        column_lineage=settings.column_lineage,
+        intermediate_datasets=str(settings.intermediate_datasets),
+        lineage_facet=settings.emit_lineage_facet,
+        backend=str(settings.backend),
+        versions=_versions(),
+        of_command=of_command,
+        settings={name: masked(text) for name, text in settings.described().items()},
+    )
 
-    :param folder: in which it writes, as it knows it
-    :param delivered_to: URL of the folder to which it delivers that, as Spark knows it; empty if it
-        delivers nothing
-    :param are_sent: whether nothing is written, and the listener sends its events to the worker
-    :param takes_uploads: whether spark-submit brings files of this worker to it
-    :param image: URL of the folder, where the driver runs, that has listener and observer; empty if
-        nothing is known of such a folder
+
+def _versions() -> dict[str, str]:
+    # Of Airflow's packages from their modules: to look it up in what is installed takes as long
+    # as all else that is done for a manifest.
+    return {
+        DISTRIBUTION: version(),
+        "apache-airflow": airflow.__version__,
+        "apache-airflow-providers-apache-spark": spark_provider.__version__,
+        "apache-airflow-providers-openlineage": openlineage_provider.__version__,
+    }
+
+
+_REFUSALS: dict[type[Exception], DegradationCode] = {
+    ListenerError: DegradationCode.LISTENER_UNAVAILABLE,
+    RemoteDriverError: DegradationCode.DRIVER_ELSEWHERE,
+    CaptureError: DegradationCode.CAPTURE_UNAVAILABLE,
+}
+
+
+# The capture of a try. Nothing here fails the user's task: whatever goes wrong becomes a
+# degradation in the manifest, and with it in the event. The exception is ``strict=True``, which
+# raises before anything is submitted.
+
+
+class Capture(Frozen, frozen=True):
+    """The bundle of a try and the course of its job: the outcome of one stage, and of the next.
+
+    :param spark_properties: all that the job is submitted with; None where that could not be found
+        out
+    :param is_awaited: whether the task ends no earlier than its application
+    :param is_in_process: whether the listener goes into a driver that is the task's own process
+    :param is_resumable: whether Airflow goes on with what an earlier try had submitted
+    :param is_submitted: whether this try submitted the job all the same
+    :param resumed_id: by which Airflow knows the job of the earlier try
+    :param is_refused: whether Airflow did not submit the job, so that no driver is going to deliver
+    :param is_delivered: whether a driver in a cluster has reported that it delivered all
     """
 
-    host: DriverHost
-    folder: str
-    delivered_to: str = ""
-    are_sent: bool = False
-    takes_uploads: bool = True
-    image: str = ""
+    settings: Settings
+    bundle: CaptureBundle
+    own_files: OwnFiles
+    lineage_conn_id: str = DEFAULT_CONN_ID
+    spark_properties: Mapping[str, str] | None = None
+    is_awaited: bool = True
+    is_in_process: bool = False
+    is_resumable: bool = False
+    is_submitted: bool = False
+    resumed_id: str = ""
+    is_refused: bool = False
+    is_delivered: bool = False
 
     @property
-    def are_on_mount(self) -> bool:
-        """Whether a remote driver writes into the bundle."""
-        return self.host.is_remote and not (self.delivered_to or self.are_sent)
+    def is_resumed(self) -> bool:
+        """Whether the job is that of an earlier try."""
+        return self.is_resumable and not self.is_submitted
 
-    def require_carried(self, jar: str) -> None:
-        """Refuse a jar of this worker that would not come to the driver, and so end spark-submit.
+    def degraded(self, code: DegradationCode, message: str) -> Capture:
+        """Note in the manifest that something is missing; without secrets that the message has."""
+        text = message.encode(errors="replace").decode()  # names of files may be no text
+        entry = Degradation(code, masked_message(text))
+        return self.noted(degradations=(*self.bundle.manifest.degradations, entry))
 
-        :param jar: entry of ``--jars``
-        :raise RemoteDriverError: names the fix
-        """
-        if self.takes_uploads or submitted_files.scheme(jar) not in ("", "file"):
-            return
-        key = deploy_mode.UPLOAD_PATH
-        in_pod = self.host is DriverHost.KUBERNETES
-        problem = (
-            f"The driver runs in {self.host}, to which spark-submit brings no file of this worker"
-            f"{f' without {key}' if in_pod else ''}, and so not {jar}."
-        )
-        fix = (
-            "Put the jar where drivers run, in an image for instance, and give its URL there, such "
-            "as listener_jar = local:///opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar."
-        )
-        if in_pod:
-            fix += f" Or set {key} to a folder that workers and pods reach."
-        raise RemoteDriverError(problem, fix)
+    def noted(self, **changes: Any) -> Capture:
+        """Change fields of the manifest, on disk too if there is a bundle."""
+        bundle = replace(self.bundle, manifest=replace(self.bundle.manifest, **changes))
+        try:
+            bundle.save()
+        except CaptureError as error:
+            log.debug("%s", error)
+        return replace(self, bundle=bundle)
 
-    def observation(
-        self, submission: Submission, bundle: CaptureBundle, links: Links
-    ) -> tuple[Observation | None, str | None]:
-        """Put the observer into the bundle; where that is not possible, lineage goes on without."""
-        if not can_observe(submission):
-            reason = "The application is no Python file"
-            if not submission.application:
-                reason = "The command does not show its application, nor does submit_args()"
-            return None, (
-                f"{reason}, so the partitions that it reads and writes could not be observed."
+    def abandon(self) -> None:
+        """Leave nothing behind of a try that is not going to be submitted."""
+        self.own_files.remove()
+        self.bundle.remove()
+
+
+def begun(
+    context: Context, settings: Settings, conn_id: str, *, of_command: bool = False
+) -> Capture:
+    """Make the bundle of a try; if that fails, go on without one (or raise, if strict).
+
+    :param conn_id: that the settings are of
+    :param of_command: whether spark-submit is in a command of the user's own
+    :raise CaptureError: if the bundle cannot be made and ``settings.strict``
+    """
+    manifest = manifest_of(context, settings, of_command=of_command)
+    error: Exception | None = None
+    try:
+        made = bundles.create(settings.capture_location.folder, manifest)
+    except (CaptureError, OSError) as reason:
+        if settings.strict:
+            raise
+        made, error = CaptureBundle(None, manifest), reason
+    capture = Capture(settings, made, OwnFiles(made.path), conn_id, is_awaited=not of_command)
+    if error is None:
+        return capture
+    return capture.degraded(DegradationCode.CAPTURE_UNAVAILABLE, str(error))
+
+
+def without_bundle(capture: Capture, error: Exception) -> Capture:
+    """Go on without collecting: the job runs as it is, and the event has the reason."""
+    log.debug("Setting up lineage failed.", exc_info=error)
+    capture.abandon()
+    problem = str(error)
+    if not isinstance(error, SparkLineageError):
+        problem = f"Lineage could not be set up ({type(error).__name__}: {error})."
+    capture = replace(capture, bundle=replace(capture.bundle, path=None))
+    return capture.degraded(DegradationCode.INJECTION_FAILED, problem)
+
+
+def refused(capture: Capture, error: Exception) -> Capture:
+    """Note why nothing is added to the job.
+
+    :raise Exception: that error if ``settings.strict``
+    """
+    if capture.settings.strict:
+        raise error
+    capture.own_files.stop_listening()
+    log.debug("Injecting the listener failed.", exc_info=error)
+    code = _REFUSALS.get(type(error), DegradationCode.INJECTION_FAILED)
+    known = isinstance(error, SparkLineageError)
+    return capture.degraded(code, str(error) if known else f"{type(error).__name__}: {error}")
+
+
+def declared(capture: Capture, known: Declared) -> Capture:
+    """Note the datasets that the task declares."""
+    capture = capture.noted(
+        declared_inputs=known.inputs,
+        declared_outputs=known.outputs,
+        expectations=known.expectations,
+        naming=dict(known.naming),
+    )
+    for problem in known.problems:
+        capture = capture.degraded(DegradationCode.DECLARATION_UNUSABLE, problem)
+    return capture
+
+
+_ANNOUNCE_S = 10.0  # the job waits
+
+
+def announced(capture: Capture) -> tuple[Capture, bool]:
+    """Leave what is known of the try where a driver in a cluster is going to deliver.
+
+    :return: False if the store does not take it, and so nothing else
+    :raise CaptureError: if the store does not take it and ``settings.strict``
+    """
+    if not capture.bundle.manifest.remote:
+        return capture, True
+    try:
+        from airflow_provider_sparklineage.spark.capture import remote_bundles
+
+        remote_bundles.announce(capture.bundle.manifest, Deadline().part(_ANNOUNCE_S))
+    except Exception as error:
+        if capture.settings.strict:
+            raise
+        # Until it is known what was delivered.
+        return capture.degraded(DegradationCode.DELIVERY_INCOMPLETE, str(error)), False
+    return capture, True
+
+
+def identity(capture: Capture, submission: Submission, context: Context) -> dict[str, str]:
+    """Name the application in OpenLineage: its job names, and the task as its parent."""
+    task = capture.bundle.manifest.task
+    namespace = lineage_job_namespace()  # type: ignore[no-untyped-call]
+    own = {"spark.openlineage.namespace": namespace}
+    if task is not None:
+        own["spark.openlineage.appName"] = f"{task.dag_id}.{task.task_id}"
+    known = dict.fromkeys(submission.keys(), "")
+    parents: dict[str, str] = inject_parent_job_information_into_spark_properties(known, context)
+    return own | {key: value for key, value in parents.items() if key not in known}
+
+
+class Submittable(NamedTuple):
+    """A submission as it goes to spark-submit, and the capture that knows of it.
+
+    :param properties_file: that it needs, if this package has made one
+    """
+
+    capture: Capture
+    submission: Submission
+    properties_file: str | None
+
+
+def submittable(
+    capture: Capture, submission: Submission, target: SubmitTarget, context: Context
+) -> Submittable:
+    """Give the submission with the listener in it, or one without it and a degradation noted.
+
+    :raise SparkLineageError: if the listener cannot be injected and ``settings.strict``
+    """
+    if capture.bundle.path is not None:  # else a degradation has the reason
+        try:
+            before = resolved(submission, target, capture.settings)
+            mask(*injection.transport_secrets(before.submission))
+            properties = before.submission
+            capture = replace(
+                capture,
+                spark_properties={k: properties.value(k) or "" for k in sorted(properties.keys())},
             )
-        if self.takes_uploads:
-            try:
-                observer = links.entry(
-                    str(submitted_files.write_observer(cast("Path", bundle.path)))
-                )
-            except CaptureError as error:
-                if self.delivered_to:
-                    raise  # nothing else delivers
-                return None, str(error)
-        else:
-            observer = f"{self.image}/{submitted_files.OBSERVER_ZIP}"
-        path, tag = f"{self.folder}/{OBSERVATIONS}", bundle.manifest.application_run_id
-        return Observation(observer, path, tag, self.delivered_to), None
+            return _with_listener(capture, before, target, context)
+        except Exception as error:
+            capture = refused(capture, error)
+    return protected(capture, submission, target)
 
 
-def driver_files(
-    host: DriverHost,
-    submission: Submission,
-    bundle: CaptureBundle,
-    settings: Settings,
-    links: Links,
-    *,
-    is_awaited: bool,
-) -> DriverFiles:
-    """Decide where the driver writes, and have no links made that would lead nowhere there.
+def _with_listener(
+    capture: Capture, before: ResolvedSubmission, target: SubmitTarget, context: Context
+) -> Submittable:
+    settings, own_files, bundle = capture.settings, capture.own_files, capture.bundle
 
-    :param bundle: one that has a folder
-    :param is_awaited: whether the task ends no earlier than its application
-    :raise RemoteDriverError: if nothing comes back from where it runs
-    :raise CaptureError: if Spark could not find the bundle
+    def take_events() -> Mapping[str, str]:
+        return own_files.listen(settings.capture_endpoint, cast("Path", bundle.events_path))
+
+    names = identity(capture, before.submission, context)
+    after = injected(before, target, bundle, settings, names, own_files.links, take_events)
+    submission, properties_file = _with_file(capture, after.submission, target, is_injected=True)
+    capture = replace(capture, is_awaited=after.is_awaited)
+    for code, problem in after.degradations:
+        capture = capture.degraded(code, problem)
+    if after.delivers and bundle.path is not None:
+        capture = capture.noted(remote=f"{settings.capture_location.url}/{bundle.path.name}")
+    versions = {"spark": before.spark.version, "scala": before.spark.scala}
+    capture = capture.noted(
+        injected=injected_names(before.submission, after.submission),
+        versions={**bundle.manifest.versions, **versions},
+    )
+    return Submittable(capture, submission, properties_file)
+
+
+def protected(capture: Capture, submission: Submission, target: SubmitTarget) -> Submittable:
+    """Keep the secrets of the user's transport from the arguments: all users can read those."""
+    try:
+        safe = without_secrets(submission, target)
+        mask(*injection.transport_secrets(safe))
+        return Submittable(capture, *_with_file(capture, safe, target))
+    except Exception as error:
+        log.debug("Secrets cannot be moved to a file.", exc_info=True)
+        reason = str(error)
+    given = with_transport(submission, target)
+    mask(*injection.transport_secrets(given))
+    after = injection.without_secret_transport(given)
+    if after is not given:
+        capture = capture.degraded(
+            DegradationCode.TRANSPORT_LEFT_OUT,
+            "The job was submitted without its own OpenLineage transport, which has a secret "
+            f"that nothing but its arguments could have passed on: {reason}",
+        )
+    return Submittable(capture, after, None)
+
+
+def _with_file(
+    capture: Capture, submission: Submission, target: SubmitTarget, *, is_injected: bool = False
+) -> tuple[Submission, str | None]:
+    """Write the properties file that a submission needs, if any; give both.
+
+    A command's has all that is added, since its own arguments, which are not known, win then.
+
+    :raise CaptureError: if no folder takes it
     """
-    folder = cast("Path", bundle.path)
-    url = settings.capture_location.url
-    shared = settings.capture_location_shared
-    kept = deploy_mode.container_folder(host, bundle.manifest.application_run_id)
-    takes_uploads = deploy_mode.takes_uploads(host, submission)
-    if host is DriverHost.ELSEWHERE and not (can_observe(submission) or (shared and not url)):
-        problem = (
-            f"The driver runs in {host} and its application is not known to be a Python file, so "
-            "nothing in the driver could deliver what is captured."
-        )
-        raise RemoteDriverError(problem, "If it is one, give submit_args(application='job.py').")
-    if host.is_remote and not can_observe(submission) and (url or not shared):
-        _require_endpoint(host, settings, is_awaited=is_awaited)
-        takes_uploads = takes_uploads and host is not DriverHost.STANDALONE
-        return DriverFiles(host, kept, are_sent=True, takes_uploads=takes_uploads)
-    deploy_mode.require_reachable(host, shared=shared, delivers=bool(url))
-    if host.is_remote and url:
-        image = "" if takes_uploads else _image(settings)
-        _require_delivery(host, settings, has_observer=takes_uploads or bool(image))
-        return DriverFiles(
-            host,
-            kept,
-            in_spark(url, settings.capture_location_in_spark, folder.name),
-            takes_uploads=takes_uploads,
-            image=image,
-        )
-    if host.is_remote:
-        links.forbid(f"The driver runs in {host}, where a link to it would lead nowhere.")
-    return DriverFiles(host, str(links.plain(folder)))
+    if target.is_command and is_injected and not target.is_elsewhere:
+        submission = submission.all_in_file()
+    if submission.new_file is None:
+        return submission, None
+    if target.is_elsewhere:
+        problem = "What may be a secret has to be in a file, and there is none of ours."
+        fix = "Leave spark.openlineage.transport.* to the files of that place."
+        raise CaptureError(problem, fix)
+    own, files = capture.bundle.path, capture.own_files
+    folders = bundles.folders_of_properties(capture.settings.capture_location.folder)
+    if own is None:  # the location may be why
+        folders = folders[1:]
+    elif target.is_command:  # which may come to spark-submit later than others are swept
+        folders = (files.links.plain(own), *folders)
+    return submission, files.properties.write(submission.new_file, folders)
 
 
-def _require_endpoint(host: DriverHost, settings: Settings, *, is_awaited: bool) -> None:
-    """Refuse a driver without Python whose events would come nowhere.
-
-    :raise RemoteDriverError: names the fix
-    """
-    if not settings.capture_endpoint:
-        problem = (
-            f"The driver runs in {host} and the application is no Python file, so nothing in the "
-            "driver could deliver what is captured."
-        )
-        fix = (
-            "Set [sparklineage] capture_endpoint to a name by which drivers reach this worker, "
-            "such as {hostname}:20000-20100: the listener then sends its events there. Or use "
-            "deploy_mode='client' where lineage is wanted."
-        )
-        raise RemoteDriverError(problem, fix)
-    if not is_awaited:
-        problem = (
-            f"The driver runs in {host} and the task does not wait for its end, so nobody would "
-            "take the events that it sends."
-        )
-        fix = "Leave out waitAppCompletion=false where lineage is wanted."
-        raise RemoteDriverError(problem, fix)
-
-
-def _image(settings: Settings) -> str:
-    """Give the URL of the folder, where the driver runs, from which it has the listener."""
-    jar = settings.listener_jar
-    is_there = isinstance(jar, str) and submitted_files.scheme(jar) == "local"
-    return str(jar).rpartition("/")[0] if is_there else ""
-
-
-def _require_delivery(host: DriverHost, settings: Settings, *, has_observer: bool) -> None:
-    """Refuse a driver in which nothing delivers what is captured there.
-
-    :raise RemoteDriverError: names the fix
-    """
-    if not settings.observe:
-        problem = (
-            f"The driver runs in {host}, and the observer, which delivers what is captured there, "
-            "is switched off."
-        )
-        raise RemoteDriverError(problem, "Leave out observe=False.")
-    if not has_observer:
-        key = deploy_mode.UPLOAD_PATH
-        problem = f"The driver runs in {host}, to which spark-submit brings no file of this worker"
-        problem += "." if host is DriverHost.ELSEWHERE else f" without {key}."
-        fix = (
-            f"Put the listener's jar and {submitted_files.OBSERVER_ZIP}, which `sparklineage "
-            "fetch-listener` leaves in the same folder, into one folder of the image, and set "
-            "[sparklineage] listener_jar to "
-            "local:///opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar, if it is that one."
-        )
-        if host is not DriverHost.ELSEWHERE:
-            fix += f" Or set {key} to a folder that workers and pods reach."
-        raise RemoteDriverError(problem, fix)
+# The submission itself, from which nothing of Airflow is asked.
 
 
 class SubmitTarget(NamedTuple):
@@ -286,7 +454,8 @@ def resolved(
     spark = listener_selection.spark_of(
         target.spark_binary, env, settings.spark_version, in_task=True
     )
-    return ResolvedSubmission(_with_file(submission, target, spark.home, env), spark, env)
+    with_file = _with_file_properties(submission, target, spark.home, env)
+    return ResolvedSubmission(with_file, spark, env)
 
 
 def without_secrets(submission: Submission, target: SubmitTarget) -> Submission:
@@ -296,7 +465,7 @@ def without_secrets(submission: Submission, target: SubmitTarget) -> Submission:
     """
     env = distribution.environment(submission.env_vars)
     spark = distribution.find(target.spark_binary, env)
-    found = _with_file(submission, target, spark.home if spark else None, env)
+    found = _with_file_properties(submission, target, spark.home if spark else None, env)
     return injection.without_secrets(found)
 
 
@@ -307,7 +476,7 @@ def with_transport(submission: Submission, target: SubmitTarget) -> Submission:
     return submission.with_conf(target.transport)
 
 
-def _with_file(
+def _with_file_properties(
     submission: Submission, target: SubmitTarget, home: Path | None, env: Mapping[str, str]
 ) -> Submission:
     """Find the properties that a submission has from a file, and its transport."""

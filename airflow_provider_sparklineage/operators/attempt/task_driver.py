@@ -21,7 +21,7 @@ from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.operators.attempt import collect
+from airflow_provider_sparklineage.operators.attempt import collect, submit
 from airflow_provider_sparklineage.operators.masking import mask
 from airflow_provider_sparklineage.spark import in_process
 from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, OBSERVATIONS
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
+    from airflow_provider_sparklineage.operators.attempt.submit import Capture
     from airflow_provider_sparklineage.operators.attempt.task_try import Try
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
@@ -122,7 +122,7 @@ def _file(name: str) -> str:
 
 
 def with_listener(
-    submission: Submission, capture: TryCapture, identity: Mapping[str, str], *, is_late: bool
+    submission: Submission, capture: Capture, identity: Mapping[str, str], *, is_late: bool
 ) -> Submission:
     """Add the properties of listener and Delta commits.
 
@@ -136,7 +136,7 @@ def with_listener(
     existing = ExistingTransport.COLLECT_ONLY if is_late else settings.existing_transport
     injection = Injection(
         jars=(),
-        events_path=str(capture.links.plain(_folder(capture)) / EVENTS),
+        events_path=str(capture.own_files.links.plain(_folder(capture)) / EVENTS),
         application_run_id=bundle.manifest.application_run_id,
         defaults=identity,
         existing_transport=existing,
@@ -152,31 +152,32 @@ def with_listener(
     return after
 
 
-def _folder(capture: TryCapture) -> Path:
+def _folder(capture: Capture) -> Path:
     if capture.bundle.path is None:
         msg = "There is no bundle."
         raise ValueError(msg)
     return capture.bundle.path
 
 
-def note_injected(
-    capture: TryCapture,
+def noted(
+    capture: Capture,
     before: Submission,
     after: Submission,
     chosen: Jars,
     spark: SparkDistribution,
-) -> None:
+) -> Capture:
     """Note in the manifest what was added, and what could not be."""
     names = {*injected_names(before, after)}
     names |= {"jars"} if chosen.paths else set()
     names |= {"observer"} if capture.settings.observe else set()
     versions = {"spark": spark.version, "scala": spark.scala}
-    capture.note(
+    capture = capture.noted(
         injected=tuple(sorted(names)),
         versions={**capture.bundle.manifest.versions, **versions},
     )
     for error in chosen.errors:
-        capture.degrade(DegradationCode.EXTENSION_UNAVAILABLE, str(error))
+        capture = capture.degraded(DegradationCode.EXTENSION_UNAVAILABLE, str(error))
+    return capture
 
 
 _DRAIN_MS = 10_000
@@ -186,11 +187,11 @@ _LIMIT = f"{OBSERVER}limits"
 class TaskDriver:
     """What is added to the driver of one try.
 
-    :param capture: its bundle, which has a folder
+    :param current: which has a capture, with a folder of its bundle
     """
 
-    def __init__(self, current: Try, capture: TryCapture, context: Context) -> None:
-        self._try, self._capture, self._context = current, capture, context
+    def __init__(self, current: Try, context: Context) -> None:
+        self._try, self._context = current, context
         self._is_refused = True
         """Whether nothing can be seen of what PySpark makes here."""
         self._is_met = False
@@ -199,13 +200,33 @@ class TaskDriver:
         self._late: LateListener | None = None
         self._tagged: Any = None
 
+    @property
+    def _capture(self) -> Capture:
+        """The capture as the course of the job has left it."""
+        capture = self._try.capture
+        if capture is None:
+            msg = "Nothing is captured."
+            raise ValueError(msg)
+        return capture
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Note why the listener cannot be added, if it cannot; raise that too, if strict."""
+        try:
+            yield
+        except Exception as error:
+            self._try.capture = submit.refused(self._capture, error)
+
+    def _degrade(self, code: DegradationCode, message: str) -> None:
+        self._try.capture = self._capture.degraded(code, message)
+
     @contextmanager
     def running(self) -> Iterator[None]:
         """Have all that the task's function does with Spark in here collected."""
         with suppress(Exception):
             import_module("pyspark.sql")  # as Airflow's operator is going to: no wait of ours
         with ExitStack() as stack:
-            with self._capture.refusing(), self._try.cost.before_job():
+            with self._refusing(), self._try.cost.before_job():
                 # Without PySpark there is nothing to look at, which Airflow's operator reports.
                 with suppress(ImportError):
                     stack.enter_context(in_process.watched_contexts(self))
@@ -236,7 +257,7 @@ class TaskDriver:
     def prepared(self, client: Any, conf: Any) -> Any:
         """Add the listener to the configuration of a SparkContext that is about to be made."""
         self._is_met = True
-        with self._try.cost.before_job(), self._capture.refusing():
+        with self._try.cost.before_job(), self._refusing():
             changed = conf.clone()
             self._listen(Jvm(client), changed, is_late=False)
             conf = changed
@@ -272,11 +293,11 @@ class TaskDriver:
         given, spark = Submission(conf=before), jvm.spark()
         mask(*injection.transport_secrets(given))
         chosen = chosen_jars(given, spark, jvm.listeners(), self._capture.settings)
-        identity = self._capture.identity(given, self._context)
+        identity = submit.identity(self._capture, given, self._context)
         after = with_listener(given, self._capture, identity, is_late=is_late)
         jvm.add(chosen.paths)
         _apply(conf, before, {**after.in_file, **after.conf})
-        note_injected(self._capture, given, after, chosen, spark)
+        self._try.capture = noted(self._capture, given, after, chosen, spark)
         self._observe(before, after)
         return after
 
@@ -304,7 +325,7 @@ class TaskDriver:
             is_over = self._await_last_records()
         finally:
             if not is_over:
-                self._capture.degrade(
+                self._degrade(
                     DegradationCode.OBSERVER_FAILED,
                     "The driver's JVM did not answer in time when the task's function had "
                     "returned, so what Spark did last may be missing.",
@@ -343,7 +364,7 @@ class TaskDriver:
     def _nothing_met(self) -> None:
         if self._is_refused:  # a degradation has the reason
             return
-        self._capture.degrade(
+        self._degrade(
             DegradationCode.NO_EVENTS,
             "The task made no SparkContext in its own process, so there was nothing to listen to. "
             "The driver of a session of Spark Connect is the server's.",

@@ -34,12 +34,16 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.representation import Leaving
     from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.model.terms import Outcome
-    from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
     from airflow_provider_sparklineage.operators.attempt.prepare import Prepared
+    from airflow_provider_sparklineage.operators.attempt.submit import Capture
     from airflow_provider_sparklineage.templates import TracedText
 
 
 log = logger(__name__)
+
+
+def _no_try() -> None:
+    """Stand for the try of a copy of an operator, which begins its own."""
 
 
 class Try:
@@ -61,7 +65,7 @@ class Try:
         """Sentences on ``reads`` and ``writes`` that cannot be rendered."""
         self.deadline = Deadline()
         self.cost = Cost()
-        self.capture: TryCapture | None = None
+        self.capture: Capture | None = None
         """The bundle and what was injected; None before the submission, and if there is none."""
         self.made: Made | None = None
         """The event, as it is kept and for the backend; None until the job has ended."""
@@ -74,6 +78,10 @@ class Try:
         self.ended_as: str | None = None
         """The state in which Airflow has ended the try while its job ran."""
         self._finished: tuple[Any, int] | None = None
+
+    def __reduce__(self) -> tuple[Any, tuple[()]]:
+        """Leave none to a deep copy, or another process: it has a lock, and perhaps a socket."""
+        return _no_try, ()
 
     # --- settings ---------------------------------------------------------------------------------
 
@@ -163,6 +171,10 @@ class Try:
         if sources.why_not_sent() is None:
             self._at_start = self.expected(operator)
 
+    def note_unrendered(self, problem: str) -> None:
+        """Note a sentence for the event: something of the fields is not known that should be."""
+        self.unrendered = (*self.unrendered, problem)
+
     def at_start(self, operator: Any) -> Made:
         """Report what the try reads and writes, as far as that was known when it was rendered."""
         return self._at_start or self.expected(operator)
@@ -232,10 +244,10 @@ class Try:
         self,
         operator: Any,
         context: Context,
-        inject: Callable[[TryCapture], None],
+        inject: Callable[[Capture], Capture],
         *,
         of_command: bool = False,
-    ) -> TryCapture | None:
+    ) -> Capture | None:
         """Begin to capture; raises only if the try is strict, before anything is submitted.
 
         :param inject: puts the listener into the operator's submission; where there is no bundle it
@@ -244,8 +256,11 @@ class Try:
         :return: None if there is not even a manifest; a warning has the reason
         """
         # And what finish() needs: Airflow's task timeout must not fire in an import after the job.
-        from airflow_provider_sparklineage.operators.attempt import collect, prepare  # noqa: F401
-        from airflow_provider_sparklineage.operators.attempt.capture import TryCapture
+        from airflow_provider_sparklineage.operators.attempt import (  # noqa: F401
+            collect,
+            prepare,
+            submit,
+        )
 
         self.capture = None
         self.deadline = Deadline()
@@ -259,8 +274,7 @@ class Try:
                     raise
                 resolved, wrong = resolution.resolve(), error
             strict = resolved.strict
-            capture = TryCapture.begin(context, resolved, of_command=of_command)
-            capture.lineage_conn_id = self._conn_id
+            capture = submit.begun(context, resolved, self._conn_id, of_command=of_command)
         except Exception as error:
             if strict:
                 raise
@@ -268,18 +282,19 @@ class Try:
             return None
         try:
             if wrong is not None:
-                capture.without_bundle(wrong)
-            inject(capture)
+                capture = submit.without_bundle(capture, wrong)
+            capture = inject(capture)
         except Exception as error:
             if strict:
                 capture.abandon()
                 raise
-            capture.without_bundle(error)
+            capture = submit.without_bundle(capture, error)
         key = context.get("partition_key")
         properties = capture.spark_properties
-        capture.declare(self.declared(operator, resolved.partitioning, key, properties))
+        known = self.declared(operator, resolved.partitioning, key, properties)
+        capture = submit.declared(capture, known)
         try:
-            is_announced = capture.announce()
+            capture, is_announced = submit.announced(capture)
         except Exception:
             capture.abandon()
             raise
@@ -290,6 +305,16 @@ class Try:
             publish.keep_additions(capture, context)
         self.capture = capture
         return capture
+
+    # --- while it runs ----------------------------------------------------------------------------
+
+    def note(self, **changes: Any) -> None:
+        """Note what happens to the job, if it is captured.
+
+        :param changes: fields of :class:`~.submit.Capture`
+        """
+        if self.capture is not None:
+            self.capture = replace(self.capture, **changes)
 
     def _without_lineage(self, reason: str) -> None:
         """Warn, and note for the event, that the job runs and nothing of it is captured."""
@@ -319,7 +344,7 @@ class Try:
         from airflow_provider_sparklineage.operators.attempt import collect, prepare
 
         if self.is_over(context):
-            self.capture.degrade(
+            self.capture = self.capture.degraded(
                 DegradationCode.FOREIGN_EVENTS,
                 "The task's own execute() ran more than one job in this try; this event has what "
                 "the last one did.",
@@ -327,27 +352,19 @@ class Try:
         ti = context.get("ti")
         self._finished = (ti, getattr(ti, "try_number", 0))
         known = self.prepared.last if self.prepared else BothForms()
+        task, deadline = context.get("task"), self.deadline
         try:
-            if self.capture.is_awaited:
-                self.made = collect.collect(
-                    self.capture, self.deadline, outcome, has_failed, known, context.get("task")
-                )
-            else:
-                from airflow_provider_sparklineage.operators.attempt.publish import not_awaited
-
-                error = not_awaited(self.capture)
-                self.made = collect.given_up(self.capture, self.deadline, outcome, known, error)
+            collected = collect.collect(self.capture, outcome, has_failed, known, task, deadline)
         except AirflowTaskTimeout as error:  # while collecting gave up, or between two steps
-            self.made = collect.given_up(self.capture, self.deadline, outcome, known, error)
+            collected = collect.given_up(self.capture, outcome, known, deadline, error)
+        self.capture, self.made = collected
         with suppress(Exception, AirflowTaskTimeout):  # which importing can meet as well
-            if self.deadline.is_killed:
+            if deadline.is_killed:
                 self.ended_as = prepare.ended_as(context["ti"])
             from airflow_provider_sparklineage.operators.attempt.publish import publish
 
             is_for_sending = self.ended_as is None
-            publish(
-                self.capture, self.deadline, self.made.kept, context, is_for_sending=is_for_sending
-            )
+            publish(self.capture, deadline, self.made.kept, context, is_for_sending=is_for_sending)
 
     def watch_delivery(self) -> None:
         """Note it when the event of this try was sent, which Airflow is about to do."""

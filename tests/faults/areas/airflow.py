@@ -84,12 +84,12 @@ def _(bench):
 
 @fault("The names of the job in OpenLineage cannot be made", NONE, warns=WITHOUT)
 def _(bench):
-    bench.breaks(".operators.attempt.capture.lineage_job_namespace")
+    bench.breaks(".operators.attempt.submit.lineage_job_namespace")
 
 
 @fault("The parent of the job in OpenLineage cannot be found", "injection_failed")
 def _(bench):
-    bench.breaks(".operators.attempt.capture.inject_parent_job_information_into_spark_properties")
+    bench.breaks(".operators.attempt.submit.inject_parent_job_information_into_spark_properties")
 
 
 @fault("Airflow cannot mask secrets", warns="could not hide the secrets")

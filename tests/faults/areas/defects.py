@@ -19,26 +19,29 @@ def _breaks(name, error=None):
 
 BEFORE = {
     "resolving the settings": (".settings.resolution.Settings.described", NONE),
-    "naming the try": (".operators.attempt.capture.manifest_of", NONE),
-    "making the bundle": (".operators.attempt.capture.capture.create", NONE),
+    "naming the try": (".operators.attempt.submit.manifest_of", NONE),
+    "making the bundle": (".operators.attempt.submit.bundles.create", NONE),
     "finding Spark": (".operators.attempt.submit.listener_selection.spark_of", NONE),
     "reading spark-defaults.conf": (
         ".spark.submit.distribution.read_properties",
         NONE,
     ),
     "adding the listener": (".operators.attempt.submit.inject", NONE),
-    "packing the observer": (".operators.attempt.submit.submitted_files.write_observer", NONE),
+    "packing the observer": (
+        ".operators.attempt.driver_files.submitted_files.write_observer",
+        NONE,
+    ),
     "checking the listener's jar": (
         ".operators.attempt.submit.listener_selection.jar_for",
         NONE,
     ),
-    "protecting keys": (".operators.attempt.capture.injection.transport_secrets", NONE),
+    "protecting keys": (".operators.attempt.submit.injection.transport_secrets", NONE),
     "hiding secrets among the rendered properties": (
-        ".operators.attempt.rendering.hide_secrets",
+        ".operators.attempt.prepare.hide_secrets",
         (),
     ),
     "asking for the last run": (".operators.attempt.prepare.prepared", ()),
-    "tracing templates": (".operators.attempt.rendering.traces", ()),
+    "tracing templates": (".operators.attempt.prepare.traces", ()),
     "showing links": (".links.lineage.LineageJobLink.get_link", ()),
 }
 for what, (name, codes) in BEFORE.items():

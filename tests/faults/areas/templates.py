@@ -134,7 +134,7 @@ def _(bench):
 
 @fault("Tracing of templates has a defect")
 def _(bench):
-    bench.breaks(".operators.attempt.rendering.Tracer.trace_all")
+    bench.breaks(".operators.attempt.prepare.Tracer.trace_all")
 
 
 @fault("Understanding declarations has a defect", UNUSABLE)
