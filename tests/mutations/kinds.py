@@ -106,7 +106,7 @@ def _page(*paths: str) -> None:
 
 
 def _upstream(*paths: str) -> None:
-    run("trace", "revenue", "--column", "revenue", "--json", "--events", *paths)
+    run("trace", "revenue", "--column", "revenue", "--events", *paths)
 
 
 def _downstream(*paths: str) -> None:
