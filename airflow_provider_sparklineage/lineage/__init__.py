@@ -1,1 +1,1 @@
-"""What came out of a Spark application to the lineage of its Airflow task."""
+"""From the events and records of a Spark application to the lineage of its Airflow task."""

@@ -1,12 +1,14 @@
-"""The actions of an application, one after the other, to what is known of each dataset.
+"""Go through the actions of an application in order, and accumulate the facts of each dataset.
 
-Each read is graded by what was written before it, each write gets its composed columns, and both
-are entered in the ledger of their dataset. So reads are found to be internal in the order of time.
-An action that failed or never ended claims nothing, and is reported with what it may have half
-written. The SQL of the actions names filters and static partitions (:class:`Statements`).
+Each read is graded by the writes before it, each write gets its composed columns, and both are
+entered in the ledger of their dataset. So the ledger decides in the order of time which reads are
+internal. An action that failed or never ended counts as no write; it is reported, with the
+partitions that it may have half written. The SQL of the actions names filters and static
+partitions (:class:`Statements`).
 
-Columns take the most time and memory, and both are bounded. Where they are up, datasets and
-partitions go on without them: a write then has no columns, and neither has what is made of it.
+Columns take the most time and memory, and both are bounded. Once a bound is reached, datasets and
+partitions go on without columns: a write then has no columns, and neither has a dataset that is
+made of its data.
 """
 
 from __future__ import annotations
@@ -61,17 +63,20 @@ class Statements:
         self._writing: dict[DatasetName, set[str]] = {}
 
     def learn(self, action: Action) -> None:
-        """Remember the statement of an action; what it was to write counts if it is complete."""
+        """Remember the statement of an action; for its outputs only if the action is complete."""
         for dataset in action.inputs:
             self._reading.setdefault(dataset.name, set()).add(action.sql)
         for dataset in action.outputs if action.state is ActionState.COMPLETE else ():
             self._writing.setdefault(dataset.name, set()).add(action.sql)
 
     def filter(self, dataset: LineageDataset) -> Condition | None:
-        """Read the filter of the statements that read a dataset, if each reads it and no other.
+        """Read the filter of the statements that read a dataset: their WHERE clauses, joined by OR.
 
         The columns of a view are not those of the datasets below it, so the table in the statement
         must have a name of the dataset.
+
+        :return: None if a statement has no WHERE or reads other tables too, if the filters
+            together restrict nothing, or if no statement read the dataset
         """
         names = {n.name for n in (dataset.name, *dataset.symlinks)}
         tables = sorted(names | {re.split("[./]", n.rstrip("/"))[-1] for n in names})
@@ -86,7 +91,10 @@ class Statements:
         return None if united == EVERYTHING else united
 
     def partitions(self, name: DatasetName) -> frozenset[Partition] | None:
-        """Read the static partitions of the statements that wrote a dataset, if each has some."""
+        """Read the static partitions of the statements that wrote a dataset.
+
+        :return: None if a statement names no static partition, or no statement wrote the dataset
+        """
         statements = self._writing.get(name, ())
         parts = [predicates.static_partition(s) if s else () for s in statements]
         return frozenset(map(Partition, parts)) if parts and all(parts) else None
@@ -100,7 +108,10 @@ def _where_of_table(statement: str, table: str) -> Condition | None:
 
 
 def describe_failed_writes(action: Action, report: SubsetReport) -> Iterator[Degradation]:
-    """Report the outputs of such an action, and what it may have half written of each."""
+    """Report the outputs of a failed or unended action, with partitions it may have half written.
+
+    An action without outputs is reported once.
+    """
     failed = action.state is ActionState.FAILED
     code = DegradationCode.ACTION_FAILED if failed else DegradationCode.ACTION_UNFINISHED
     how = "failed" if failed else "never ended"
@@ -124,13 +135,13 @@ def describe_failed_writes(action: Action, report: SubsetReport) -> Iterator[Deg
 
 
 class Accumulated(Frozen, frozen=True):
-    """What all actions together read and wrote.
+    """The reads and writes of all actions together.
 
     :param inputs: datasets that some action read from outside, facets joined
     :param outputs: datasets that some complete action wrote, facets joined
-    :param failed: datasets that an action wrote which failed or never ended, without facets
+    :param failed: datasets that a failed or unended action was to write, without facets
     :param writes: the complete actions that wrote each output
-    :param cut: of outputs, why the columns of some write are not known
+    :param cut: output -> the reason why the columns of some write of the output are not known
     :param ledgers: all accesses, by dataset
     """
 
@@ -154,9 +165,10 @@ def accumulated(
     """Accumulate the actions of an application.
 
     :param actions: in the order of their start
-    :param ledgers: new ones
+    :param ledgers: empty ones, which this function fills
     :param report: finds the partitions that a failed write may have half written
-    :param budget: most of it may go into columns; when nothing is left, the rest is left out
+    :param budget: three quarters of the time may go into columns; when no time is left, the
+        remaining actions are left out, and that is reported
     """
     accumulation = _Accumulation(ledgers, report, budget.part(_FOR_COLUMNS))
     for number, action in enumerate(actions):
@@ -177,9 +189,9 @@ _FOR_COLUMNS = 0.75
 
 
 class _Composed(NamedTuple):
-    """The columns of the last write of a dataset, and of what they were composed.
+    """The columns of the last write of a dataset, and the provenances they were composed with.
 
-    :param made_of: the provenance of each dataset that they name
+    :param made_of: the provenance of each dataset that the columns name
     """
 
     reported: ColumnLineage
@@ -191,7 +203,10 @@ class _Composed(NamedTuple):
         reported: ColumnLineage,
         provenance_of: Callable[[DatasetName], composition.Provenance | None],
     ) -> bool:
-        """Whether the same objects would be composed: a loop writes them again and again."""
+        """Whether composing again would give the same: a loop writes the same columns many times.
+
+        Column lineage is compared by identity, which takes no time.
+        """
         return reported is self.reported and all(
             _is_same(provenance_of(name), known) for name, known in self.made_of.items()
         )
@@ -204,7 +219,7 @@ def _is_same(one: composition.Provenance | None, other: composition.Provenance |
 
 
 class _Accumulation:
-    """Accumulates action by action; :meth:`result` is what is given on."""
+    """Accumulates action by action; :meth:`result` gives the accumulated facts."""
 
     def __init__(self, ledgers: Ledgers, report: SubsetReport, budget: Budget) -> None:
         self.degradations: list[Degradation] = []
@@ -247,19 +262,23 @@ class _Accumulation:
                 self._failed[dataset.name] = with_witness(bare, action.witness)
             self.degradations += describe_failed_writes(action, self._report)
             return
-        # All are composed before any is entered: an action does not read what it writes.
+        # All writes are composed before any is entered: an action does not read its own writes.
         lineages = [self._composed(action, d, provenances) for d in action.outputs]
         for dataset, (write, composed) in zip(action.outputs, lineages, strict=True):
             self._enter_write(dataset, write, composed, provenances)
 
     def _learn_definition(self, action: Action) -> None:
-        """Keep what is known of tables by their definition, for when data is written to them."""
+        """Keep the facets of a defined table until data is written to the table."""
         for dataset in action.outputs:
             known = self._defined.get(dataset.name)
             self._defined[dataset.name] = joined(known, dataset, action.witness, is_input=False)
 
     def _read(self, action: Action, dataset: ActionDataset) -> composition.Provenance | None:
-        """Grade a read and enter it."""
+        """Enter a read in its ledger, and give the provenance of the read data.
+
+        The dataset becomes an input unless the read is internal. A read that is only assumed to be
+        internal is reported, once for each dataset.
+        """
         name, ledger = dataset.name, self._ledgers.of(dataset.name)
         read = ledger.read_by(action, dataset)
         provenance = ledger.provenance(read)
@@ -285,9 +304,9 @@ class _Accumulation:
     def _composed(
         self, action: Action, output: ActionDataset, provenances: Provenances
     ) -> tuple[ColumnWrite, ColumnLineage | None]:
-        """Give the columns of one write: as the listener reported them, and composed.
+        """Give the columns of one write twice: as the listener reported them, and composed.
 
-        :return: None for the composed ones, if there was no time for them or no room
+        :return: the composed columns are None if the time or memory for columns was used up
         """
         ledger = self._ledgers.of(output.name)
         planned: tuple[PlannedColumns, ...] = ()
@@ -328,7 +347,7 @@ class _Accumulation:
         return ColumnWrite(action, reported, planned), composed
 
     def _planned(self, name: DatasetName, plans: Sequence[WritePlan]) -> tuple[PlannedColumns, ...]:
-        """Give the columns of a write by its plans; there are several where commands are nested."""
+        """Read the columns of a write from its plans; a nested command has several plans."""
         found = []
         for plan in plans:
             try:

@@ -1,9 +1,9 @@
-"""The one entrance from a capture bundle to the lineage of its task.
+"""Turn a capture bundle into the lineage of its task.
 
-``execute()``, ``sparklineage merge`` and a replay call :func:`task_lineage`, so they give the same.
-It reads the listener's events and the observer's records, brings the two together
-(:mod:`.observed`), merges them (:mod:`.merge`), and adds what reading the bundle met: events that
-are missing, left out, or not delivered.
+``execute()``, ``sparklineage merge`` and a replay all call :func:`task_lineage`, so they give the
+same lineage. It reads the listener's events and the observer's records, brings the two together
+(:mod:`.observed`), merges them (:mod:`.merge`), and adds the problems met while reading the bundle:
+events that are missing, left out, or not delivered.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FOR_OBSERVATIONS = 0.5
 def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLineage:
     """Read and merge a bundle.
 
-    :param budget: half of it is for reading; what was read until then is merged
+    :param budget: half of the time is for reading; the events read within it are merged
     :raise CaptureError: if the event file is there but cannot be read
     """
     manifest = bundle.manifest
@@ -73,7 +73,7 @@ def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLinea
     )
     if manifest.column_lineage == ColumnLineageForm.LEGACY:
         lineage = in_legacy_form(lineage)
-    # What was not read says nothing about the job, nor does a job without the listener.
+    # Missing events are not reported where their reason is known already, or reading was cut.
     is_delivered = bool(manifest.remote)
     reasons = _UNDELIVERED if is_delivered else _WITHOUT_LISTENER
     explained = any(d.code in reasons for d in manifest.degradations)
@@ -96,7 +96,7 @@ def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLinea
 
 
 def _of_a_part(lineage: TaskLineage) -> TaskLineage:
-    """Let nothing be missing that may be in what was not delivered."""
+    """Report no partition as missing, because events that were not delivered may have it."""
     inputs, outputs = (
         tuple(replace(dataset, check=dataset.check.of_a_part()) for dataset in datasets)
         for datasets in (lineage.inputs, lineage.outputs)
@@ -105,14 +105,20 @@ def _of_a_part(lineage: TaskLineage) -> TaskLineage:
 
 
 def outcome_of(bundle: CaptureBundle, application: SparkApplication) -> Outcome:
-    """How the try ended: as its worker reports, else whether the application reported its end."""
+    """Give the outcome of the try: the one that its worker reports.
+
+    Without such a report, COMPLETE if the application reported its end, else FAIL.
+    """
     if bundle.manifest.outcome:
         return Outcome(bundle.manifest.outcome)
     return Outcome.COMPLETE if application.finished else Outcome.FAIL
 
 
 def in_legacy_form(lineage: TaskLineage) -> TaskLineage:
-    """Give each column what influences all of them, but for outputs where that is too much."""
+    """Repeat the influences on all columns with each column of every output.
+
+    An output that would have too many edges keeps the compact form, and that is reported.
+    """
     outputs, refused = [], []
     for dataset in lineage.outputs:
         expanded = edges.legacy(dataset.columns) if dataset.columns else None
@@ -132,11 +138,11 @@ def in_legacy_form(lineage: TaskLineage) -> TaskLineage:
 
 
 def _completed(lineage: TaskLineage, manifest: Manifest) -> TaskLineage:
-    """Let the last run stand in where the try's worker let it, for a replay of the bundle."""
+    """Complete the lineage by the last run where the worker did, so a replay gives the same."""
     if manifest.last_known is None:
         return lineage
-    # A manifest has the last run only if something was missing without it: of a try that
-    # succeeded, only if its backend versions by schema.
+    # The worker puts the last run into the manifest only if lineage was missing without it: for a
+    # try that succeeded, only if its backend versions datasets by schema.
     declared = manifest.declared_inputs, manifest.declared_outputs
     return Completion(lineage, *declared, versions_by_schema=True).by(manifest.last_known)
 
@@ -156,16 +162,16 @@ _WITHOUT_LISTENER = frozenset(
         DegradationCode.NOT_SUBMITTED,
     }
 )
-"""What the worker knows to be the reason why there are no events."""
+"""Degradations of the worker that explain why there are no events."""
 _UNDELIVERED = _WITHOUT_LISTENER | {DegradationCode.DELIVERY_INCOMPLETE}
-"""The same where a driver in a cluster delivers them."""
+"""The same where a driver in a cluster delivers the events."""
 
 
 def incomplete(application: SparkApplication, is_delivered: bool = False) -> list[Degradation]:
-    """Report that its start or its end is not among them, or that there are none.
+    """Report that an application has no events, or that its start or its end is not among them.
 
-    :param is_delivered: whether its driver delivered all that there was; without ``spark.stop()``
-        an application ends later than its Python, which delivers
+    :param is_delivered: whether its driver delivers the events. Then a missing end is not reported:
+        without ``spark.stop()`` an application ends after its Python code, which delivers
     """
     if not application.events:
         return [
@@ -197,7 +203,7 @@ def incomplete(application: SparkApplication, is_delivered: bool = False) -> lis
 
 
 def left_out(report: ReadReport, application: SparkApplication) -> list[Degradation]:
-    """Report what of the file was not merged."""
+    """Report the events, lines and facets of the event file that were not merged."""
     troubles = []
     if application.foreign_events:
         troubles.append(

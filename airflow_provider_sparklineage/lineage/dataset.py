@@ -1,4 +1,4 @@
-"""A task's lineage and its datasets: what several actions report of one, joined."""
+"""The lineage of a task, and its datasets: the reports of several actions on a dataset, joined."""
 
 from __future__ import annotations
 
@@ -37,17 +37,18 @@ class Accessed(StrEnum):
     """How much of a dataset a task read or wrote, as far as that is known."""
 
     ALL = "all"
-    """All of it, or all of an unpartitioned one, of which nobody sees parts."""
+    """All of the dataset; also of one without partitions, of which parts cannot be observed."""
     PART = "part"
-    """A part, which the event describes; of an unpartitioned one, some of its files."""
+    """A part that the event describes; of a dataset without partitions, some of its files."""
     NONE = "none"
-    """None of its partitions, or no data."""
+    """No partition of the dataset, or no data."""
     UNKNOWN = "unknown"
 
     def text(self, side: Side) -> str:
-        """Say it in a few words, where the part itself is not described.
+        """Describe the amount in a few words, for a dataset whose part is not described itself.
 
-        A write is of all only where there are no partitions: rows may have been added to others.
+        A write is of all of a dataset only if the dataset has no partitions: otherwise there may be
+        partitions that were not written.
         """
         if self is Accessed.ALL and side is Side.WRITE:
             return "unpartitioned"
@@ -65,21 +66,23 @@ _TEXTS = {
 class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
     """A dataset of the task: facets as Spark reported them, columns composed.
 
-    :param locations: partition locations that were accessed; None is the full dataset, or unknown
-    :param observed: whether all accesses were observed; then ``subset`` None is all of a dataset
-        that is not partitioned
+    :param locations: partition locations that were accessed; None stands for the full dataset, or
+        for unknown locations
+    :param observed: whether all accesses were observed; then ``subset`` None stands for all of a
+        dataset that is not partitioned
     :param subset: partitions that were observed
-    :param expected: what templates and declarations say
+    :param expected: the partitions by templates and declarations
     :param selected: the subset, in the form in which the event describes it
-    :param check: how expected and observed compare
-    :param sources: of an output, the datasets that it was made of; None where that is not known
-    :param witness: whose word it is that this side of it was accessed; None where it is nobody's of
-        this try, but that of the last run's lineage
-    :param failed: whether only writes that failed or never ended were of it: nothing is claimed
+    :param check: the comparison of the expected and the observed partitions
+    :param sources: of an output, the datasets that it was made of; None where they are not known
+    :param witness: the reporter of the accesses on this side; None where no one reported any in
+        this try, and the dataset comes from the last run's lineage
+    :param failed: whether all writes of the dataset failed or never ended: then no part of it
+        counts as written
     :param writes: of an output, how many actions wrote it: its statistics are their sum
-    :param is_empty: whether all of its accesses were observed, and none read or wrote anything
-    :param is_of_chosen_files: whether all of its accesses were observed, each one of chosen files:
-        those new to a stream, or named by an option
+    :param is_empty: whether all accesses were observed, and none read or wrote anything
+    :param is_of_chosen_files: whether all accesses were observed, each one of chosen files: those
+        new to a stream, or named by an option
     """
 
     name: DatasetName
@@ -103,7 +106,7 @@ class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
 
     @property
     def accessed(self) -> Accessed:
-        """How much of it was read or written."""
+        """How much of the dataset was read or written."""
         if self.is_empty or self.selected.partitions == frozenset():
             return Accessed.NONE
         if self.selected.condition is not None:
@@ -112,30 +115,30 @@ class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
             return Accessed.UNKNOWN
         if self.subset is None:
             return Accessed.PART if self.is_of_chosen_files else Accessed.ALL
-        # A part that there was no time to describe is no more than a part.
+        # A part is still a part if there was no time to describe it.
         return Accessed.ALL if self.subset.full else Accessed.PART
 
     @property
     def planned(self) -> frozenset[Partition]:
-        """Partitions in its subset that were only planned to be read."""
+        """Partitions in the observed subset that were only planned to be read."""
         if not self.observed or self.subset is None or self.subset.full:
             return frozenset()
         return self.subset.planned
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
-        """How the dataset is partitioned, as far as it was observed or declared."""
+        """The dimensions of the dataset that were observed, else those that were declared."""
         if self.subset is not None:
             return self.subset.dimensions
         return self.expected.dimensions if self.expected else ()
 
 
-# Spark rounds the snapshot ids in these to doubles, and they describe single scans and commits.
+# These facets describe single scans and commits, and Spark rounds the snapshot ids in them.
 _DROPPED = frozenset({"icebergScanReport", "icebergCommitReport"})
 
 
 class TaskLineage(Frozen, frozen=True):
-    """The datasets that one try of a task read and wrote, and what is missing of them."""
+    """The datasets that one try of a task read and wrote, and reports on missing parts of them."""
 
     outcome: Outcome
     inputs: tuple[LineageDataset, ...] = ()
@@ -147,12 +150,14 @@ class TaskLineage(Frozen, frozen=True):
 def joined(
     known: LineageDataset | None, dataset: ActionDataset, witness: Witness, *, is_input: bool
 ) -> LineageDataset:
-    """Join what a later action reports of a dataset to what is known of it on the same side.
+    """Join a later action's report of a dataset with the earlier reports on the same side.
 
     Facets are the later action's; symlinks are united; output statistics are summed; an input's
-    ``version`` stays the earliest. Locations stay those of the first; the ledger has all.
+    ``version`` stays the earliest. Locations stay those of the first action; the ledger has the
+    locations of all.
 
-    :param witness: who reports the action
+    :param known: the earlier reports, joined; None if there are none
+    :param witness: the reporter of the later action
     """
     facets = {k: v for k, v in dataset.facets.items() if k != "columnLineage"}
     sides = {k: v for k, v in dataset.side_facets.items() if k not in _DROPPED}
@@ -200,7 +205,7 @@ def _summed(first: msgspec.Raw, second: msgspec.Raw) -> msgspec.Raw:
 def with_declared(
     observed: dict[DatasetName, LineageDataset], declared: Iterable[DatasetName]
 ) -> dict[DatasetName, LineageDataset]:
-    """Add declared datasets that were not observed under that name or a symlink of theirs."""
+    """Add declared datasets that are not among the others, neither by name nor by a symlink."""
     declared = tuple(declared)
     if not declared:
         return observed
@@ -215,7 +220,7 @@ def with_declared(
 
 
 def with_witness(dataset: LineageDataset, witness: Witness | None) -> LineageDataset:
-    """Add that another one reports the accesses to a dataset, if another one does."""
+    """Add a witness to a dataset; BOTH if it had another one."""
     if witness in (None, dataset.witness):
         return dataset
     return replace(dataset, witness=Witness.BOTH if dataset.witness else witness)

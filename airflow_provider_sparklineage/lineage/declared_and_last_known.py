@@ -1,17 +1,17 @@
-"""The lineage of a task without its job: what is declared, and what its last run accessed.
+"""The lineage of a task without its job: declared datasets, and those of its last run.
 
-Before the job has run, it is the lineage of START (:func:`declared_lineage`). START waits for these
-imports, so nothing here merges.
+Before the job has run, it is the lineage of the START event (:func:`declared_lineage`). START waits
+for the imports of this module, so it imports no code that merges.
 
-After it, it stands in where a try has none of its own (:class:`Completion`): an event without
-datasets blanks graphs. Policy, case by case:
+After the job, it replaces lineage that is missing of a try (:class:`Completion`), because an event
+without datasets empties the graphs of backends. Policy, case by case:
 
-- Of a side (inputs, outputs) of a failed try of which Spark reported nothing, the datasets of the
-  last successful run are in the event next to those that are declared; a degradation reports it.
-- A declared output that a successful try did not access has no schema. Where a backend makes a
-  version of a dataset for each schema that it meets in a run, it gets the facets with which it was
-  in START; otherwise the dataset would seem to have lost its columns.
-- Nothing that Spark reported of this try is changed: outputs of failed actions stay bare names.
+- If Spark reported nothing of a side (inputs, outputs) of a failed try, the datasets of the last
+  successful run are in the event next to the declared ones; a degradation reports it.
+- A declared output that a successful try did not access has no schema. Some backends make a version
+  of a dataset for each schema that they meet in a run. For them the output gets the facets that it
+  had in START; otherwise the dataset would seem to have lost its columns.
+- Spark's reports of this try are not changed: outputs of failed actions stay bare names.
 """
 
 from __future__ import annotations
@@ -42,19 +42,20 @@ if TYPE_CHECKING:
 def last_and_declared(
     last: Iterable[LastRunDataset], declared: Iterable[DatasetName]
 ) -> tuple[LineageDataset, ...]:
-    """Give the datasets of the last successful run, and declared ones that are none of them."""
+    """Give the datasets of the last successful run, and declared ones that are not among them."""
     of_run = {d.dataset: LineageDataset(d.dataset, dict(d.facets)) for d in last}
     every = with_declared(of_run, declared)
     return tuple(every[name] for name in sorted(every))
 
 
 class Completion:
-    """What is missing of a try, and the last run's lineage can stand in for.
+    """Finds the missing parts of a try's lineage, and fills them with the last run's lineage.
 
-    :param declared_inputs: of the task; Spark reported nothing of those that have no facets
-    :param declared_outputs: of the task
-    :param versions_by_schema: as
-        :class:`~airflow_provider_sparklineage.event.backends.base.Backend` has it
+    :param declared_inputs: inputs that the task declares; Spark reported nothing of a declared
+        dataset without facets
+    :param declared_outputs: outputs that the task declares
+    :param versions_by_schema: the attribute of that name of the
+        :class:`~airflow_provider_sparklineage.event.backends.base.Backend`
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class Completion:
         return self._misses_inputs or self._misses_outputs or bool(self._without_facets)
 
     def by(self, last: LastRun) -> TaskLineage:
-        """Give the lineage completed by what the last successful run read and wrote."""
+        """Give the lineage, with missing parts taken from the last successful run."""
         lineage = self._lineage
         inputs, outputs = lineage.inputs, lineage.outputs
         filled = []
@@ -120,7 +121,7 @@ def _is_unreported(side: Iterable[LineageDataset], declared: Collection[DatasetN
 def _with_last(
     last: Iterable[LastRunDataset], reported: Iterable[LineageDataset]
 ) -> tuple[LineageDataset, ...]:
-    """Add the last run's datasets to declared ones, which keep what is expected of them."""
+    """Add the last run's datasets to declared ones, which keep their expected partitions."""
     declared = {d.name: d for d in reported}
     every = {d.name: d for d in last_and_declared(last, declared)}
     for name, dataset in list(every.items()):
@@ -142,9 +143,10 @@ def declared_lineage(
     limits: Limits,
     last_known: LastRun = NO_LAST_RUN,
 ) -> TaskLineage:
-    """Give the lineage of a task of which nothing was collected (yet): what is declared or known.
+    """Give the lineage of a task of which nothing is collected: declared and last known datasets.
 
-    A path among the arguments has no side, so paths count only once Spark has reported datasets.
+    Of the expectations only declarations count. A path among the arguments has no side, so paths
+    count only after Spark has reported datasets.
     """
     declared = [e for e in expectations if e.kind is Kind.DECLARED]
     report = SubsetReport(declared, Locator(rules=rules), limits)

@@ -1,8 +1,8 @@
-"""Why columns of an output have no known sources, as far as events and the observer show.
+"""Report why columns of an output have no known sources, by the events and the observer.
 
-Spark's own plan of a write says what a column is made of. Without it a reason is given only where
-something points at it: a literal in the statement, a Python function that was seen to run, a write
-without any input. Otherwise the sentence names what it may be.
+Spark's own plan of a write shows the origin of each column. Without a plan, a reason is given only
+if there is evidence for it: a literal in the statement, a Python function that ran, a write without
+any input. Otherwise the message names possible reasons.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ColumnWrite(NamedTuple):
     """An action that wrote an output.
 
     :param reported: its column lineage as the listener reported it, intermediates not resolved
-    :param planned: what its plans say; nothing where there are none
+    :param planned: its column lineage by each of its plans; () where there is no plan
     """
 
     action: Action
@@ -50,20 +50,23 @@ class ColumnWrite(NamedTuple):
     planned: tuple[PlannedColumns, ...] = ()
 
     def is_known(self, column: str | None = None) -> bool:
-        """Whether its plans say all of a column, or of what chooses its rows."""
+        """Whether the plans give all sources of a column.
+
+        :param column: None asks for the sources that choose the rows
+        """
         if column is None:
             return bool(self.planned) and all(plan.is_whole for plan in self.planned)
         return bool(self.planned) and not any(column in plan.incomplete for plan in self.planned)
 
     def loses(self, column: str) -> bool:
-        """Whether its plans have something in which a column could not be followed.
+        """Whether a column could not be followed through some operator of a plan.
 
-        Of what another system reads for Spark, the listener says what there is to say.
+        A relation that another system reads for Spark does not count: the listener reports it.
         """
         return any(column in plan.incomplete - plan.elsewhere for plan in self.planned)
 
     def leaves(self, column: str) -> bool:
-        """Whether it changes rows, and keeps the values of a column."""
+        """Whether the write is a MERGE, UPDATE or DELETE that keeps the values of a column."""
         return bool(self.planned) and all(
             plan.made_of.get(column) == frozenset() for plan in self.planned
         )
@@ -75,14 +78,13 @@ def gaps(
     functions: Sequence[PythonFunction] | None,
     budget: Budget = UNLIMITED,
 ) -> Iterator[Degradation]:
-    """Report which columns of an output have no sources, or not all, and why.
+    """Report columns of an output without sources, or without all of them, and the reasons.
 
     :param functions: the Python functions that were observed; None where there was no observer
-    :param budget: when nothing is left, no SQL is parsed to find a reason, nor for what the
-        listener does not look into
+    :param budget: when no time is left, no SQL is parsed to find reasons or hidden sources
     """
     name, lineage = dataset.name, dataset.columns
-    # One without inputs may just have created the table that others filled.
+    # A write without inputs may only have created the table that other writes filled.
     writes = [write for write in writes if write.action.inputs] or writes
     columns = dataset.column_names
     writers = {c: [write for write in writes if not write.leaves(c)] for c in columns}
@@ -127,7 +129,7 @@ def gaps(
 
 
 def _guessed(dataset: LineageDataset, writes: Sequence[ColumnWrite]) -> Iterator[Degradation]:
-    """Report of which columns every possible source is given."""
+    """Report the columns that a function of full rows made, as their sources are a guess."""
     guesses: dict[str, dict[str, None]] = {}
     for plan in (plan for write in writes for plan in write.planned):
         for column, function in plan.guesses.items():
@@ -146,7 +148,7 @@ def _guessed(dataset: LineageDataset, writes: Sequence[ColumnWrite]) -> Iterator
 def _hidden(
     dataset: LineageDataset, columns: Sequence[str], writes: Sequence[ColumnWrite]
 ) -> Iterator[Degradation]:
-    """Report what the plan has and the listener does not look into."""
+    """Report columns whose sources the listener does not see: in MERGE, FILTER and subqueries."""
     name = dataset.name
     changed = {
         column
@@ -178,7 +180,7 @@ def _hidden(
 
 
 def _with(text: str, write: ColumnWrite) -> list[str]:
-    """Name the columns that have a text, and of which the write's plans do not say all."""
+    """Name the columns with a text in a description whose sources the plans do not give in full."""
     found = mapped(write.reported.fields, lambda edges: _contain(edges, text))
     return [column for column, has_it in found.items() if has_it and not write.is_known(column)]
 
@@ -203,7 +205,7 @@ def _why_nothing(dataset: LineageDataset, write: ColumnWrite) -> str:
     return ""
 
 
-# What the observer reports that a column is made of, instead of columns.
+# Origins of a column that has no source columns, as the observer's plans name them.
 _MADE_OF = {
     "literal": "a literal",
     "count": "a count of rows",
@@ -222,12 +224,12 @@ _LOST = "the result of an operator of Spark's plan that could not be followed"
 
 
 def _observed(column: str, write: ColumnWrite) -> str:
-    """Describe what a column was observed to be made of, if that is no column."""
+    """Describe by the plans the origin of a column without sources; "" if there is no plan."""
     found: list[str] = []
     for plan in write.planned:
         if column in plan.incomplete:
             found.append(_ELSEWHERE if column in plan.elsewhere else _LOST)
-        elif edges := plan.lineage.fields.get(column):  # none of them are left
+        elif edges := plan.lineage.fields.get(column):  # sources that were removed later
             of_files = all(source.field.startswith("_") for source in edges)
             found.append(_METADATA if of_files else _OLDER)
         else:
@@ -242,7 +244,7 @@ def _why(
     write: ColumnWrite,
     functions: Sequence[PythonFunction] | None,
 ) -> str:
-    """Give the reason for one write; empty if nothing points at one."""
+    """Give the reason why a column of one write has no sources; empty without evidence for one."""
     action = write.action
     if column in dict(predicates.static_partition(action.sql)):
         return "the value of a static partition"
@@ -262,7 +264,7 @@ def _why(
 
 
 def _perhaps(functions: Sequence[PythonFunction] | None) -> str:
-    if functions == ():  # the observer looked, and there was none
+    if functions == ():  # there was an observer, and it saw no Python function
         return "it may be a literal, a count(*) or made by RDD code"
     return "it may be a literal, a count(*) or the result of a Python UDF"
 

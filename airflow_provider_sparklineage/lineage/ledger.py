@@ -1,19 +1,18 @@
 """One ledger for each dataset: the reads and writes of an application, and the evidence for them.
 
 Two witnesses report accesses: the listener those of actions, the observer those of their queries.
-A read is *internal* only with evidence that nothing but this application's own data was read. The
-partitions that were observed decide. Where they are not known, the listener's reports of writes
+A read is *internal* only with evidence that only this application's own data was read. Observed
+partitions decide. Where they are not known, the listener's reports of writes
 (:class:`ReportedWrites`) are two kinds of evidence:
 
 - *lifecycle*: an earlier action of the application overwrote or created the full dataset, or the
-  partition locations that were read, and nothing points at a write of only a part of them
+  partition locations that were read, and there is no sign that it wrote only a part of them
   (:func:`overwrites_everything`);
-- *size*: the dataset held, byte for byte, as much as the application had written into it, or as its
-  last overwrite and what was appended since. That settles the overwrite for later reads too.
+- *size*: the dataset held exactly as many bytes as the application had written into it, or as its
+  last overwrite and later appends had. Then that overwrite counts as full for later reads too.
 
-A dataset that held more than that held something older, whatever its lifecycle. Everything without
-evidence stays an input, and its columns are composed through all the same, so that nothing true is
-lost.
+A dataset that held more bytes than that held older data, against any lifecycle. A dataset without
+evidence stays an input; its columns are composed all the same, so that no true source is lost.
 """
 
 from __future__ import annotations
@@ -62,10 +61,10 @@ if TYPE_CHECKING:
 
 
 class ReportedWrite(NamedTuple):
-    """The write of a complete action, and what it was made of.
+    """The write of a complete action, and its sources.
 
     :param columns: its column lineage, with intermediates resolved; None where it was cut
-    :param sources: datasets from outside that it was made of
+    :param sources: datasets from outside from which the written data was made
     """
 
     ended: datetime
@@ -75,50 +74,51 @@ class ReportedWrite(NamedTuple):
 
     @property
     def locations(self) -> frozenset[str]:
-        """Where it wrote; empty where that is not known."""
+        """The locations that were written; empty where they are not known."""
         return self.access.scope.locations or frozenset()
 
     @property
     def replaced(self) -> frozenset[str]:
-        """The locations that hold nothing older since."""
+        """The locations that hold no data older than this write."""
         return self.access.owned.locations or frozenset()
 
 
 class Contents:
-    """What writes have put into one dataset, added in the order in which they ended."""
+    """The data that writes have put into one dataset, added in the order of their ends."""
 
     def __init__(self, writes: Iterable[ReportedWrite] = ()) -> None:
         self._fields: dict[str, Edges] = {}
         self._united: dict[str, dict[Column, Transformations]] = {}
-        """Those of several writes; others are a write's own, and stay as they are."""
+        """Edges united from several writes; other edges belong to one write and never change."""
         self._dataset: dict[Column, Transformations] = {}
         self._only: ColumnLineage | None = None
-        """The columns of the only write of which something is left."""
+        """The columns of the write, if data of only one write is left."""
         self.sources: frozenset[DatasetName] = frozenset()
         self.is_cut = False
-        """Whether the columns of some write are not known; then none are."""
+        """Whether the columns of some write are not known; then ``columns`` is empty."""
         self.is_full = False
-        """Whether the dataset holds nothing older than these writes."""
+        """Whether the dataset holds no data older than these writes."""
         self.size: int | None = None
         self.empty = True
         self.size_alone: int | None = None
-        """Bytes there would be, had the last write that does not append replaced everything."""
-        self._replaced: set[str] | None = set()  # None: not by locations alone
+        """The size if the last write that does not append had replaced everything."""
+        # Locations that the writes replaced; None once a write did not replace full locations.
+        self._replaced: set[str] | None = set()
         for write in writes:
             self.add(write)
 
     @property
     def columns(self) -> ColumnLineage:
-        """What the columns are made of: a view, which a later write changes.
+        """The sources of the columns: a view, which a later write changes.
 
-        What a single write has put there is the column lineage of that write, the same object.
+        If data of only one write is left, it is the column lineage of that write, the same object.
         """
         if self.is_cut:
             return ColumnLineage()
         return self._only or ColumnLineage(self._fields, self._dataset)
 
     def add(self, write: ReportedWrite) -> None:
-        """Have the contents after one more write, in time of the length of its lineage."""
+        """Add one more write, in time that grows only with the length of its lineage."""
         access, replaced = write.access, write.replaced
         if access.owned.full or self.empty:
             self._fields, self._united = {}, {}
@@ -129,7 +129,7 @@ class Contents:
             self._replaced = set(replaced) if replaced else None
         else:
             self._only = None
-            # Else it is not known how much of what was there is left.
+            # For other writes it is not known how much of the older data is left.
             adds = access.appends or self._is_remote(replaced)
             self.size = _sum_if_known(self.size, access.size) if adds else None
             self.size_alone = (
@@ -155,7 +155,7 @@ class Contents:
         unite_into(self._dataset, write.columns.dataset)
 
     def _is_remote(self, replaced: frozenset[str]) -> bool:
-        """Whether a write replaced locations to which none of the writes before went."""
+        """Whether a write replaced only locations that no earlier write wrote."""
         known = self._replaced
         return bool(replaced) and known is not None and known.isdisjoint(replaced)
 
@@ -170,27 +170,27 @@ def _sum_if_known(one: int | None, other: int | None) -> int | None:
 class ReportedWrites:
     """The writes of one dataset, found by the locations that they wrote.
 
-    A loop over partitions writes and reads another one each time: none of its reads may look at all
-    the writes before it.
+    A loop over partitions writes and reads another partition each time. So a read must not visit
+    all writes before it, or the loop would take quadratic time.
     """
 
     def __init__(self) -> None:
         self._writes: list[ReportedWrite] = []
-        """As they ended; their numbers are as they came."""
+        """In the order of their ends; a write's number is the order in which it was added."""
         self._order: list[int] = []
-        """Where in that order each number is."""
+        """For each number, the place of the write in ``_writes``."""
         self._left: list[ReportedWrite] = []
-        """Those of which something may be left."""
-        self._now: Contents | None = None  # made when it is asked for
+        """Writes whose data may be left, at least in part."""
+        self._now: Contents | None = None  # made when it is first used
         self._written: set[str] = set()
         self._at: dict[str, list[int]] = {}
         """Numbers of the writes to a location."""
         self._below: dict[str, list[int]] = {}
-        """Numbers of the writes to somewhere in a folder."""
+        """Numbers of the writes to a folder or to a location below it."""
         self._anywhere: list[int] = []
         """Numbers of the writes to a glob, or to a location that is not known."""
         self._replaced: dict[str, datetime] = {}
-        """Since when a location holds nothing older."""
+        """Location -> the first time at which a write replaced all of its older data."""
 
     def add(
         self,
@@ -198,10 +198,10 @@ class ReportedWrites:
         columns: ColumnLineage | None = ColumnLineage(),  # noqa: B008  (frozen)
         sources: frozenset[DatasetName] = frozenset(),
     ) -> None:
-        """Add a write; one that never ended was not read back.
+        """Add a write; one that never ended is left out, as its data was not read back.
 
         :param columns: its column lineage, with intermediates resolved; None where it was cut
-        :param sources: datasets from outside that it was made of
+        :param sources: datasets from outside from which the written data was made
         """
         if access.ended is None:
             return
@@ -233,15 +233,15 @@ class ReportedWrites:
             self._replaced[location] = min(since, write.ended)
 
     def provenance(self, read: Access) -> Provenance | None:
-        """Give what the application had put into the dataset by the start of a read.
+        """Give the origin of the data that the application had written by the start of a read.
 
         Only writes that had ended count: actions that run at the same time are not chained. A full
-        overwrite replaces what was written before it, anything else adds to it. What was written to
-        other partition locations than those read is not in it.
+        overwrite replaces the data of earlier writes, any other write adds to it. Data in other
+        partition locations than the read ones is left out.
 
-        The dataset must not be asked about again with the answer still in use: it is a view.
+        The result is a view: use it before the next call for this dataset.
 
-        :return: None if the application had written nothing that was read
+        :return: None if the application had written no data that was read
         """
         if not self._writes:
             return None
@@ -252,13 +252,13 @@ class ReportedWrites:
         internal = contents.is_full or self._replaced_all(locations, read.started)
         grade = Grade.LIFECYCLE
         if read.size and contents.size and locations is None:
-            # As many bytes as were written here prove that nothing older was there, more disprove.
+            # As many bytes as were written prove that there was no older data; more disprove it.
             internal = read.size == contents.size or (internal and read.size < contents.size)
             grade = Grade.SIZE
         return Provenance(contents.columns, internal, grade, contents.sources)
 
     def at_the_end(self) -> Contents:
-        """Give what the application has put into the dataset."""
+        """Give the contents after all writes of the application."""
         return self._settled(None, None) if self._writes else Contents()
 
     def _contents(
@@ -270,7 +270,7 @@ class ReportedWrites:
         return Contents(_without_replaced([w for w in found if w.ended <= started]))
 
     def _among(self, locations: frozenset[str] | None) -> list[ReportedWrite]:
-        """Give the writes that may have been to some locations, as they ended."""
+        """Give the writes that may have written some locations, in the order of their ends."""
         if locations is None or any(map(is_glob, locations)):
             return self._writes
         numbers = set(self._anywhere)
@@ -290,7 +290,14 @@ class ReportedWrites:
         return all(s is not None and s <= started for s in since)
 
     def _settled(self, locations: frozenset[str] | None, size: int | None) -> Contents:
-        """Take a doubtful overwrite for a full one once there is no more than what it wrote."""
+        """Give the contents after all writes; settle a doubtful overwrite by the size of a read.
+
+        If the dataset held exactly as much as the last write that does not append and later appends
+        wrote, that write counts as a full overwrite from now on.
+
+        :param locations: the locations that were read; None for the full dataset
+        :param size: bytes that the dataset held when it was read; None if not known
+        """
         if self._now is None:
             self._left = _without_replaced(self._left)
             self._now = Contents(self._left)
@@ -309,7 +316,7 @@ class ReportedWrites:
 
 
 def _without_replaced(writes: Sequence[ReportedWrite]) -> list[ReportedWrite]:
-    """Leave out the writes to locations that later ones replaced."""
+    """Leave out writes to locations that later writes replaced."""
     left: list[ReportedWrite] = []
     replaced: set[str] = set()
     for write in reversed(writes):
@@ -320,7 +327,7 @@ def _without_replaced(writes: Sequence[ReportedWrite]) -> list[ReportedWrite]:
 
 
 def _folders_above(location: str) -> Iterator[str]:
-    """Name the folders that a location is in, from below."""
+    """Name the folders that contain a location, the deepest first."""
     end = location.rfind("/")
     while end > 0:
         yield location[:end]
@@ -333,19 +340,19 @@ def _folders_above(location: str) -> Iterator[str]:
 _PARTITION_CLAUSE = re.compile(r"\bPARTITION\s*\(", re.IGNORECASE)
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 _SAVE = "execute_save_into_data_source_command"
-# Writes of Spark's file sources, alone and under adaptive execution. Others (Delta, Iceberg, Hive)
-# report OVERWRITE of overwrites by predicate or partition too, and CREATE of appends.
+# Writes of Spark's file sources, alone and under adaptive execution. For others (Delta, Iceberg,
+# Hive) the listener reports OVERWRITE also for overwrites of a part, and CREATE for appends.
 _FILE_WRITES = ("execute_insert_into_hadoop_fs_relation_command", "adaptive_spark_plan")
 
 
 def overwrites_everything(action: Action, output: ActionDataset, reported: ColumnLineage) -> bool:
-    """Whether a write replaced all that the dataset held; of one to locations, all that those held.
+    """Whether a write replaced all data of the dataset, or of the locations if it wrote locations.
 
-    The listener reports OVERWRITE of partition overwrites too, so it counts only if nothing points
-    at a part:
+    The listener reports OVERWRITE for partition overwrites too, so it counts only without any sign
+    of a partition overwrite:
 
     - no PARTITION clause, no dynamic overwrite mode when the write began;
-    - no sort over all of the write, which is what Spark adds to a write by ``partitionBy``;
+    - no sort over all of the write: Spark adds one to a write by ``partitionBy``;
     - no column without sources: Spark leaves that sort out where the partition columns are
       literals, and a writer's own ``partitionOverwriteMode`` option is in no event.
 
@@ -392,10 +399,10 @@ class Ledger:
     Actions are entered in the order of their start; all observed accesses are known before.
 
     :ivar observed: the accesses that the observer saw
-    :ivar tables: identifiers by which it saw the dataset read and written, with their catalogs
-    :ivar is_read_back: whether some read for a write was internal; a count of what was written is a
-        look at it
-    :ivar is_assumed: whether some read was internal by what the listener reports alone
+    :ivar tables: identifiers under which the observer saw the dataset, with their catalogs
+    :ivar is_read_back: whether an action that writes had an internal read; a count of the written
+        rows alone does not make it true
+    :ivar is_assumed: whether some read was internal only by the listener's reports
     """
 
     def __init__(
@@ -409,7 +416,7 @@ class Ledger:
         self.tables = tables
         self.observed = observed
         self._plans = plans
-        self._reported: ReportedWrites | None = None  # of most datasets there are only reads
+        self._reported: ReportedWrites | None = None  # most datasets are only read
         self._grades: dict[Side, Grade] = {}
         self._locations: dict[Side, set[str] | None] = {}
         self.is_read_back = False
@@ -420,7 +427,7 @@ class Ledger:
     def read_by(self, action: Action, dataset: ActionDataset | None = None) -> Access:
         """Give the read of an action.
 
-        :param dataset: what the listener reports of it; None where it reports only its columns
+        :param dataset: the listener's report of the dataset; None where it reports only its columns
         """
         queries = self.observed.during(Side.READ, action.started, action.ended)
         return Access(
@@ -435,7 +442,10 @@ class Ledger:
         )
 
     def write_by(self, action: Action, dataset: ActionDataset, reported: ColumnLineage) -> Access:
-        """Give the write of an action; what its commands did decides what it replaced.
+        """Give the write of an action.
+
+        If its commands were observed, they decide which data it replaced; else the listener's
+        reports do (:func:`overwrites_everything`).
 
         :param reported: its column lineage as the listener reported it
         """
@@ -459,11 +469,11 @@ class Ledger:
         )
 
     def provenance(self, read: Access) -> Provenance | None:
-        """Give what the application had put there before a read, and whether it read only that.
+        """Give the origin of the data that the application had written before a read.
 
-        What is given holds until the next call: it is a view.
+        The result is a view: use it before the next call.
 
-        :return: None if the application had put nothing there that was read
+        :return: None if the application had written no data that was read
         """
         reported = self._reported.provenance(read) if self._reported else None
         if reported is None:
@@ -474,9 +484,10 @@ class Ledger:
         return reported._replace(internal=internal, grade=Grade.OBSERVED)
 
     def plans(self, action: Action) -> tuple[WritePlan, ...]:
-        """Give the plans of what an action wrote: not those of the write before it, or after it.
+        """Give the plans of an action's writes, without those of the write before it or after it.
 
-        The events of an action can both come when its query has ended; then it is the nearest one.
+        Both events of an action can come after its query has ended; then the plan that is nearest
+        in time is the action's.
         """
         found = self._plans.during(action.started, action.ended)
         within = [then for then in found if then.is_within(action.started, action.ended)]
@@ -491,7 +502,7 @@ class Ledger:
 
         :param for_write: whether the action writes something
         """
-        # RDD code, for example: what else was observed of the dataset is then not all of it.
+        # A read by RDD code, for example, is not observed: then not all reads of the dataset are.
         self._note_grade(read)
         if provenance is None or not provenance.internal:
             self._unite_locations(read)
@@ -505,9 +516,9 @@ class Ledger:
         """Note a write of a complete action.
 
         :param columns: its column lineage, with intermediates resolved; None where it was cut
-        :param sources: datasets from outside that it was made of
+        :param sources: datasets from outside from which the written data was made
         """
-        if write.size:  # others, as CREATE TABLE, write no data
+        if write.size:  # CREATE TABLE, for example, writes no data
             self._note_grade(write)
         self._unite_locations(write)
         if self._reported is None:
@@ -520,9 +531,10 @@ class Ledger:
         self._grades[access.side] = min(known, access.grade)
 
     def _unite_locations(self, access: Access) -> None:
-        """Add locations, one at a time in a loop over partitions, so nothing is copied.
+        """Add the locations of an access to those of its side.
 
-        One access without them makes the dataset full.
+        An access without locations makes the side full. The set is changed in place, because a loop
+        over partitions adds one location at a time.
         """
         known = self._locations.setdefault(access.side, set())
         if access.scope.locations is None:
@@ -533,12 +545,12 @@ class Ledger:
     # --- the sum of all accesses ---
 
     def is_observed(self, side: Side) -> bool:
-        """Whether all accesses of a side were observed, and there are some."""
+        """Whether there are accesses on a side, and all of them were observed."""
         lowest = self._grades.get(side, Grade.OBSERVED)
         return lowest is Grade.OBSERVED and self.observed.has(side)
 
     def locations(self, side: Side) -> frozenset[str] | None:
-        """Give all locations that were read from outside, or written; None is the full dataset."""
+        """Give all locations that were read from outside, or written; None for the full dataset."""
         found = self._locations.get(side, set())
         return None if found is None else frozenset(found)
 
@@ -547,7 +559,7 @@ class Ledger:
         return self.observed.subset(side, budget)
 
     def contents(self) -> Contents:
-        """Give what the application had put into the dataset when it ended."""
+        """Give the data that the application had put into the dataset when it ended."""
         return self._reported.at_the_end() if self._reported else Contents()
 
 

@@ -1,42 +1,41 @@
-"""One application and what the task knows of itself to one :class:`TaskLineage`, in four steps.
+"""Merge an application and the task's own declarations into a :class:`TaskLineage`, in four steps.
 
-1. *Accumulate* (:mod:`.actions`): what the actions read and wrote, in the order of time, entered in
-   one ledger for each dataset.
-2. *Grade*: which datasets are inputs, outputs or intermediates, and which of their partitions are
-   known, by the evidence in the ledgers (:mod:`.ledger`).
-3. *Compose*: what the columns of each output are made of, and why of nothing.
-4. *Report* (:mod:`.subset_report`): the subset of each dataset, compared with what was expected.
+1. *Accumulate* (:mod:`.actions`): the reads and writes of the actions, in the order of time, are
+   entered in one ledger for each dataset.
+2. *Grade*: the evidence in the ledgers (:mod:`.ledger`) decides which datasets are inputs, outputs
+   or intermediates, and which of their partitions are known.
+3. *Compose*: find the sources of the columns of each output, and the reasons where there are none.
+4. *Report* (:mod:`.subset_report`): the subset of each dataset, compared with the expected one.
 
 Policy, case by case:
 
 - Inputs are the datasets that actions read, but for internal reads (:mod:`.ledger`). Reads
   of failed actions count: the data was read.
-- Outputs are the datasets that complete actions wrote, intermediates among them. What only failed
-  or unfinished actions wrote is no output of a task that succeeded; of a task that failed it stays
-  as a bare name without facets. Either way it is named in a degradation.
-- CREATE TABLE without a SELECT, ALTER TABLE and MSCK REPAIR write nothing: what they say of a table
-  is added to what is written to it, and makes it no output.
+- Outputs are the datasets that complete actions wrote, intermediates among them. A dataset that
+  only failed or unfinished actions wrote is no output of a task that succeeded; of a task that
+  failed it stays as a bare name without facets. Either way it is named in a degradation.
+- CREATE TABLE without a SELECT, ALTER TABLE and MSCK REPAIR write no data: their facets are added
+  to a table if it is written later, and do not make it an output.
 - A dataset in several actions appears once. Its facets are those of the latest action, symlinks are
   united, an input's ``version`` is the earliest read. Output statistics are summed over the writes;
   input statistics are the latest, because they are the size of the relation and not of the read.
   One full read or write makes the subset full.
 - Observed partitions (:mod:`.observed.accesses`) decide before the events do: which data was read
-  back, which was overwritten in full, and which subset of a dataset is reported. Where nothing was
-  observed, it is the expected one (:mod:`.partitions.expected`); :mod:`.partitions.selection` has
-  the order.
+  back, which was overwritten in full, and which subset of a dataset is reported. Without
+  observations, the expected subset is reported (:mod:`.partitions.expected`);
+  :mod:`.partitions.selection` has the order.
 - An intermediate (an output that was only read back) is no output where ``intermediates`` drop it,
-  unless it is declared. Columns that nothing but it is known to be made of have no sources then.
-- ``inlets``, ``outlets`` and declarations add what Spark did not report, by identity only.
+  unless it is declared. Columns whose only known sources are in it have no sources then.
+- ``inlets``, ``outlets`` and declarations add datasets that Spark did not report, by name only.
 
 A task fails with its job, or by a partition check after its job has succeeded; then the same
 application is merged again, as that of a task that failed. Policy, case by case:
 
 - Outputs of complete actions are as in a task that succeeded: the data was written.
-- Expectations of a bare name, which only failed or unfinished actions wrote, are compared with
-  nothing.
-- An input that such an action was to write is a dataset of both sides. The written partitions of it
-  are unknown, and so are the missing partitions of a path.
-- That nothing was written is not reported where something was to be written.
+- Expectations of a bare name, which only failed or unfinished actions wrote, are not compared.
+- An input that such an action was to write is a dataset of both sides. Its written partitions are
+  unknown, and so are the missing partitions of a path.
+- A missing output is not reported if such an action was to write one.
 """
 
 from __future__ import annotations
@@ -99,12 +98,12 @@ def merge(
 ) -> TaskLineage:
     """Merge all actions of an application into the lineage of its task.
 
-    :param observations: what the observer saw; None where there was none
-    :param expectations: what templates and declarations say
+    :param observations: the observed accesses and plans; None where there was no observer
+    :param expectations: the partitions by templates and declarations
     :param locator: finds the partitions of locations; it has named the datasets already
     :param limits: how many partitions and locations the event may name
     :param intermediates: which datasets that were written and read back are no outputs
-    :param budget: when nothing is left, actions, columns and partitions are left out, and a
+    :param budget: when no time is left, actions, columns and partitions are left out, and a
         degradation reports it
     """
     application = repaired(application)
@@ -171,9 +170,9 @@ _NOTHING_WRITTEN = Degradation(
 
 
 def _without_columns(cut: Mapping[DatasetName, str]) -> Iterator[Degradation]:
-    """Report of which outputs there are no columns; one of several writes is enough.
+    """Report the outputs without columns; one write without columns is enough.
 
-    :param cut: outputs, and why
+    :param cut: output -> reason
     """
     for reason in sorted(set(cut.values())):
         names = sorted(str(name) for name, why in cut.items() if why == reason)
@@ -199,9 +198,9 @@ def _gone(name: DatasetName) -> Degradation:
 
 
 def _hidden_by_delta(actions: Iterable[Action]) -> Iterator[Degradation]:
-    """Report that Delta's extension hides writes, where some action had it.
+    """Report that Delta's extension hides writes, if the session of some action had it.
 
-    What an observer sees of them is lineage.
+    For applications without an observer: with one, hidden writes are in the lineage.
     """
     extensions = (a.properties.get("spark.sql.extensions", ()) for a in actions)
     if any("DeltaSparkSessionExtension" in e for values in extensions for e in values):
@@ -219,7 +218,7 @@ def _hidden_by_delta(actions: Iterable[Action]) -> Iterator[Degradation]:
 def _dropped(
     done: Accumulated, intermediates: Intermediates, declared: frozenset[DatasetName]
 ) -> frozenset[DatasetName]:
-    """Name the outputs that are left out: they were only read back, by no action from outside."""
+    """Name the outputs to leave out: undeclared intermediates that the task's settings drop."""
     return frozenset(
         name
         for name, output in done.outputs.items()
@@ -233,9 +232,9 @@ def _dropped(
 def _graded(
     datasets: Datasets, side: Side, ledgers: Ledgers, budget: Budget
 ) -> tuple[dict[DatasetName, LineageDataset], dict[DatasetName, Degradation]]:
-    """Give datasets their locations, and the partitions of those of which all accesses are known.
+    """Add locations to datasets, and partitions to those whose accesses were all observed.
 
-    :return: the datasets; and by name, why the partitions of some are not known
+    :return: the datasets; and for some names, the report that their partitions are not known
     """
     found, unknown = {}, {}
     for name, dataset in datasets.items():
@@ -277,10 +276,10 @@ _ACCESSED = {Side.READ: "read from", Side.WRITE: "written to"}
 def _composed(
     output: LineageDataset, done: Accumulated, dropped: frozenset[DatasetName]
 ) -> LineageDataset:
-    """Give an output the columns and the datasets that it is made of in the end."""
+    """Add to an output its final column lineage and its source datasets."""
     name = output.name
     contents = done.ledgers.of(name).contents()
-    # Its own columns are no sources unless it is an input too.
+    # The columns of the output itself are no sources, unless it is an input too.
     without = dropped if name in done.inputs else dropped | {name}
     lineage = without_sources_in(contents.columns, without)
     sources, writes = contents.sources - without, len(done.writes[name])
@@ -298,9 +297,9 @@ def _reported(
     done: Accumulated,
     budget: Budget,
 ) -> LineageDataset:
-    """Add what was expected of a dataset and the form in which its subset is reported.
+    """Add to a dataset its expected partitions, the reported subset, and how the two compare.
 
-    :param other: the dataset on the other side, if it is there
+    :param other: the dataset on the other side; None if it is not there
     """
     name, filters, static = dataset.name, None, None
     ledger = done.ledgers.of(name)

@@ -1,4 +1,4 @@
-"""The subset of each dataset that a task read or wrote, compared with what was expected of it."""
+"""Report the subset of each dataset that a task accessed, compared with the expected subset."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LOCATING = 10
 
 
 class SubsetReport:
-    """Selects and compares the subsets of a task's datasets; asked once for each side of each."""
+    """Selects and compares subsets; call :meth:`of` once for each side of each dataset."""
 
     def __init__(
         self,
@@ -67,13 +67,14 @@ class SubsetReport:
         tables: Collection[str] = (),
         has_failed: bool = False,
     ) -> LineageDataset:
-        """Add to a dataset what was expected of it, its subset, and how the two compare.
+        """Add to a dataset the expected subset, the accessed subset, and how the two compare.
 
-        :param filters: condition that all rows fulfil which were read
-        :param static: static partitions of all the statements that wrote it, or its other side
-        :param other: the dataset on the other side, if it was read and written
-        :param tables: identifiers by which it was observed to be read and written
-        :param has_failed: whether only actions that failed wrote it: then nothing of it is claimed
+        :param filters: condition that all rows that were read fulfil
+        :param static: static partitions of all the statements that wrote the dataset; for a read,
+            those of its other side
+        :param other: the dataset on the other side; None if it was not both read and written
+        :param tables: identifiers under which the dataset was observed
+        :param has_failed: whether only failed actions wrote the dataset: then it has no subset
         """
         expected = None
         if self._expectations:
@@ -126,7 +127,7 @@ class SubsetReport:
         other: LineageDataset | None,
         static: frozenset[Partition] | None,
     ) -> Reconciliation:
-        """Compare what is expected with what was accessed.
+        """Compare the expected with the accessed partitions.
 
         :param static: static partitions of the statements that wrote the other side
         """
@@ -135,7 +136,7 @@ class SubsetReport:
             return reconcile(None, None)
         if other is None or expected.kind is not Kind.PATH:
             return reconcile(expected, _seen(evidence), budget=self._budget)
-        # Locations of the other side must not make a mismatch of what was observed here.
+        # Partitions that were observed here are not compared with mere locations of the other side.
         is_known = other.observed or not evidence.observed
         of_other = _seen(self._accessed(other, static)) if is_known else None
         return reconcile(
@@ -143,7 +144,7 @@ class SubsetReport:
         )
 
     def _note_inexact(self, dataset: LineageDataset, side: Side, status: PartitionStatus) -> None:
-        """Report that the partitions are not certain, where they are in the event or compared."""
+        """Report partitions that are not certain, if they are in the event or were compared."""
         if dataset.planned:
             why = (
                 f"{len(dataset.planned)} of them were planned to be read by a query that "
@@ -179,7 +180,7 @@ class SubsetReport:
     ) -> frozenset[Partition]:
         """Give the partitions that a failed write may have half written; empty if not known.
 
-        :param locations: untrimmed names that the listener reported of it
+        :param locations: untrimmed names that the listener reported of the write
         """
         partition_of = self._partition_of(name)
         try:
@@ -194,9 +195,10 @@ class SubsetReport:
         return expected.partitions or frozenset()
 
     def _partition_of(self, name: DatasetName) -> Callable[[str], Partition | None]:
-        """Find the partition of a dataset that an untrimmed name stands for, if it is one.
+        """Give a function from an untrimmed name to the partition of a dataset that it stands for.
 
-        What is given back raises :exc:`SpentError` when there is no time left.
+        The function gives None if the name is no partition of the dataset, and raises
+        :exc:`SpentError` when there is no time left.
         """
 
         def located(location: str) -> Partition | None:
@@ -208,7 +210,7 @@ class SubsetReport:
         return located
 
     def degradations(self) -> list[Degradation]:
-        """Report what was too long for the event, not certain, or bound to no dataset."""
+        """Report subsets that are too long or not certain, and declared tables without a dataset."""
         return [
             *self._degradations,
             *(
@@ -222,7 +224,10 @@ class SubsetReport:
 
 
 def _seen(evidence: Evidence) -> Seen | None:
-    """Give the partitions that were accessed: observed ones, else those of reported locations."""
+    """Give the accessed partitions: observed ones, else those of reported locations.
+
+    :return: None if they are not known, or all of an unpartitioned dataset was accessed
+    """
     if evidence.observed:
         subset = evidence.subset
         return Seen(subset.dimensions, subset.partitions) if subset else None

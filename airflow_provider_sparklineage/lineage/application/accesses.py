@@ -1,8 +1,8 @@
 """Datasets as actions report them, and accesses to them: how much was read or written, and when.
 
-Of the facets of an :class:`ActionDataset` those that merging looks at are decoded, once. An
-:class:`Access` is a value. A :class:`Timeline` finds accesses, queries and plans again by the time
-of an action, at the cost of those that it finds.
+An :class:`ActionDataset` decodes only the facets that merging uses, each once. An :class:`Access`
+is a value. A :class:`Timeline` finds accesses, queries and plans by the time of an action, and its
+cost grows with the number that it finds.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 class Grade(IntEnum):
-    """By what evidence something is known; the greater one decides."""
+    """The kind of evidence for a fact; the greater grade decides."""
 
     LIFECYCLE = 1
-    """What the listener reports of actions: lifecycle, SQL, locations."""
+    """The listener's reports of actions: lifecycle, SQL, locations."""
     SIZE = 2
     """As many bytes were read as had been written."""
     OBSERVED = 3
@@ -42,12 +42,13 @@ class Grade(IntEnum):
 
 
 class Scope(NamedTuple):
-    """A part of a dataset, as far as it is known; nothing is known of the empty one.
+    """A part of a dataset, as far as it is known; ``Scope()`` stands for an unknown part.
 
-    :param full: whether it is all of the dataset
-    :param partitions: the empty partition is all of a dataset that is not partitioned; None where
-        they are not known
-    :param locations: folders that the listener trimmed off the name; None where it named none
+    :param full: whether the part is all of the dataset
+    :param partitions: the partitions of the part; the empty partition is all of a dataset that is
+        not partitioned; None where the partitions are not known
+    :param locations: folders that the listener trimmed off the name; None where the listener
+        named none
     """
 
     full: bool = False
@@ -62,21 +63,21 @@ FULL = Scope(full=True)
 class Access(NamedTuple):
     """One read or write of a dataset.
 
-    :param ended: None if it never ended
-    :param scope: what was read or written; a full read was restricted by nothing
-    :param owned: of a write, the part that holds nothing but what this write put there; of that of
-        an action, nothing older than the application
+    :param ended: None if the access never ended
+    :param scope: the part that was read or written; a full read was restricted by nothing
+    :param owned: of a write, the part that holds only data that this write put there; of the write
+        of an action, the part that holds no data older than the application
     :param grade: of the evidence for scope and owned
-    :param appends: of a write, whether it left all in place that was there before
+    :param appends: of a write, whether all older data stayed in place
     :param size: bytes that were written, or that the full dataset held when it was read; None where
-        they are not reported
-    :param filters: of a read, SQL predicates that all of its rows fulfil
+        the size is not reported
+    :param filters: of a read, SQL predicates that all rows of the read fulfil
     :param why_unknown: the observer's reason for not knowing the partitions
-    :param exact: whether these are the partitions for certain; False where new files in folders are
-        all that is known
-    :param planned: of a read, whether its query may have ended before it opened all partitions
+    :param exact: whether the partitions are certain; False where they are known only from new
+        files in folders
+    :param planned: of a read, whether the query may have ended before it opened all partitions
     :param chosen: of a read, whether files of the dataset were chosen before any filter
-    :param queries: the accesses that were observed during the one of an action
+    :param queries: the accesses that were observed during the access of an action
     """
 
     dataset: DatasetName
@@ -107,14 +108,17 @@ Span = tuple[datetime, datetime]
 
 
 def overlap(one: Span, other: Span) -> bool:
-    """Whether two things ran at the same time, and not one right after the other."""
+    """Whether two spans of time overlap; two spans that only meet at an end do not.
+
+    A span without length also overlaps another one if it lies at the start or end of that one.
+    """
     latest, earliest = max(one[0], other[0]), min(one[1], other[1])
     has_no_length = one[0] == one[1] or other[0] == other[1]
     return latest < earliest or (has_no_length and latest == earliest)
 
 
 class Timeline(Generic[T]):
-    """Things that have a time each, in the order in which they began.
+    """Things with a start and an end each, in the order of their starts.
 
     :param things: (started, ended, thing)
     """
@@ -123,10 +127,13 @@ class Timeline(Generic[T]):
         self._things = sorted(things, key=lambda thing: thing[0])
         self._started = [started for started, _, _ in self._things]
         self._all_ended = list(accumulate((ended for _, ended, _ in self._things), max))
-        """Of each, when it and all before it had ended."""
+        """For each thing, the time at which this thing and all things before it had ended."""
 
     def during(self, started: datetime, ended: datetime | None) -> list[T]:
-        """Choose those whose time overlaps that of an action, which may not have ended."""
+        """Choose the things whose time overlaps that of an action, give or take :data:`SLACK`.
+
+        :param ended: None if the action never ended
+        """
         at = len(self._things) if ended is None else bisect_right(self._started, ended + SLACK)
         found = []
         while at and self._all_ended[at - 1] + SLACK >= started:
@@ -141,7 +148,7 @@ class Timeline(Generic[T]):
 
 
 class DecodedFacets:
-    """A dataset of an action or of a task: what its facets are, decoded when first asked for."""
+    """A dataset of an action or of a task, whose facets are decoded when they are first used."""
 
     facets: Mapping[str, msgspec.Raw]
     """Dataset facets, undecoded: most of them are only passed on."""
@@ -163,9 +170,9 @@ class ActionDataset(DecodedFacets, Frozen, frozen=True, dict=True):
     """A dataset on one side of an action.
 
     :param side_facets: ``inputFacets`` or ``outputFacets``, undecoded
-    :param locations: partition locations that the listener trimmed off the name; None is the full
-        dataset
-    :param left_out: facets that were reported, and that there was no room for
+    :param locations: partition locations that the listener trimmed off the name; None stands for
+        the full dataset
+    :param left_out: names of facets that were reported but did not fit into memory
     """
 
     name: DatasetName
@@ -176,22 +183,22 @@ class ActionDataset(DecodedFacets, Frozen, frozen=True, dict=True):
 
     @cached_property
     def lifecycle(self) -> str:
-        """What an output's write did to it: OVERWRITE, CREATE, … or nothing."""
+        """The lifecycle change that the write of an output made: OVERWRITE, CREATE, … or ""."""
         facet = decode_facet(self.facets.get("lifecycleStateChange"), _Lifecycle)
         return (facet.change if facet else None) or ""
 
     @cached_property
     def size_written(self) -> int | None:
-        """Bytes that the write of an output wrote; None where they are not reported."""
+        """Bytes that the write of an output wrote; None where the size is not reported."""
         statistics = decode_facet(self.side_facets.get("outputStatistics"), _Statistics)
         return statistics.size if statistics else None
 
     @cached_property
     def size_found(self) -> int | None:
-        """Bytes that all of an input held when it was read; None where they are not reported.
+        """Bytes that all of an input held when it was read; None where the size is not reported.
 
-        Statistics without a number of files are a catalog's, and may be of the partitions read
-        only; those of Iceberg are of the files that a scan's filters left.
+        Statistics without a number of files come from a catalog, and may count only the partitions
+        that were read; those of Iceberg count only the files that the filters of a scan left.
         """
         if "storage" in self.facets:  # tables of DataSource V2 catalogs have this facet
             return None
@@ -202,7 +209,7 @@ class ActionDataset(DecodedFacets, Frozen, frozen=True, dict=True):
 def united_locations(
     one: frozenset[str] | None, other: frozenset[str] | None
 ) -> frozenset[str] | None:
-    """Unite locations of one dataset; None, which is the full dataset, makes it full."""
+    """Unite locations of one dataset; None, the full dataset, united with any others is None."""
     return None if one is None or other is None else one | other
 
 

@@ -1,14 +1,14 @@
-"""Events of a spark-submit to a :class:`SparkApplication`: accumulated by run id.
+"""Accumulate the events of a spark-submit to a :class:`SparkApplication`, by run id.
 
 The listener reports one action (a SQL execution) in two to ten events, none of them complete,
-in an order that threads can shuffle. So what is kept of a run is a join over its events, the same
-for every order and every repetition of them:
+in an order that threads can shuffle. So the state of a run is a join over its events, which is the
+same for every order and every repetition of the events:
 
 =====================  ==========================================================================
-what                   which value stays
+part of a run          the value that stays
 =====================  ==========================================================================
-datasets, locations    the union over all events of the run; once full is full
-a facet of a dataset   the one of the latest event that has it non-empty
+datasets, locations    the union over all events of the run; a full dataset stays full
+a facet of a dataset   the one of the latest event in which the facet is not empty
 ``version`` and        those of the earliest event: later ones may be after the run's own write
 statistics of inputs
 ``outputStatistics``   the latest before the end: COMPLETE may give those of another action
@@ -16,8 +16,8 @@ properties             all values: they are the session's, and change while it r
 outcome                FAIL is sticky (Spark's listener sends COMPLETE after FAIL for one run)
 =====================  ==========================================================================
 
-Memory is bounded (:class:`Room`). Of what does not fit, facets go first: datasets are known without
-them. What the listener reports wrongly is repaired afterwards (:mod:`.repairs`).
+Memory is bounded (:class:`Room`). Where it is short, facets are dropped first: datasets are known
+without them. Mistakes in the listener's reports are repaired later (:mod:`.repairs`).
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ if TYPE_CHECKING:
 
 
 MAX_FACET_BYTES = 32 * 1024 * 1024
-"""Of one facet. Column lineage of that size has 100,000 edges, and an event takes 4 MB in all."""
+"""Size of one facet. Column lineage of that size has 100,000 edges; the task's event has 4 MB."""
 MAX_FACETS_BYTES = 192 * 1024 * 1024
-"""Of all facets of an application, each distinct one once."""
+"""Size of all facets of an application, each distinct facet counted once."""
 MAX_STATEMENTS_BYTES = 32 * 1024 * 1024
-"""Of the SQL of all actions, each distinct statement once."""
+"""Size of the SQL of all actions, each distinct statement counted once."""
 MAX_DATASETS = 50_000
-"""Of all actions together, a dataset once for each that accesses it; each takes 10 to 25 KB."""
+"""Datasets of all actions, counted once for each action; each takes 10 to 25 KB of memory."""
 
 LEFT_OUT = msgspec.Raw(b"")
-"""Stands for a facet that there was no room for."""
+"""Stands for a facet that did not fit into memory."""
 _LEFT_OUT_STATEMENT = "PARTITION ("
-"""Stands for a statement that there was no room for: it may have written a part of a table."""
+"""Stands for a statement that did not fit into memory: it may have written a part of a table."""
 
 
 class Room:
-    """Keeps facets and statements, each once: a thousand actions report the schema of one table.
+    """Keeps each distinct facet and statement once: a thousand actions report one table's schema.
 
-    :ivar left_out: how much of what was not kept
+    :ivar left_out: kind of thing -> the number of such things that did not fit into memory
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Room:
         self._datasets = 0
 
     def facet(self, raw: msgspec.Raw) -> msgspec.Raw:
-        """Keep a facet; :data:`LEFT_OUT` if there is no room for it."""
+        """Keep a facet and give it back; :data:`LEFT_OUT` if it is empty or does not fit."""
         size = len(memoryview(raw))
         if not 0 < size <= MAX_FACET_BYTES:
             return LEFT_OUT
@@ -93,11 +93,14 @@ class Room:
         return known
 
     def count_lost(self, facets: int) -> None:
-        """Count facets of an event that there was no room for."""
+        """Count the facets of an event that did not fit."""
         self.left_out["facet(s)"] += facets
 
     def statement(self, sql: str) -> str:
-        """Keep a statement; one that names no more than a part if there is no room for it."""
+        """Keep a statement and give it back.
+
+        :return: a stand-in that names only a part of a table if the statement does not fit
+        """
         known = self._statements.get(sql)
         if known is not None:
             return known
@@ -109,7 +112,7 @@ class Room:
         return sql
 
     def dataset(self) -> bool:
-        """Count one more dataset of an action; False if there is no room for it."""
+        """Count one more dataset of an action; False if there are too many already."""
         if self._datasets == MAX_DATASETS:
             self.left_out["dataset(s) of actions"] += 1
             return False
@@ -117,7 +120,10 @@ class Room:
         return True
 
     def action(self, datasets: int) -> bool:
-        """Whether there is room for one more action, which begins with so many datasets."""
+        """Whether one more action fits; if not, its event is counted as left out.
+
+        :param datasets: how many datasets the first event of the action has
+        """
         if self._datasets + datasets > MAX_DATASETS:
             self.left_out["event(s) of further actions"] += 1
             return False
@@ -126,21 +132,21 @@ class Room:
 
 # --- the datasets on one side of a run ------------------------------------------------------------
 #
-# An event has all datasets of its run, with all facets, and mostly the same as the event before it.
-# So an equal report of a dataset is looked at once, and only its times are noted: they decide alone
-# which value of a facet stays.
+# An event has all datasets of its run with all facets, mostly the same as the event before it. So
+# equal reports of a dataset are decoded once, and only their times are noted: the times alone
+# decide which value of a facet stays.
 
 
 # Within one millisecond the end of a run is later than its start, whatever the order of the lines.
 _EVENT_ORDER = {"START": 0, "RUNNING": 1, "OTHER": 1, "FAIL": 2, "ABORT": 2, "COMPLETE": 3}
 Rank = tuple[datetime, int]
-"""When an event was, among those of its run."""
+"""The place of an event among those of its run: its time, then its number in ``_EVENT_ORDER``."""
 
 _COMPLETE = _EVENT_ORDER["COMPLETE"]
-# At the end of a run the listener can give it the statistics of one that ran at the same time.
+# The COMPLETE of a run can have the statistics of another run that ran at the same time.
 _NOT_FROM_THE_END = "outputStatistics"
 _BEFORE_ALL: Rank = (datetime.min.replace(tzinfo=UTC), _COMPLETE)
-# What an input was when the run began: later events may be after the run's own write.
+# Facets that show an input as the run began: later events may come after the run's own write.
 _EARLIEST = frozenset({"version", "inputStatistics"})
 _NONE: frozenset[str] = frozenset()
 
@@ -149,9 +155,9 @@ _LONGEST_EMPTY = max(map(len, _EMPTY))
 
 
 class KeptReports:
-    """What events report of datasets on one side, each as long as it may come again.
+    """Recent reports of datasets on one side, kept so that equal reports become one object.
 
-    :param room: how much of it there may be
+    :param room: bounds the memory for the reports
     """
 
     def __init__(self, room: Room, *, is_input: bool) -> None:
@@ -160,7 +166,7 @@ class KeptReports:
         self._latest: dict[DatasetName, list[_Kept]] = {}
 
     def kept(self, name: DatasetName, facets: RawFacets, sides: RawFacets) -> _Kept:
-        """Give what is kept of facets that are the same, or keep these."""
+        """Give the kept report with the same facets; if there is none, keep a new one."""
         latest = self._latest.get(name)
         if latest is None:
             latest = self._latest[name] = []
@@ -174,11 +180,14 @@ class KeptReports:
 
 
 _LATEST = 4
-"""The beginning and the end of a run report different things, and several runs can be at it."""
+"""Reports kept per dataset: the start and the end of a run differ, and several runs overlap."""
 
 
 class _Kept:
-    """What is reported of a dataset, apart from the line that it came in."""
+    """One report of a dataset, copied out of the line that it came in.
+
+    :ivar lost: the number of facets that did not fit into memory
+    """
 
     __slots__ = ("_alone", "facets", "locations", "lost", "name", "sides")
 
@@ -192,7 +201,7 @@ class _Kept:
         self._alone: ActionDataset | None = None
 
     def alone(self) -> ActionDataset:
-        """Give what is known where nothing else is reported of the dataset."""
+        """Give the dataset by this report alone, for runs in which all reports of it are equal."""
         if self._alone is None:
             self._alone = _action_dataset(
                 self.name, _stated(self.facets), _stated(self.sides), self.locations
@@ -201,7 +210,7 @@ class _Kept:
 
 
 def _stated(facets: RawFacets) -> RawFacets:
-    """Leave out facets that state nothing."""
+    """Leave out facets that are null, {} or []."""
     if not any(map(_is_empty, facets.values())):
         return facets
     return {key: value for key, value in facets.items() if not _is_empty(value)}
@@ -213,7 +222,10 @@ def _is_empty(facet: msgspec.Raw) -> bool:
 
 
 class _When:
-    """When the same was reported, by several events of a run."""
+    """The times of the events of a run that had the same report.
+
+    :ivar before_end: the latest one that is not a COMPLETE; None if there is none
+    """
 
     __slots__ = ("before_end", "first", "last")
 
@@ -231,7 +243,7 @@ class _When:
 
 
 class DatasetReports:
-    """What the events of one run report of the datasets on one side, one event after the other."""
+    """The reports of the datasets on one side of one run, collected event by event."""
 
     __slots__ = ("_all", "_of")
 
@@ -240,7 +252,7 @@ class DatasetReports:
         self._of: dict[DatasetName, dict[_Kept, _When]] = {}
 
     def add(self, datasets: list[EventDataset] | None, rank: Rank) -> None:
-        """Note what one event reports."""
+        """Note the datasets that one event reports."""
         is_input = self._all.is_input
         for entry in datasets or ():
             name = DatasetName(entry.namespace, entry.name)
@@ -262,7 +274,7 @@ class DatasetReports:
                 self._all.room.count_lost(kept.lost)
 
     def datasets(self) -> tuple[ActionDataset, ...]:
-        """Give the datasets with what is known of them by all events."""
+        """Give the datasets, sorted by name, each joined over all events."""
         return tuple(self._joined(self._of[name]) for name in sorted(self._of))
 
     def _joined(self, reports: Mapping[_Kept, _When]) -> ActionDataset:
@@ -281,7 +293,7 @@ _Chosen = tuple[Rank, msgspec.Raw]
 
 
 def _chosen(reports: Iterable[tuple[RawFacets, _When]], earliest: frozenset[str]) -> RawFacets:
-    """Choose the value of each facet by when it was reported; of equal times, by its bytes."""
+    """Choose the value of each facet by the time of its report; at equal times, by its bytes."""
     chosen: dict[str, _Chosen] = {}
     for facets, when in reports:
         for name, value in facets.items():
@@ -365,20 +377,20 @@ class Action(Frozen, frozen=True):
     sql: str = ""
     properties: Mapping[str, frozenset[str]] = field(default_factory=dict)
     error: str = ""
-    """Class and error condition of the exception that it failed by; empty if not known."""
+    """Class and error condition of the exception that ended the action; empty if not known."""
     witness: Witness = Witness.LISTENER
-    """The observer's where the listener reported no such action, or not of these datasets."""
+    """The observer where the listener did not report the action, or not with these datasets."""
     moved: Mapping[DatasetName, DatasetName] = field(default_factory=dict)
-    """Datasets under the listener's name, where rules name them otherwise."""
+    """The listener's name of a dataset -> the name that rules give to the dataset."""
 
     @property
     def label(self) -> str:
-        """The physical node of the job name, for messages: ``execute_insert_into_…``."""
+        """The second part of the job name, a physical node: ``execute_insert_into_…``."""
         return self.job_name.split(".", 2)[1] if "." in self.job_name else self.job_name
 
 
 class SparkApplication(Frozen, frozen=True):
-    """All that one spark-submit reported, actions in the order of their start."""
+    """The accumulated events of one spark-submit, actions in the order of their start."""
 
     run_id: str
     namespace: str
@@ -386,13 +398,13 @@ class SparkApplication(Frozen, frozen=True):
     actions: tuple[Action, ...]
     last_event: datetime | None = None
     begun: bool = False
-    """Whether its start is among the events."""
+    """Whether the start of the application is among the events."""
     finished: bool = False
-    """Whether its end is, or, of several SparkContexts one after the other, that of each."""
+    """Whether its end is among the events; of several SparkContexts in a row, the end of each."""
     events: int = 0
     foreign_events: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """How much of what there was no room for in memory."""
+    """Kind of thing -> the number of such things that did not fit into memory."""
     application_id: str = ""
     spark_version: str = ""
     listener_version: str = ""
@@ -401,8 +413,8 @@ class SparkApplication(Frozen, frozen=True):
 def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
     """Make one application of events in any order.
 
-    :param run_id: OpenLineage run id of the application; events of other applications are counted
-        and left
+    :param run_id: OpenLineage run id of the application; events of other applications are only
+        counted
     """
     runs: dict[str, _Run] = {}
     own = _ApplicationRun(run_id)
@@ -413,7 +425,7 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
         if event.run.run_id == run_id:
             own.add(event)
         elif event.parent_run_id == run_id:
-            # Of a driver on YARN the application's own START does not say what its id is.
+            # On YARN the application's own START event does not have the application's id.
             own.identify(event)
             run = runs.get(event.run.run_id)
             if run is None:
@@ -490,7 +502,7 @@ class _Run:
 
     @property
     def last(self) -> datetime | None:
-        """When its latest event was."""
+        """The time of the run's last event; None before the first one is added."""
         return self._job[0][0] if self._job else None
 
     def action(self) -> Action:
@@ -523,7 +535,10 @@ _ERROR_CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]*\](?=\s|$)")
 
 
 def _error_kind(exception: ExceptionFacet) -> str:
-    """Name the class of an exception, and Spark's error condition: the rest can hold anything."""
+    """Give the class of an exception and Spark's error condition.
+
+    The rest of a message is left out, because it can contain data.
+    """
     message, trace = exception.message or "", exception.stack_trace or ""
     found = (
         _EXCEPTION_CLASS.match(trace) or _EXCEPTION_CLASS.match(message),
@@ -540,7 +555,7 @@ class _ApplicationRun:
         self.events = 0
         self.foreign = 0
         self.last: datetime | None = None
-        # By their times: an event that comes twice is one.
+        # Sets of times, so that a repeated event counts once.
         self.starts: set[datetime] = set()
         self.ends: set[datetime] = set()
         self.namespace = ""
@@ -561,7 +576,7 @@ class _ApplicationRun:
         self.identify(event)
 
     def identify(self, event: SparkEvent) -> None:
-        """Take what an event of the application or of an action of it knows of the application."""
+        """Take the application's id and versions from an event of it or of one of its actions."""
         facets: Any = event.run.facets
         if facets and facets.application_details:
             found = facets.application_details.application_id or ""

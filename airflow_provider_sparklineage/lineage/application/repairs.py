@@ -1,39 +1,41 @@
-"""What the listener reports wrongly, repaired once for all that follows: times, names, actions.
+"""Repair the listener's mistakes in times, names and actions, before anything else uses them.
 
 Times (:class:`Clock`), of events:
 
-- One listener writes its events one after the other. Where a clock is put back (NTP does it), a
-  write before a read would seem to come after it by the times alone. Then the rest of the file is
-  as much later as it takes for the order to be that of the file. Lines that come again prove
+- One listener writes its events one after the other. If the driver's clock is put back (as NTP can
+  do), a write before a read seems to come after it by the times alone. Then the times of all later
+  events in the file are moved forward until they fit the order of the file. A repeated line proves
   nothing.
-- The driver knows whether its clock was put back: the observer compares it with one that nothing
-  puts back. Its report is believed, whatever the times of the events are.
-- Without its report, an end that is earlier than an event before it proves it: Spark stamps an end
-  and reports it at once. A start proves nothing: Spark stamps it, plans for seconds, and reports it
-  when the ends of inner executions and of other threads are written already.
+- The driver knows whether its clock was put back: the observer compares the clock with a monotonic
+  one. The observer's report decides, even against the times of the events.
+- Without that report, an end that is earlier than an event before it proves that the clock was put
+  back: Spark stamps an end and reports it at once. A start proves nothing: Spark stamps it, plans
+  for seconds, and may report it after the ends of inner executions and of other threads.
 
 Names (:func:`with_canonical_names`), of datasets:
 
 - The listener trims the folders of a path that it takes for partitions. A rule with a layout can
-  know of more: ``/lake/clicks/2024-05-06/10`` is hour 10 of ``/lake/clicks``. Then the dataset is
+  recognise more: ``/lake/clicks/2024-05-06/10`` is hour 10 of ``/lake/clicks``. Then the dataset is
   renamed on every side and in column lineage, and its former name is kept as a location.
-- A table of a database has one name, whatever settings the URL has by which an action read it.
+- A table of a database has one name, with any settings in the URL by which an action read it.
 - Column lineage can name a single file, where the inputs name its folder (:func:`input_names`).
 
 Actions (:func:`repaired`):
 
 - RDD runs without an end and without outputs are dropped. They are schema inference and file
-  listing, and name one arbitrary partition as if it were read. Python over files, as ``foreach``
-  runs it, is neither: it is complete, since the listener reports no end of such a run.
+  listing, and name one arbitrary partition as if it were read. A run of Python over files, as
+  ``foreach`` starts it, is neither: it counts as complete, because the listener reports no end of
+  such a run.
 - Completed RDD runs without outputs that read no more than some SQL run are not actions either.
-- The log of a Delta table is no dataset, and what only Delta itself does with it is no action; a
-  stream that reads the table has it among its inputs and outputs.
+- The log of a Delta table is no dataset, and an execution that only accesses the log is no action;
+  a stream that reads the table has the log among its inputs and outputs.
 - CREATE TABLE AS SELECT, ``saveAsTable`` and INSERT OVERWRITE DIRECTORY come as an outer and an
   inner execution of one write: they become one action with the inner one's lineage, lifecycle and
   statistics and the outer one's identity.
-- Inside of a write of Delta, the listener reports what the query reads as an execution of its own,
-  often by its end alone, at a time when the query has not begun or is over; and of a table that is
-  copied as it is, that it is written too. It is no action, and writes nothing.
+- Inside of a write of Delta, the listener reports the reads of the query as an execution of its
+  own, often only by its end, at a time before the query begins or after it ends. If a table is
+  copied as it is, that execution even has the copied table as an output. It is no action, and
+  writes nothing.
 """
 
 from __future__ import annotations
@@ -72,17 +74,18 @@ if TYPE_CHECKING:
 CLOCK_TOLERANCE = timedelta(seconds=1)
 """Threads of recorded jobs overtake each other by up to 20 ms."""
 MAX_WAITING = 1000
-"""Starts in memory that may be too early: no job plans as many queries at a time."""
+"""Starts held in memory whose times may be too early: no job plans so many queries at a time."""
 _ENDS = frozenset({"COMPLETE", "FAIL", "ABORT"})
 
 
 class Clock:
     """The clock of one driver.
 
-    :param run_id: OpenLineage run id of its application
-    :param by_driver: gives by how much it was put back, as the driver reports, or None if it
-        reports nothing; called once, and only where events are not in the order of their times
-    :ivar put_back: by how much, in all
+    :param run_id: OpenLineage run id of the driver's application
+    :param by_driver: gives by how much the clock was put back, as the driver reports, or None if
+        the driver reports nothing; called once, and only if events are not in the order of their
+        times
+    :ivar put_back: the time by which the clock was put back, in all
     """
 
     def __init__(
@@ -94,12 +97,15 @@ class Clock:
         self.put_back = timedelta()
 
     def corrected(self, events: Iterable[SparkEvent]) -> Iterator[SparkEvent]:
-        """Give events with times that fit their order; starts that wait for a proof come later.
+        """Give the events with times that fit their order in the file.
 
-        :param events: of one file, in its order; those of other applications prove nothing
+        A start that seems too early is held back until a later event proves that the clock was put
+        back, or until the end, so it is given later than its place in the file.
+
+        :param events: of one file, in its order; events of other applications prove nothing
         """
         latest: datetime | None = None
-        seen: set[int] = set()  # of hashes, which take little room
+        seen: set[int] = set()  # hashes of lines, which take less memory than the lines
         waiting: list[tuple[SparkEvent, datetime]] = []  # each with the latest time before it
         for event in events:
             if self._run_id not in (event.run.run_id, event.parent_run_id):
@@ -114,7 +120,7 @@ class Clock:
             elif latest - at > CLOCK_TOLERANCE and line not in seen:
                 is_proof = self._is_proof(event)
                 if is_proof is None and event.event_type == "START" and len(waiting) < MAX_WAITING:
-                    # The greatest gap counts: later events can close that of a start that waits.
+                    # The greatest gap counts: later events can narrow the gap of a held start.
                     self._gap = max(self._gap, latest - at)
                     waiting.append((event, latest))
                     seen.add(line)
@@ -133,7 +139,11 @@ class Clock:
         yield from starmap(self._shifted, waiting)
 
     def _is_proof(self, event: SparkEvent) -> bool | None:
-        """Whether an event that is too early proves it; None where a later one may."""
+        """Whether an event that is too early proves that the clock was put back.
+
+        :return: None for an event that is no end, if the driver reports nothing: a later event
+            may prove it
+        """
         reported = self._by_driver()
         if reported is not None:
             return reported > CLOCK_TOLERANCE
@@ -143,7 +153,11 @@ class Clock:
         return replace(event, event_time=min(_later(event.event_time, self.put_back), latest))
 
     def degradations(self) -> Iterator[Degradation]:
-        """Report it: what was observed has the driver's times too, and is not matched by them."""
+        """Report that the clock was put back.
+
+        Observations are not used then: they have the driver's times too, and only these times match
+        them to actions.
+        """
         if self.put_back:
             seconds = (self._by_driver() or self.put_back).total_seconds()
             yield Degradation(
@@ -156,7 +170,7 @@ class Clock:
 
 
 def _later(at: datetime, by: timedelta) -> datetime:
-    """Give a later time; a damaged event may name any year."""
+    """Give a later time, at most the last possible one: a damaged event may name any year."""
     try:
         return at + by
     except OverflowError:
@@ -190,7 +204,7 @@ def _renamed_action(action: Action, moved: Mapping[DatasetName, DatasetName]) ->
 def _renamed_datasets(
     datasets: Iterable[ActionDataset], moved: Mapping[DatasetName, DatasetName]
 ) -> tuple[ActionDataset, ...]:
-    """Rename, and join those that were several folders of one dataset."""
+    """Rename datasets, and join those that were several folders of one dataset."""
     found: dict[DatasetName, ActionDataset] = {}
     for dataset in datasets:
         name = moved.get(dataset.name, dataset.name)
@@ -212,7 +226,11 @@ def _renamed_datasets(
 
 
 def input_names(action: Action) -> Callable[[DatasetName], DatasetName]:
-    """Find the input that a name in column lineage stands for: itself, else the longest above."""
+    """Give a function from a name in column lineage to the input that the name stands for.
+
+    The name of a single file that is no input stands for the deepest input folder above it; every
+    other name stands for itself.
+    """
     names = {d.name for d in action.inputs}
 
     def input_name(reported: DatasetName) -> DatasetName:
@@ -233,14 +251,14 @@ def input_names(action: Action) -> Callable[[DatasetName], DatasetName]:
 
 
 def repaired(application: SparkApplication) -> SparkApplication:
-    """Give the application with its real actions."""
+    """Give the application without listings and logs, and with executions of one write joined."""
     actions = _without_listings(_without_delta_logs(application.actions))
     actions = _join_nested_writes(_join_inner_reads(actions))
     return replace(application, actions=tuple(actions))
 
 
 def _without_delta_logs(actions: Sequence[Action]) -> list[Action]:
-    """Leave out the logs of Delta tables, and what was done with them alone."""
+    """Leave out the logs of Delta tables, and actions that accessed only such logs."""
     found = []
     for action in actions:
         inputs, outputs = (
@@ -294,13 +312,13 @@ def _completed_python(action: Action) -> Action:
     return replace(action, ended=action.started, state=ActionState.COMPLETE)
 
 
-# What Delta's write runs inside of it, as the listener names it.
+# Executions that run inside of a write of Delta, as the listener names them.
 _SCAN = re.compile(r"[._]columnar_to_row(?=[._]|$)")
 _V1_WRITE = re.compile(r"[._](append_data|overwrite_by_expression)_exec_v1(?=[._]|$)")
 
 
 def _join_inner_reads(actions: Sequence[Action]) -> list[Action]:
-    """Leave to each write what is reported of the reads inside of it.
+    """Join each write with the reads that are reported inside of it as executions of their own.
 
     :param actions: in the order of their start
     """
@@ -328,9 +346,9 @@ def _is_bare(action: Action) -> bool:
 
 
 def _reads_for(inner: Action, outer: Action) -> bool:
-    """Whether an action that started during a write is what that reads.
+    """Whether an action that started during a write is the reading part of that write.
 
-    Either can have inputs more, which only a subquery reads.
+    Either of the two can have more inputs than the other, which only a subquery reads.
     """
     if outer.ended is not None and (inner.ended is None or inner.ended > outer.ended):
         return False
@@ -368,8 +386,8 @@ def _join_nested_writes(actions: Sequence[Action]) -> list[Action]:
             end = len(actions) if outer.ended is None else bisect_right(started, outer.ended)
             within = (a for a in actions[first:end] if a.run_id not in taken)
             others = [a for a in within if _is_inner_write(a, outer)]
-            # An outer execution that knows no output (Spark 4.1 has one around saveAsTable) could
-            # take for its own what another thread writes.
+            # An outer execution without outputs (Spark 4.1 has one around saveAsTable) could be
+            # joined with the write of another thread, so there must be only one candidate.
             if outer.outputs or len(others) == 1:
                 inner = next(iter(others), None)
         if inner is None:
@@ -381,7 +399,7 @@ def _join_nested_writes(actions: Sequence[Action]) -> list[Action]:
 
 
 def _is_inner_write(inner: Action, outer: Action) -> bool:
-    """Whether an action that started during another one is the write of it."""
+    """Whether an action that started during another one is the inner write of that one."""
     if inner.run_id == outer.run_id or inner.witness is not outer.witness:
         return False
     if outer.ended is not None and (inner.ended is None or inner.ended > outer.ended):
@@ -393,7 +411,10 @@ def _is_inner_write(inner: Action, outer: Action) -> bool:
 
 
 def wraps_a_write(action: Action) -> bool:
-    """Whether it is CREATE or REPLACE TABLE AS SELECT, saveAsTable, INSERT OVERWRITE DIRECTORY."""
+    """Whether an action runs a second execution for its write.
+
+    These are CREATE or REPLACE TABLE AS SELECT, saveAsTable and INSERT OVERWRITE DIRECTORY.
+    """
     return bool(_V1_WRAPPERS.search(action.job_name) or _V2_TABLE_AS_SELECT.search(action.job_name))
 
 
@@ -402,8 +423,8 @@ def replaces_v2_table(action: Action) -> bool:
     return bool(_V2_TABLE_AS_SELECT.search(action.job_name))
 
 
-# CREATE TABLE, ALTER TABLE, MSCK REPAIR: commands about what is there. A rename is none of them,
-# because the data of a table of Spark's own moves with it.
+# CREATE TABLE, ALTER TABLE, MSCK REPAIR: commands that write no data. A rename is not one of them,
+# because it moves the data of a table that Spark manages.
 _DEFINITION = re.compile(
     r"(execute_)?(create_(data_source_)?table(_like)?|alter_table(?!_rename)\w*|repair_table)"
     r"(_command)?"

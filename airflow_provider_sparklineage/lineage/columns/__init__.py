@@ -8,6 +8,6 @@ of them (``ColumnLineage.dataset``), each with a list of transformations.
 :mod:`.plans`        column lineage out of Spark's own plan of a write
 :mod:`.reported`     the column lineage that listeners report of a write, 1.12 to 1.53: decoded, and
                      corrected by the plan
-:mod:`.composition`  A→tmp and tmp→B give A→B, within the memory that there is
+:mod:`.composition`  A→tmp and tmp→B give A→B, within a bound on memory
 ===================  ===========================================================================
 """

@@ -1,14 +1,14 @@
-"""A→tmp and tmp→B to A→B: columns of what the application wrote, replaced by their sources.
+"""Compose A→tmp and tmp→B to A→B: replace columns of intermediate datasets by their sources.
 
 The rule for two transformations in a row is the listener's own
 (``io.openlineage.client.utils.TransformationInfo.merge``), so that lineage through a staging table
 reads like lineage within one query. So do the descriptions: ``sum(amount_eur) AS revenue`` of an
-intermediate whose ``amount_eur`` was ``(amount * rate) AS amount_eur`` reads ``sum((amount * rate))
-AS revenue``, of the columns that are named as sources.
+intermediate whose ``amount_eur`` was ``(amount * rate) AS amount_eur`` becomes
+``sum((amount * rate)) AS revenue``, with the columns that are named as sources.
 
-Where each of 200 columns is made of 200 that are made of 200, there are 8 million ways, and only
-40,000 edges. What is the same of many sources is done once, for the set of them
-(:class:`ColumnSets`). How many edges may be in memory is bounded (:class:`ColumnRoom`).
+Where each of 200 columns is made of 200 columns that are made of 200 columns, there are 8 million
+ways, but only 40,000 edges. So work that is the same for many sources is done once, for their set
+(:class:`ColumnSets`). The number of edges in memory is bounded (:class:`ColumnRoom`).
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ if TYPE_CHECKING:
 
 
 MAX_DESCRIPTION = 1000
-"""Characters of a composed description; in one that would be longer, … is what a column was."""
+"""Characters of a composed description; in a longer one, … stands in place of the inner text."""
 
 _ALIAS = re.compile(r"(?P<text>.*\S)\s+AS\s+(?:`[^`]+`|\w+)", re.DOTALL | re.IGNORECASE)
 
 
 @lru_cache(maxsize=4096)  # many columns have the same few texts
 def composed_description(outer: str, column: str, inner: str) -> str:
-    """Put what a column was made of into a text about that column.
+    """Replace a column's name in a text by the expression that made the column.
 
     :param outer: the later action's text
     :param column: the intermediate's column
     :param inner: the earlier action's text, which made the column
-    :return: ``outer`` where it does not name the column
+    :return: ``outer`` (shortened) if ``outer`` does not name the column
     """
     aliased = _ALIAS.fullmatch(inner)
     source = aliased["text"] if aliased else inner
@@ -77,7 +77,7 @@ def composed_description(outer: str, column: str, inner: str) -> str:
 
 
 def shortened_description(text: str) -> str:
-    """Shorten a text that is too long by itself."""
+    """Shorten a text to :data:`MAX_DESCRIPTION` characters."""
     return truncated(text, MAX_DESCRIPTION)
 
 
@@ -96,16 +96,17 @@ def _column_reference(column: str) -> re.Pattern[str]:
 
 
 def combine(this: Transformation, upstream: Transformation, via: str = "") -> Transformation:
-    """Combine two transformations in a row: ``this`` is the one nearer to the output.
+    """Combine two transformations in a row to one; ``this`` is the one nearer to the output.
 
-    INDIRECT here stays; DIRECT after an unknown is unknown; DIRECT after INDIRECT is that INDIRECT;
-    DIRECT after DIRECT is the first of AGGREGATION, TRANSFORMATION, IDENTITY. Masking anywhere
-    masks. The description is this one's with the upstream one's text put into it, within
-    :data:`MAX_DESCRIPTION` characters; it is the upstream one's where this one
-    adds nothing.
+    An INDIRECT ``this`` stays as it is; DIRECT after an unknown is unknown; DIRECT after INDIRECT
+    is that INDIRECT; DIRECT after DIRECT is the first of AGGREGATION, TRANSFORMATION, IDENTITY
+    that one of the two has. The result masks if one of the two does. Its description is that of
+    ``this``, with the text of ``upstream`` put in place of the column, within
+    :data:`MAX_DESCRIPTION` characters; it is the description of ``upstream`` if ``this`` adds
+    nothing to it.
 
-    :param via: the column between the two, as this one's description names it; empty where a text
-        could mean another column by that name
+    :param via: the column between the two, as the description of ``this`` names it; empty where
+        the name in a text could stand for another column
     """
     if _adds_no_text(this, upstream):
         description = shortened_description(upstream.description or this.description)
@@ -136,7 +137,7 @@ def _adds_no_text(this: Transformation, upstream: Transformation) -> bool:
 
 def _stronger(first: str | None, second: str | None) -> str | None:
     if None in (first, second) and "IDENTITY" in (first, second):
-        return None  # how is not known of one of the two, and the other changes nothing
+        return None  # one of the two is not known, and the other one changes nothing
     for subtype in DIRECT_SUBTYPES:
         if subtype in (first, second):
             return subtype
@@ -144,9 +145,9 @@ def _stronger(first: str | None, second: str | None) -> str | None:
 
 
 class Way(NamedTuple):
-    """Two transformations in a row, the text of one still to be put into that of the other.
+    """Two transformations in a row whose texts are not combined yet.
 
-    That takes most of the time, and texts may be dropped before.
+    Combining texts takes most of the time, and texts may be dropped before it is done.
     """
 
     this: Transformation
@@ -158,7 +159,7 @@ Variant = Transformation | Way
 
 
 class Upstream:
-    """The transformations by which some sources make a column that is read again.
+    """The transformations that made an intermediate's column from a set of sources.
 
     :param via: the column, as :func:`combine` takes it
     """
@@ -169,7 +170,7 @@ class Upstream:
         self._plain: Transformations | None = None
 
     def variants(self, these: Transformations) -> tuple[Variant, ...]:
-        """Combine what is done with the column with what made it."""
+        """Combine transformations of the column with those that made it; each result once."""
         found = [variant for this in these for variant in self._variants(this)]
         return tuple(dict.fromkeys(found)) if len(found) > 1 else tuple(found)
 
@@ -181,7 +182,10 @@ class Upstream:
         return [combine(this, t) for t in self._without_texts()]
 
     def _without_texts(self) -> Transformations:
-        """Leave out the texts that would have to be put into others, but are not."""
+        """Give the transformations without texts, which are of no use if no text names the column.
+
+        INDIRECT ones keep their texts.
+        """
         if self._plain is None:
             plain = (t if t.type == INDIRECT else without_text(t) for t in self.transformations)
             self._plain = tuple(dict.fromkeys(plain))
@@ -198,12 +202,12 @@ def _variant_of_two(this: Transformation, upstream: Transformation, via: str) ->
 
 
 def with_text(variant: Variant) -> Transformation:
-    """Give the transformation that a variant is."""
+    """Give the transformation of a variant, with its description."""
     return combine(*variant) if isinstance(variant, Way) else variant
 
 
 def without_text(variant: Variant) -> Transformation:
-    """Give the transformation that a variant is, without its description."""
+    """Give the transformation of a variant, without its description."""
     if isinstance(variant, Way):
         this, upstream, _ = variant
         kind = _combined_kind(this.type, this.subtype, upstream.type, upstream.subtype)
@@ -218,16 +222,16 @@ def without_text(variant: Variant) -> Transformation:
 
 V = TypeVar("V")
 MAX_VARIANTS = 32
-"""Between two columns; where composing makes more, none of them keeps its description."""
+"""Variants between two columns; if composing makes more, none of them keeps its description."""
 
 
 def settled(
     parts: Sequence[tuple[Sequence[Variant], int]], budget: Budget
 ) -> list[tuple[Transformation, int]]:
-    """Put texts into each other, but of sources that have too many variants.
+    """Make transformations of variants; those of a source with too many variants have no texts.
 
-    How many there are is found out before. It does not depend on what came first, and texts that
-    nobody will see are not made.
+    The variants of each source are counted first. So the result does not depend on their order,
+    and no text is made only to be dropped.
 
     :param parts: variants, and a set of sources that have all of them
     :return: transformations with their sources, in the order in which each source has them
@@ -245,11 +249,11 @@ def settled(
             made.append(((with_text(variant),), few))
         if sources & many:
             made.append(((without_text(variant),), sources & many))
-    return each_variant_once(made)  # some are the same by now
+    return each_variant_once(made)  # different variants can give equal transformations
 
 
 def each_variant_once(parts: Sequence[tuple[Sequence[V], int]]) -> list[tuple[V, int]]:
-    """Give each variant with the sources that have not had it yet."""
+    """Give pairs of a variant and sources; a source has each variant in only one pair."""
     known: dict[V, int] = {}
     found = []
     for variants, sources in parts:
@@ -262,7 +266,12 @@ def each_variant_once(parts: Sequence[tuple[Sequence[V], int]]) -> list[tuple[V,
 
 
 def in_more_than(limit: int, sets: Sequence[int]) -> int:
-    """Find the members that more than so many sets have: the sets are added up, digit by digit."""
+    """Find the members of more than ``limit`` sets.
+
+    The sets are added up as binary numbers, for all members at once.
+
+    :return: a set, as the sets are: a number with one bit for each member
+    """
     if len(sets) <= limit:
         return 0
     digits: list[int] = []  # of all sums at once, the lowest first; each is a set
@@ -286,7 +295,7 @@ def in_more_than(limit: int, sets: Sequence[int]) -> int:
 
 
 class ColumnSets:
-    """Columns as bits, so that a set of them is a number; and the edges that are the same."""
+    """Gives each column a bit, so that a set of columns is a number; equal edges are one object."""
 
     def __init__(self) -> None:
         self._columns: list[Column] = []
@@ -296,7 +305,7 @@ class ColumnSets:
         self._lists: dict[Transformations, Transformations] = {}
 
     def of(self, column: Column) -> int:
-        """Give the set that has one column."""
+        """Give the set with only this column."""
         bit = self._bits.get(column)
         if bit is None:
             bit = self._bits[column] = 1 << len(self._columns)
@@ -304,7 +313,7 @@ class ColumnSets:
         return bit
 
     def edges(self, added: Sequence[tuple[Transformation, int]]) -> Edges:
-        """Make edges of what :func:`settled` gives; equal ones are one object."""
+        """Make edges of the pairs that :func:`settled` gives; equal edges are one object."""
         key = tuple(added)
         edges = self._edges.get(key)
         if edges is None:
@@ -340,11 +349,11 @@ class ColumnSets:
 
 
 MAX_TRANSFORMATIONS = 1_000_000
-"""Each takes some 400 bytes. An event has room for a tenth of them."""
+"""Each takes about 400 bytes of memory. The event of a task has room for a tenth of them."""
 
 
 class ColumnRoom:
-    """Counts what is kept; the same bound with and without a deadline.
+    """Counts the transformations in memory; their bound is the same with and without a deadline.
 
     :param budget: the time for columns
     """
@@ -354,9 +363,9 @@ class ColumnRoom:
         self._left = MAX_TRANSFORMATIONS
 
     def require(self, transformations: int) -> None:
-        """Look whether there is room.
+        """Check that so many more transformations fit into memory.
 
-        :raise SpentError: if there is not
+        :raise SpentError: if they do not
         """
         if transformations > self._left:
             msg = f"the job has more than {MAX_TRANSFORMATIONS} transformations of columns"
@@ -365,9 +374,9 @@ class ColumnRoom:
     def kept(self, lineage: ColumnLineage, *known: ColumnLineage | None) -> ColumnLineage:
         """Count the column lineage of a write, and give it back.
 
-        :param known: what has been counted; one that is the same is given back in its place, as a
-            loop writes a table with the same columns a thousand times
-        :raise SpentError: if there is no room for it, or no time left
+        :param known: column lineage that has been counted already; an equal one is given back
+            instead, because a loop writes a table with the same columns a thousand times
+        :raise SpentError: if the lineage does not fit into memory, or there is no time left
         """
         for same in known:
             if lineage is same or lineage == same:
@@ -379,16 +388,17 @@ class ColumnRoom:
         return lineage
 
 
-# --- composing: what an action reads, by its sources ----------------------------------------------
+# --- composing: the datasets that an action reads, by their sources -------------------------------
 
 
 class Provenance(NamedTuple):
-    """Where the data came from that an action read of a dataset.
+    """The origin of the data that an action read from a dataset which the application wrote.
 
-    :param columns: what this application had made the columns of
-    :param internal: nothing but its own data was read, so that the dataset itself is no source
-    :param grade: of the evidence that the read is internal, or is not
-    :param sources: datasets from outside that the application made it of
+    :param columns: the sources from which this application had made the dataset's columns
+    :param internal: whether only data of the application itself was read; then the dataset is no
+        source
+    :param grade: of the evidence for ``internal``
+    :param sources: datasets from outside from which the application made the data
     """
 
     columns: ColumnLineage
@@ -402,17 +412,18 @@ def compose(
     provenance_of: Callable[[DatasetName], Provenance | None],
     room: ColumnRoom | None = None,
 ) -> ColumnLineage:
-    """Replace the columns of datasets that the application wrote itself by what those were made of.
+    """Replace the columns of datasets that the application wrote itself by their sources.
 
-    A column whose own sources are not known stays as it is: it is true, and more is not known. What
-    influences all of an intermediate influences everything made of it. One step is enough,
-    and it ends whatever is made of what: columns are composed when they are written.
+    A column whose own sources are not known stays as it is, because it is a true source. The
+    influences on all of an intermediate are added to the influences on the written dataset. One
+    step is enough, also where datasets are made of each other, because columns are composed when
+    they are written.
 
-    A source that a column has in more than :data:`MAX_VARIANTS` variants has all of them
-    without their descriptions: what loops of reads and writes make stays small.
+    If there are more than :data:`MAX_VARIANTS` variants between a source and a column, all of them
+    lose their descriptions. So the lineage of loops of reads and writes stays small.
 
-    :return: edges that are equal are one object
-    :raise SpentError: if there is no time left, or no room for the edges
+    :return: column lineage in which equal edges are one object
+    :raise SpentError: if there is no time left, or the edges do not fit into memory
     """
     used = {column for edges in each_once(lineage) for column in edges}
     known = {dataset: provenance_of(dataset) for dataset in sorted({c.dataset for c in used})}
@@ -429,8 +440,8 @@ def compose(
 class _Read(NamedTuple):
     """A column that an action read.
 
-    :param itself: the set of it, if it is a source; else the empty one
-    :param upstream: what it was made of: sets of sources
+    :param itself: the set with this column if it is a source, else the empty set
+    :param upstream: the transformations that made the column, each with a set of sources
     """
 
     itself: int
@@ -438,9 +449,11 @@ class _Read(NamedTuple):
 
 
 class _Composing:
-    """One action's edges, with what is known of the datasets that it read.
+    """Composes the edges of one action.
 
-    :param clear: names of columns that only one of those datasets has, so that a text means it
+    :param known: the provenance of each dataset that the action read
+    :param clear: names of columns that only one of those datasets has: only they are unambiguous
+        in a text
     """
 
     def __init__(
@@ -462,7 +475,7 @@ class _Composing:
     def edges(self, edges: Edges, *others: Edges) -> Edges:
         """Compose the edges of one column.
 
-        :param others: more edges that it has, composed already
+        :param others: more edges of that column, which are composed already
         """
         parts: list[tuple[Sequence[Variant], int]] = []
         for column, transformations in edges.items():
@@ -494,7 +507,7 @@ class _Composing:
         )
 
     def _upstream(self, transformations: Transformations, via: str) -> Upstream:
-        # Without texts, what was made of any column is the same.
+        # Without texts the name of the column has no effect, so columns share one object.
         has_text = transformations[0].description or any(t.description for t in transformations)
         key = transformations, via if has_text else ""
         found = self._upstreams.get(key)
@@ -511,7 +524,7 @@ class _Composing:
         return found
 
     def _sources(self, column: Column, provenance: Provenance) -> Edges | None:
-        """Find what a column was made of; Spark finds columns in any case of their letters."""
+        """Find the sources of a column, ignoring case as Spark does; None if they are not known."""
         fields = provenance.columns.fields
         if column.field in fields:
             return fields[column.field]
@@ -536,7 +549,11 @@ def without_sources_in(lineage: ColumnLineage, datasets: Collection[DatasetName]
 def sources_of(
     composed: ColumnLineage, known: Mapping[DatasetName, Provenance | None]
 ) -> frozenset[DatasetName]:
-    """Name the datasets from outside that a write was made of, through what was read back."""
+    """Name the datasets from outside from which a write was made, directly or by internal reads.
+
+    :param composed: the composed columns of the write
+    :param known: the provenance of each dataset that the action read
+    """
     found = {column.dataset for edges in each_once(composed) for column in edges}
     for name, provenance in known.items():
         if provenance is None or not provenance.internal:

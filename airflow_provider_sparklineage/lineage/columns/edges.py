@@ -1,7 +1,7 @@
-"""Columns, what is done with them on the way, and such edges: their union, and their two forms.
+"""Columns, transformations, and the edges between columns: their union, and their two forms.
 
 In the form ``compact``, an influence on all columns is given once (``ColumnLineage.dataset``); in
-the form ``legacy``, with each of them.
+the form ``legacy``, it is repeated with each column.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ T = TypeVar("T")
 
 DIRECT = "DIRECT"
 INDIRECT = "INDIRECT"
-# The stronger one first: what was aggregated once is an aggregation for good.
+# The stronger one first: a value that was aggregated once is an aggregation for good.
 DIRECT_SUBTYPES = ("AGGREGATION", "TRANSFORMATION", "IDENTITY")
-# CONDITION is the specification's word for what Spark's listener calls CONDITIONAL.
+# CONDITION is the specification's word; Spark's listener writes CONDITIONAL.
 INDIRECT_SUBTYPES = frozenset(
     {"FILTER", "JOIN", "GROUP_BY", "SORT", "WINDOW", "CONDITION", "CONDITIONAL"}
 )
 
 
 class Transformation(NamedTuple):
-    """How an input column influences an output column; the type is None where it is not known."""
+    """The way in which an input column influences an output column; type None is an unknown way."""
 
     type: str | None = None
     subtype: str | None = None
@@ -49,11 +49,11 @@ class Column(NamedTuple):
 
 Transformations = tuple[Transformation, ...]
 Edges = Mapping[Column, Transformations]
-"""Nobody changes edges that are given on: of columns with equal ones they are often one object."""
+"""No function changes edges that it got or has returned: columns with equal edges share them."""
 
 
 class ColumnLineage(Frozen, frozen=True):
-    """What the columns of one dataset are made of.
+    """The sources of the columns of one dataset.
 
     :param fields: output column -> its input columns
     :param dataset: input columns that influence every output column (filters, joins, groupings):
@@ -70,28 +70,31 @@ class ColumnLineage(Frozen, frozen=True):
 def changed(
     edges: Edges, change: Callable[[Transformations], Transformations]
 ) -> dict[Column, Transformations]:
-    """Change the transformations of edges, lists that are one object once; an edge needs some."""
+    """Change the transformations of edges, a list that several edges share only once.
+
+    An edge without any transformations left is dropped.
+    """
     left = {id(ts): change(ts) for ts in lists(edges)}
     return {column: kept for column, ts in edges.items() if (kept := left[id(ts)])}
 
 
 def count(edges: Edges) -> int:
-    """Count transformations."""
+    """Count the transformations of edges."""
     return sum(map(len, edges.values()))
 
 
 def count_all(lineage: ColumnLineage) -> int:
-    """Count the transformations of all columns, and of what influences them."""
+    """Count the transformations of all columns, and of the influences on the whole dataset."""
     return count(lineage.dataset) + sum(mapped(lineage.fields, count).values())
 
 
 def each_once(lineage: ColumnLineage) -> Iterable[Edges]:
-    """Give all edges; those that are one object only once."""
+    """Give the edges of all columns and of the dataset; an object that they share only once."""
     return {id(edges): edges for edges in (*lineage.fields.values(), lineage.dataset)}.values()
 
 
 def mapped(fields: Mapping[str, Edges], of: Callable[[Edges], T]) -> dict[str, T]:
-    """Find something of the edges of each column, once of those that are one object."""
+    """Apply a function to the edges of each column; once for edges that are one object."""
     found: dict[int, T] = {}
     for edges in fields.values():
         if id(edges) not in found:
@@ -100,14 +103,14 @@ def mapped(fields: Mapping[str, Edges], of: Callable[[Edges], T]) -> dict[str, T
 
 
 def lists(edges: Edges) -> Iterable[Transformations]:
-    """Give the transformations of edges; lists that are one object only once."""
+    """Give the lists of transformations of edges; an object that edges share only once."""
     return {id(ts): ts for ts in edges.values()}.values()
 
 
 def joined(
     first: tuple[Transformation, ...], second: tuple[Transformation, ...]
 ) -> tuple[Transformation, ...]:
-    """Join the transformations between the same two columns: a list without duplicates."""
+    """Join two lists of transformations between the same two columns, without duplicates."""
     if not first or first == second:
         return second
     return tuple(dict.fromkeys((*first, *second)))
@@ -121,7 +124,7 @@ def union(first: Edges, second: Edges) -> dict[Column, tuple[Transformation, ...
 
 
 def unite_into(edges: dict[Column, tuple[Transformation, ...]], others: Edges) -> None:
-    """Add edges to a dict of them, in time of the length of what is added."""
+    """Add edges to a dict of edges, in time that grows only with the number of added edges."""
     for column, transformations in others.items():
         edges[column] = joined(edges.get(column, ()), transformations)
 
@@ -130,13 +133,13 @@ def unite_into(edges: dict[Column, tuple[Transformation, ...]], others: Edges) -
 
 
 ROW_SUBTYPES = frozenset({"FILTER", "JOIN", "GROUP_BY", "SORT"})
-"""What operators do to rows; the other INDIRECT subtypes are of one column's expression."""
+"""Influences of operators on rows; the other INDIRECT subtypes are of one column's expression."""
 
 
 def expand(lineage: ColumnLineage) -> ColumnLineage:
-    """Give what influences all columns with each of them, as listeners before 1.37 do by default.
+    """Repeat the influences on all columns with each column, as listeners before 1.37 do.
 
-    Where there are no columns to give it with, it stays as it is.
+    These do so by default. Lineage without columns stays as it is.
     """
     if not lineage.fields or not lineage.dataset:
         return lineage
@@ -145,12 +148,12 @@ def expand(lineage: ColumnLineage) -> ColumnLineage:
 
 
 def compact(lineage: ColumnLineage, subtypes: Collection[str] = INDIRECT_SUBTYPES) -> ColumnLineage:
-    """Give once which INDIRECT influences there are on each and every column.
+    """Move INDIRECT influences that every column has to the dataset, where they stand once.
 
-    Exactly those are taken from the columns, and what the dataset has already; :func:`expand`
-    gives them back, up to order. A column that had no others stays, with no edges.
+    They are removed from the columns, and so are influences that the dataset has already.
+    :func:`expand` puts them back, up to order. A column without other edges stays, with no edges.
 
-    :param subtypes: which INDIRECT subtypes to look for
+    :param subtypes: the INDIRECT subtypes that are moved
     """
     everywhere = union(lineage.dataset, _common_influences(lineage, subtypes))
     if not everywhere:
@@ -160,11 +163,11 @@ def compact(lineage: ColumnLineage, subtypes: Collection[str] = INDIRECT_SUBTYPE
 
 
 MAX_LEGACY_EDGES = 500
-"""Of an output in the legacy form: a backend that keeps every edge can never take one back."""
+"""Edges of an output in the legacy form: a backend that keeps every edge can never delete one."""
 
 
 def legacy(lineage: ColumnLineage) -> ColumnLineage | None:
-    """Expand, unless that makes too many edges; then there is no legacy form."""
+    """Expand column lineage; None if that makes more than :data:`MAX_LEGACY_EDGES` edges."""
     count = sum(map(len, lineage.fields.values()))
     if count <= MAX_LEGACY_EDGES and len(lineage.dataset) * len(lineage.fields) <= MAX_LEGACY_EDGES:
         expanded = expand(lineage)
@@ -176,7 +179,7 @@ def legacy(lineage: ColumnLineage) -> ColumnLineage | None:
 def _common_influences(
     lineage: ColumnLineage, subtypes: Collection[str]
 ) -> dict[Column, tuple[Transformation, ...]]:
-    """Find what every column has; the first one narrows it down the most."""
+    """Find the INDIRECT transformations that every column has."""
     common: dict[Column, tuple[Transformation, ...]] | None = None
     for edges in lineage.fields.values():
         if common is None:

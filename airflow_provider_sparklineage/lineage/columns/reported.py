@@ -1,28 +1,28 @@
-"""The column lineage that listeners report of a write: decoded, and corrected by Spark's own plan.
+"""Decode the column lineage that listeners report of a write, and correct it by Spark's own plan.
 
-Every form in which listeners report it is read into one:
+All forms in which listeners report it are read into one:
 
 ======================================  ========================================================
-form                                    what it is read as
+form                                    how it is read
 ======================================  ========================================================
 ``transformations`` of an input field   as reported
 no ``transformations`` (old listeners,   the deprecated ``transformationType`` of the output
 queries of JDBC relations)              column if it has a known word, else unknown
-``dataset`` (the default from 1.37 on)  INDIRECT whatever the entry is; subtype FILTER unless it
+``dataset`` (the default from 1.37 on)  each entry is INDIRECT; its subtype is FILTER unless it
                                         names an indirect one
-no ``dataset``: INDIRECT with each      what is done to rows (FILTER, JOIN, GROUP_BY, SORT) and is
-column                                  the same for every column goes to ``dataset``
+no ``dataset``: INDIRECT with each      influences on rows (FILTER, JOIN, GROUP_BY, SORT) that
+column                                  are the same for every column go to ``dataset``
 ``CONDITION``, ``CONDITIONAL``          both INDIRECT, and passed on as reported
 ```a` ``, ``"a"``, ```a`.`b` ``         ``a``, ``a``, ``a.b``; nested columns stay in one
 ``empty2null(x) AS x``                  IDENTITY: Spark wraps partition columns of a write in it
-IDENTITY of a JDBC column, no text      DIRECT, and how is unknown: it may be an expression
+IDENTITY of a JDBC column, no text      DIRECT, subtype unknown: it may be an expression
 ``_file``, ``_pos``, …                  no columns, unless the input's schema has them
 ======================================  ========================================================
 
-Where the plan could be followed to its end it decides: it has the columns that the listener loses
-(scalar subqueries, the values of MERGE and UPDATE, the columns of a FILTER clause, columns beyond
-Python and ROLLUP) and lacks those that the listener has wrong. Elsewhere both are reported. A
-transformation that both have keeps the listener's description.
+Where a column could be followed through all of the plan, the plan decides: it has the columns that
+the listener loses (scalar subqueries, the values of MERGE and UPDATE, the columns of a FILTER
+clause, columns beyond Python and ROLLUP) and does not have the listener's wrong ones. Elsewhere the
+union of both is reported. A transformation that both have keeps the listener's description.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _InputField(msgspec.Struct, frozen=True):
 
 
 class _Field(msgspec.Struct):
-    # One after the other: all of a wide table's at once are a million objects.
+    # Decoded column by column: those of a wide table are a million objects together.
     input_fields: msgspec.Raw = msgspec.field(name="inputFields", default=msgspec.Raw(b"null"))
     type: str | None = msgspec.field(name="transformationType", default=None)
     description: str | None = msgspec.field(name="transformationDescription", default=None)
@@ -91,7 +91,7 @@ class _Facet(msgspec.Struct):
     dataset: list[_InputField] | None = None
 
 
-# In the text of the value its aggregate stands in the second place, written out.
+# The text of the value of a pivot; its second argument is the aggregate, written out.
 _PIVOT = re.compile(r"pivotfirst\((?P<by>[^,()]+), `")
 
 _FACET = msgspec.json.Decoder(_Facet)
@@ -107,9 +107,9 @@ def decode(
 ) -> ColumnLineage:
     """Decode a ``columnLineage`` facet of the listener.
 
-    :param relocate: the dataset that a name in the facet stands for; the facet may name single
-        files where ``inputs`` names their directory
-    :raise msgspec.ValidationError: if the facet is none
+    :param relocate: gives the dataset that a name in the facet stands for; the facet may name
+        single files where ``inputs`` names their directory
+    :raise msgspec.ValidationError: if the facet has not the form of a ``columnLineage`` facet
     :raise SpentError: if there is no time left
     """
     decoded = _FACET.decode(facet)
@@ -126,7 +126,7 @@ def decode(
 
 
 class _Reading:
-    """Entries of one facet to edges; what is the same in many of them is made once."""
+    """Turns entries of one facet into edges; objects that are equal in many entries are shared."""
 
     def __init__(self, relocate: Callable[[DatasetName], DatasetName], budget: Budget) -> None:
         self._relocate = relocate
@@ -207,7 +207,7 @@ def _as_reported(t: _Transformation) -> Transformation:
 
 def _of_pivot(t: Transformation, field: str) -> Transformation:
     chosen = _PIVOT.match(t.description) if t.type == DIRECT else None
-    # What a pivot chooses by is aggregated with the value, and reported as if it were one.
+    # The column by which a pivot chooses is aggregated with the value, and reported as a value.
     if chosen and _PARTS.findall(chosen["by"])[-1:] == _PARTS.findall(field)[-1:]:
         return t._replace(type=INDIRECT, subtype="CONDITIONAL")
     return t
@@ -221,7 +221,7 @@ def _as_indirect(t: _Transformation) -> Transformation:
 def _deprecated(word: str | None, description: str) -> Transformation:
     """Read the deprecated ``transformationType``: one word for all inputs of an output column.
 
-    The specification has IDENTITY and MASKED; ``DIRECT:AGGREGATION`` is how this package fills it.
+    The specification has IDENTITY and MASKED; ``DIRECT:AGGREGATION`` is the form of this package.
     """
     kind, colon, subtype = (word or "").upper().partition(":")
     if kind == "MASKED":
@@ -278,9 +278,9 @@ def metadata_columns_removed(
 def unsure_identities(
     lineage: ColumnLineage, is_database: Callable[[DatasetName], bool]
 ) -> ColumnLineage:
-    """Keep of columns of databases only that they are direct sources, where no text shows more.
+    """Remove the subtype IDENTITY of database columns without a description.
 
-    The listener calls everything IDENTITY that is made of a JDBC relation, expressions too.
+    The listener reports every column that is made of a JDBC relation as IDENTITY, expressions too.
     """
     sources = {c.dataset for edges in each_once(lineage) for c in edges}
     databases = {dataset for dataset in sources if is_database(dataset)}
@@ -305,12 +305,12 @@ _PYTHON_UDF = re.compile(r"\bpythonUDF\d+\b")
 
 
 def is_nameless(text: str) -> bool:
-    """Whether a description has the result of a Python function, which comes out of nowhere."""
+    """Whether a description names the result of a Python function, ``pythonUDF0``."""
     return "pythonUDF" in text and bool(_PYTHON_UDF.search(text))
 
 
 def is_incomplete(edges: Edges) -> bool:
-    """Whether a Python UDF stands between: its arguments are not, or not all, in the edges."""
+    """Whether a Python UDF is in a description: then edges of its arguments are missing."""
     return any(is_nameless(t.description) for ts in lists(edges) for t in ts)
 
 
@@ -322,13 +322,13 @@ class UnreadableColumnsError(Exception):
 
 
 MAX_REMEMBERED_BYTES = 4 * 1024 * 1024
-"""Of facets whose column lineage is remembered."""
+"""Size of the facets whose decoded column lineage is remembered."""
 
 
 class _Decoded(NamedTuple):
     """The column lineage of a facet.
 
-    :param names: the datasets that the names in it were taken for
+    :param names: name in the facet -> the dataset that it was taken for
     """
 
     lineage: ColumnLineage
@@ -336,7 +336,7 @@ class _Decoded(NamedTuple):
 
 
 class ReportedColumns:
-    """Decodes the column lineage of writes; knows the schemas of all datasets so far."""
+    """Decodes the column lineage of writes, and remembers the last known schema of each dataset."""
 
     def __init__(self) -> None:
         self._schemas: dict[DatasetName, tuple[str, ...]] = {}
@@ -350,7 +350,7 @@ class ReportedColumns:
                 self._schemas[dataset.name] = dataset.column_names
 
     def schema(self, dataset: DatasetName) -> tuple[str, ...]:
-        """Give the columns of a dataset; none where they are not known."""
+        """Give the columns of a dataset; () where they are not known."""
         return self._schemas.get(dataset, ())
 
     def of_write(
@@ -362,7 +362,7 @@ class ReportedColumns:
     ) -> ColumnLineage:
         """Give the column lineage of one write.
 
-        :param planned: what Spark's own plan of the write says
+        :param planned: the columns by Spark's own plans of the write
         :raise UnreadableColumnsError: if the facet cannot be read
         :raise SpentError: if there is no time left, or the facet was not kept
         """
@@ -387,7 +387,7 @@ class ReportedColumns:
     def _read(
         self, facet: bytes, stands_for: Callable[[DatasetName], DatasetName], budget: Budget
     ) -> ColumnLineage:
-        """Decode a facet, or remember it: a loop writes the same again and again."""
+        """Decode a facet, or remember its lineage: a loop writes the same facet many times."""
         known = self._decoded.get(facet)
         if known and all(stands_for(name) == found for name, found in known.names.items()):
             return known.lineage
@@ -418,9 +418,9 @@ class ReportedColumns:
 
 
 def corrected(reported: ColumnLineage, planned: Collection[PlannedColumns]) -> ColumnLineage:
-    """Correct what the listener reports.
+    """Correct the listener's column lineage of a write by Spark's plans.
 
-    :param planned: of all plans that the write has: a command may run another
+    :param planned: the columns by each plan of the write: a command may run another command
     """
     decided = frozenset[str]().union(
         *(plan.lineage.fields.keys() | plan.made_of for plan in planned)
@@ -440,7 +440,8 @@ def corrected(reported: ColumnLineage, planned: Collection[PlannedColumns]) -> C
     }
     theirs = reported.dataset
     if all(plan.is_whole for plan in planned):
-        # Of what chooses rows anyway, the optimiser may know more: nulls are not joined by.
+        # Only columns that choose rows by the plans are kept. The listener, which reads the
+        # optimised plan, may know more ways from these: a filter of nulls before a join, say.
         theirs = {column: ts for column, ts in theirs.items() if column in rows}
     return ColumnLineage(
         {name: edges for name, edges in fields.items() if edges},
@@ -449,7 +450,10 @@ def corrected(reported: ColumnLineage, planned: Collection[PlannedColumns]) -> C
 
 
 def _corrected_edges(theirs: Edges, ours: Edges, *, decides: bool) -> Edges:
-    """Give our edges with their descriptions; without deciding, theirs and what they lack."""
+    """Give the edges of the plans with the listener's descriptions.
+
+    :param decides: whether the plans decide; if not, the listener's edges are added
+    """
     found = {
         column: tuple(
             dict.fromkeys(
@@ -464,7 +468,7 @@ def _corrected_edges(theirs: Edges, ours: Edges, *, decides: bool) -> Edges:
 def _with_descriptions(
     ours: Transformation, theirs: Collection[Transformation]
 ) -> list[Transformation]:
-    """Give a transformation with the listener's descriptions of it, if there are any."""
+    """Give a transformation with each of the listener's descriptions of it; itself without any."""
     same = [
         ours._replace(description=t.description)
         for t in theirs

@@ -1,8 +1,7 @@
 """Reads and writes that the observer saw in the driver, bound to datasets and actions.
 
 ==========================  ========================================================================
-:mod:`.corrections`         the observer's records and the listener's application → the application
-                            by both witnesses: a list of corrections
+:mod:`.corrections`         the listener's application, corrected by the observer's records
 :mod:`.unreported_actions`  actions that the observer saw and the listener did not report
 :mod:`.binding`             records bound to the datasets of an application: ``Observations``
 :mod:`.accesses`            the observed accesses to one dataset, and the partitions of each

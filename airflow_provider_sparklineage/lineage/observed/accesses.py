@@ -1,18 +1,18 @@
-"""The accesses to one dataset that the observer saw, and which partitions they were of.
+"""The accesses to one dataset that the observer saw, and their partitions.
 
 Policy, case by case:
 
-- A written subset is the union of what all observed writes of the application put there.
-- A read subset is the union over all observed reads, without what the application itself had put
-  there before the read: exactly the partitions from outside.
-- A read that nothing restricted, and that met only data from outside, makes the subset full.
+- A written subset is the union of the partitions of all observed writes of the application.
+- A read subset is the union over all observed reads, without the partitions that the application
+  itself had written before the read (*owned*): exactly the partitions from outside.
+- A read without any restriction that found only data from outside makes the subset full.
 - Partitions of reads that may have ended before they opened all are in the subset as planned,
   unless another read opened them; such a read makes no subset full.
 - One read or write whose partitions are not known makes all of that side unknown: no subset, and a
   degradation. An unpartitioned dataset has no subset.
-- What the application had put there before a read (*owned*): partitions that its writes replaced,
-  or made, or filled when nothing of others was in them; and once it had replaced or created the
-  full dataset, every partition that it wrote since.
+- Owned partitions are those that the application's writes replaced, created, or filled when they
+  had no data of others; and once it had replaced or created the full dataset, every partition that
+  it wrote since.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.subset import Condition
 
 
-# Spark adds it for the columns of every inner join; it restricts no part of the dataset.
+# Spark adds this filter for the columns of every inner join; it chooses no part of the dataset.
 _OF_A_JOIN = re.compile(r"\(?[\w.`]+ IS NOT NULL\)?(, [\w.`]+ IS NOT NULL)*")
 
 
 class Subset(Frozen, frozen=True):
-    """Partitions of a dataset that were read or written; none of them is a legal subset.
+    """Partitions of a dataset that were read or written; the set may be empty.
 
-    :param full: whether that is all of the dataset: a read that nothing restricted
-    :param exact: whether these are the partitions for certain, apart from planned ones
-    :param planned: those that were planned to be read, by queries that may have ended before
+    :param full: whether all of the dataset was read, by a read without any restriction
+    :param exact: whether the partitions are certain, apart from planned ones
+    :param planned: partitions that were planned to be read, by queries that may have ended before
+        they opened them
     """
 
     dimensions: tuple[Dimension, ...]
@@ -62,9 +63,9 @@ class UnknownPartitionsError(Exception):
 
 
 class ObservedAccesses:
-    """All observed accesses to one dataset, found again by the time of an action.
+    """All observed accesses to one dataset, found by the time of an action.
 
-    It answers the same whatever was asked before.
+    The results of its methods do not depend on earlier calls.
     """
 
     def __init__(self, reads: Sequence[Access] = (), writes: Sequence[Access] = ()) -> None:
@@ -85,13 +86,14 @@ class ObservedAccesses:
         return all(access.scope.partitions == frozenset() for access in self._of[side])
 
     def is_of_chosen_files(self, side: Side) -> bool:
-        """Whether each access was of files that were chosen, be they all of them or not."""
+        """Whether each access was of chosen files, even if all files were chosen."""
         return all(access.chosen for access in self._of[side])
 
     def is_internal(self, read: Access) -> bool | None:
-        """Whether the queries of an action read only what the application had put there before.
+        """Whether the queries of an action read only partitions that the application had written.
 
-        :return: None where that was not observed
+        :return: None if no write was observed, no query of the action was observed, or partitions
+            that decide it are not known
         """
         queries = read.queries
         if not self._of[Side.WRITE] or not queries:
@@ -104,9 +106,9 @@ class ObservedAccesses:
         return not any(outside)
 
     def filters(self, columns: Collection[str]) -> Condition | None:
-        """Give the condition that all rows fulfil that were read; None if there is none.
+        """Give a condition that all read rows fulfil; None if there is none.
 
-        Reads are united: one without filters makes it none.
+        The filters of several reads are joined by OR, so the result is None if one read has none.
 
         :param columns: of the dataset, to distinguish ``struct.field`` from ``alias.column``
         """
@@ -125,8 +127,8 @@ class ObservedAccesses:
     def subset(self, side: Side, budget: Budget = UNLIMITED) -> Subset | None:
         """Give the partitions that were read from outside, or written.
 
-        :return: None if the dataset is not partitioned, or nothing was observed
-        :param budget: for all of a side; not for a part of it
+        :return: None if the dataset is not partitioned, or no access was observed
+        :param budget: time for all accesses of the side; if it is too short, all are unknown
         :raise UnknownPartitionsError: if the partitions of some access are not known
         """
         accesses = self._of[side]
@@ -158,9 +160,9 @@ class ObservedAccesses:
 
 
 class _OwnedPartitions:
-    """The partitions that the application had put into a dataset, as time goes on.
+    """The partitions that the application had put into a dataset by a given time.
 
-    Asked for one time after the other, as merging does, each write is looked at once.
+    If calls come with ascending times, as in merging, each write is visited once.
     """
 
     def __init__(self, writes: Iterable[Access]) -> None:
@@ -182,7 +184,7 @@ class _OwnedPartitions:
         return self._first_unknown < bisect_right(self._ended, at + SLACK)
 
     def before(self, at: datetime) -> AbstractSet[Partition]:
-        """Give what had been put there; what is given holds until the next call."""
+        """Give the owned partitions at a time; the set is valid until the next call."""
         count = bisect_right(self._ended, at + SLACK)
         if count < self._seen:
             self._restart()

@@ -1,16 +1,17 @@
-"""The observer's records bound to the datasets that the listener names: what was read and written.
+"""Bind the observer's records of reads and writes to the datasets that the listener names.
 
-The observer and the listener know nothing of each other. Evidence binds them: the path that was
-read or written, located as the listener names it; else the table's identifier, through symlinks
-(:class:`DatasetIndex`). A path or table that is no dataset of the application is named as such.
+The observer and the listener do not communicate, so evidence binds their reports: the path that was
+read or written, with the name that the listener gives it; else the table's identifier, through
+symlinks (:class:`DatasetIndex`). A path or table that is no dataset of the application is listed as
+unmatched.
 
 A layout of the observer is a base with the partitions below it (:class:`FolderPartitions`). The
 base may be the folder of a partition itself, and a dataset of its own where its folder is not
 trimmed off the dataset's name.
 
-An access has the time of its query, by which its action is found later. So has the plan of a write
-(:class:`WritePlan`): it is kept compressed, as a job may write thousands of times, and is read when
-the columns of the write are asked for.
+An access has the time of its query, by which its action is found later. The plan of a write
+(:class:`WritePlan`) has the time too. A plan is compressed, as a job may write thousands of times,
+and is decoded only when the columns of the write are composed.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ if TYPE_CHECKING:
 
 
 class FolderPartitions:
-    """The partitions of layouts: an equal one is the same object, and an equal list the same set.
+    """Makes the partitions of layouts; equal partitions and equal sets of them are one object.
 
-    :param budget: for all of them
+    :param budget: the time for all layouts
     """
 
     def __init__(self, locator: Locator, budget: Budget = UNLIMITED) -> None:
@@ -71,10 +72,10 @@ class FolderPartitions:
     def of(
         self, layouts: Iterable[Layout], dataset: DatasetName
     ) -> tuple[tuple[Dimension, ...], frozenset[Partition] | None]:
-        """Unite the layouts of one dataset, with the partitions that their bases are themselves.
+        """Unite the layouts of one dataset; a base that is a partition adds its own values.
 
-        :return: dimensions and partitions; None where only a rule could name the partition of a
-            base
+        :return: dimensions and partitions; () and None if a base is inside of a partition whose
+            values only a rule could name
         :raise SpentError: if there is no time left
         """
         known = self._locator.rules.dimensions(dataset)
@@ -113,21 +114,21 @@ _Labels = tuple[tuple[tuple[str, str], ...], tuple[str, ...]]
 
 
 class _PartitionMaker(dict["Values", Partition]):
-    """The partitions below one base by their values; makes those that are not there yet."""
+    """The partitions below one base by their values, each made when it is first used."""
 
     def __init__(self, base: tuple[tuple[str, str], ...], labels: tuple[str, ...]) -> None:
         self._base = base
         self._labels = labels
 
     def __missing__(self, values: Values) -> Partition:
-        """Make a partition as it was observed: null is None, and the empty text is a value."""
+        """Make a partition of observed values: None becomes :data:`NULL`, "" stays a value."""
         given = [NULL if value is None else value for value in values]
         made = Partition((*self._base, *zip(self._labels, given, strict=False)))
         return self.setdefault(values, made)
 
 
 def are_partitions(bases: Iterable[str], locator: Locator) -> bool:
-    """Whether some base is no dataset's root, but the folder of one of its partitions."""
+    """Whether some base is the folder of a partition, and not the root of a dataset."""
     return any(_partition_of_base(base, locator) != Partition() for base in bases)
 
 
@@ -137,10 +138,11 @@ def _partition_of_base(base: str, locator: Locator) -> Partition | None:
 
 
 def at_roots(read: ReadRecord, locator: Locator) -> Iterator[Layout]:
-    """Give the layouts of a read, below its roots where those are datasets of their own.
+    """Give the layouts of a read, moved below the roots of the read if these are other datasets.
 
-    With the option ``basePath`` the observer finds partitions below a folder above the roots, and
-    the listener names the roots: two datasets if a partition's folder is not trimmed.
+    With the option ``basePath`` the observer finds partitions below a folder above the roots, while
+    the listener names the roots. If the listener does not trim a partition's folder, the two are
+    different datasets.
     """
 
     def dataset(path: str) -> DatasetName | None:
@@ -158,7 +160,7 @@ def at_roots(read: ReadRecord, locator: Locator) -> Iterator[Layout]:
 
 
 def _layout_inside(layout: Layout, root: str) -> Layout | None:
-    """Give the part of a layout that is in a partition's folder; None if it is no such folder."""
+    """Give the part of a layout below a root; None if the root is no partition of the layout."""
     values = Partition.of(values_between(plain_uri(layout.base), plain_uri(root))).values
     leading = [d.field for d in layout.dimensions[: len(values)]]
     if not values or leading != [label for label, _ in values]:
@@ -172,7 +174,10 @@ def _layout_inside(layout: Layout, root: str) -> Layout | None:
 
 
 def values_between(base: str, folder: str) -> list[tuple[str, str]]:
-    """Read the columns and values between two folders; none if other folders are between them."""
+    """Read the (column, value) pairs of the folders from a base down to a folder.
+
+    :return: [] if the folder is not below the base, or a folder between is not ``column=value``
+    """
     if not folder.startswith(f"{base}/"):
         return []
     found = [split_folder(name) for name in folder[len(base) + 1 :].split("/")]
@@ -181,7 +186,7 @@ def values_between(base: str, folder: str) -> list[tuple[str, str]]:
 
 
 def plain_uri(uri: str) -> str:
-    """Write a URI with one slash after its scheme, so that those of one folder are equal."""
+    """Write a URI with one slash after its scheme, so that all URIs of one folder are equal."""
     scheme, colon, rest = uri.partition(":/")
     return f"{scheme}{colon}{rest.lstrip('/')}" if colon else uri
 
@@ -194,7 +199,7 @@ _INTERNAL_FOLDERS = frozenset({"_delta_log", "_spark_metadata"})
 
 
 class DatasetIndex:
-    """Finds datasets by path and table; keeps what was asked for and is none of them.
+    """Finds datasets by path or table, and collects paths and tables that match no dataset.
 
     :param identities: the application's datasets, each with its symlinks
     """
@@ -216,16 +221,17 @@ class DatasetIndex:
         """Identifiers by which datasets were found."""
 
     def find(self, path: str, table: str | None) -> DatasetName | None:
-        """Find the dataset of a path or table; what is none is noted."""
+        """Find the dataset of a path or table; None if there is none, noted as unmatched."""
         found = self._find(path, table)
         if found is not None and table:
             self.tables[found].add(table)
         return found
 
     def name(self, path: str, table: str | None) -> DatasetName | None:
-        """Name the dataset of a path or table; from now on it is one of the application's.
+        """Name the dataset of a path or table, and add it to the application's datasets.
 
-        :return: None for what cannot be named, is no data of the user, or is a file of a dataset
+        :return: None if the path cannot be located, is in a folder such as ``_delta_log``, or is a
+            single file of a known dataset
         """
         location = self._locator.locate(path)
         if location is not None and looks_like_file(location.folder.name):
@@ -244,7 +250,8 @@ class DatasetIndex:
     def find_relation(self, path: str, table: str | None) -> DatasetName | None:
         """Find the dataset of a relation, whose path the observer gives without partition folders.
 
-        Where those are not trimmed, it is the one dataset that is such a folder of it.
+        If the listener does not trim these folders, datasets are folders of partitions below the
+        path. Then the result is this dataset if there is only one, and None if there are several.
         """
         location = self._locator.locate(path)
         if location is None or location.dataset in self._names:
@@ -263,7 +270,7 @@ class DatasetIndex:
         location = self._locator.locate(path)
         named = location.dataset if location else None
         found = self._known(named, table)
-        # A single file of a dataset may be read by its own name.
+        # A single file of a dataset may be read by its own name: it is not noted as unmatched.
         if found is None and (location is None or self.above(location.folder) is None):
             self.unmatched.add(str(named) if named else table or path)
         return found
@@ -281,7 +288,7 @@ class DatasetIndex:
         return None
 
     def holding(self, files: Iterable[str]) -> set[DatasetName]:
-        """Find the datasets that files are, or are in; of those in none nothing is noted."""
+        """Find the datasets that are or contain the files; other files are not noted."""
         found, others = set(), {}
         for file in files:
             location = self._locator.locate(file)
@@ -292,7 +299,7 @@ class DatasetIndex:
         return found | {above for one in others.values() if (above := self.above(one))}
 
     def above(self, folder: DatasetName) -> DatasetName | None:
-        """Find the dataset that a folder or file is in."""
+        """Find the dataset that contains a folder or file; None if there is none."""
         while above := folder.name.rpartition("/")[0]:
             folder = DatasetName(folder.namespace, above)
             dataset = self._locator.locate_name(folder).dataset
@@ -307,10 +314,10 @@ class DatasetIndex:
 class WritePlan(NamedTuple):
     """The plan of one write.
 
-    :param columns: those of the target that the query's output becomes, in its order
+    :param columns: the columns of the target, in the order of the query's output
     :param compressed: Spark's ``TreeNode.toJSON``
-    :param relations: what leaves of the plan read -> the ids of their columns; None for what is no
-        dataset of the application
+    :param relations: for each leaf of the plan, its dataset and the ids of its columns; None for a
+        relation that is no dataset of the application
     """
 
     target: DatasetName
@@ -332,12 +339,12 @@ class WritePlanThen(NamedTuple):
     plan: WritePlan
 
     def is_within(self, started: datetime, ended: datetime | None) -> bool:
-        """Whether most of it was between two times."""
+        """Whether the middle of the query's time is between two times; None is an open end."""
         middle = self.started + (self.ended - self.started) / 2
         return started <= middle and (ended is None or middle <= ended)
 
     def gap(self, started: datetime, ended: datetime | None) -> timedelta:
-        """Give the time between it and two times; negative if they overlap."""
+        """Give the time between the query and a span; negative if they overlap."""
         after = self.started - ended if ended is not None else timedelta.min
         return max(after, started - self.ended)
 
@@ -371,7 +378,7 @@ _REPLACING_MODES = (*_FULL_MODES, "static", "dynamic")
 class PythonFunction(NamedTuple):
     """A Python function that a query called.
 
-    :param text: its name, and the names that its arguments have in Spark's plan
+    :param text: the call: its name, and the names of its arguments in Spark's plan
     """
 
     started: datetime
@@ -385,14 +392,14 @@ class Observations(Frozen, frozen=True):
     reads: Mapping[DatasetName, tuple[Access, ...]] = field(default_factory=dict)
     writes: Mapping[DatasetName, tuple[Access, ...]] = field(default_factory=dict)
     unmatched: tuple[str, ...] = ()
-    """Paths or tables that no dataset of the application stands for."""
+    """Paths or tables that match no dataset of the application."""
     functions: tuple[PythonFunction, ...] = ()
     tables: Mapping[DatasetName, frozenset[str]] = field(default_factory=dict)
     """Identifiers by which datasets were read and written, with their catalogs."""
     plans: Mapping[DatasetName, tuple[WritePlanThen, ...]] = field(default_factory=dict)
-    """By the dataset written."""
+    """Plans by the dataset that was written."""
     gone: frozenset[DatasetName] = frozenset()
-    """Those that were written, and were not there any more at the end."""
+    """Datasets that were written, and did not exist any more when the application ended."""
 
 
 def bind(
@@ -434,12 +441,12 @@ def bind(
 
 
 def _call_text(udf: UdfRecord) -> str:
-    """Write the call of a Python function."""
+    """Write the call of a Python function as a text."""
     return f"{udf.function or 'a Python function'}({', '.join(udf.columns)})"
 
 
 class _Binding:
-    """Records on their way to accesses, by dataset."""
+    """Turns records into accesses, by dataset."""
 
     def __init__(
         self,

@@ -1,21 +1,21 @@
-"""The observer's records of a try, read from its bundle, and the application corrected by them.
+"""Read the observer's records of a try from its bundle, and correct the application by them.
 
 :func:`observed` lists the corrections in their order. Each takes an application and the records,
 and gives a new application (the first one gives new records):
 
 - *Reported ends*: a query ends when its action did, if exactly one action took as long.
-- *Batches of streams*: the files of a batch are datasets of their own for the listener, where they
-  are in no partition: they become the folder that the stream reads. A batch that writes a Delta
-  table has Delta's own step in it, reported with the same datasets: the step is no action.
-- *Failed writes*: an action whose query failed has failed, whatever the listener says.
-- *Skipped writes*: with the mode ``ignore``, where the target exists, Spark runs the command and
+- *Batches of streams*: for the listener, each file of a batch that is in no partition is a dataset
+  of its own: they become the folder that the stream reads. A batch that writes a Delta table has
+  a step of Delta in it, which is reported with the same datasets: the step is no action.
+- *Failed writes*: an action whose query failed has failed, against the listener's report.
+- *Skipped writes*: with the mode ``ignore`` and an existing target, Spark runs the command and
   writes nothing. The listener reports its action like any other: with an output, and with inputs of
-  which most were never opened. Those that were are in the observer's record.
+  which most were never opened. The inputs that were opened are in the observer's record.
 - *Unreported actions* (:mod:`.unreported_actions`): the observer saw them, and the listener did not
   report them.
 - *Inferred files*: to find the columns of CSV and JSON files Spark reads one or all of them as
-  text, in queries that the listener reports. Where there is one file and no partition, the dataset
-  is named after that file: it is no input of its own.
+  text, in queries that the listener reports. If there is one file and no partition, the input is
+  named after that file: it is no dataset of its own.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _PRECISION_MS = 1  # the listener's two times are rounded, Spark's duration is n
 def with_reported_ends(
     application: SparkApplication, records: Sequence[ObservationRecord]
 ) -> list[ObservationRecord]:
-    """Let queries end when their actions did, where it is certain which these are.
+    """Set the end of a query to the end of its action, if exactly one action fits its times.
 
     :param application: with actions in the order of their start
     """
@@ -108,7 +108,7 @@ def with_reported_ends(
 def without_skipped_writes(
     application: SparkApplication, records: Sequence[ObservationRecord], index: DatasetIndex
 ) -> tuple[SparkApplication, list[ObservationRecord]]:
-    """Leave out of an application, and of what was observed, what was planned and not done.
+    """Leave out skipped writes, of the application and of the records.
 
     :param index: of the application's datasets
     """
@@ -148,7 +148,7 @@ def without_skipped_writes(
 def with_failed_writes(
     application: SparkApplication, records: Sequence[ObservationRecord], index: DatasetIndex
 ) -> SparkApplication:
-    """Take actions for failed whose query has failed; they have read what was observed.
+    """Mark actions whose query failed as failed; their inputs are the observed ones.
 
     :param index: of the application's datasets
     """
@@ -174,7 +174,7 @@ def with_failed_writes(
         if not all(_has_overlap(failed, d.name, span) for d in action.outputs):
             return action
         if any(_has_overlap(done, d.name, span) for d in action.outputs):
-            return action  # of one that was tried again right after
+            return action  # the write was tried again right after, and succeeded
         inputs = tuple(d for d in action.inputs if _has_overlap(reads, d.name, span))
         return replace(action, state=ActionState.FAILED, inputs=inputs)
 
@@ -182,13 +182,13 @@ def with_failed_writes(
 
 
 def _action_span(action: Action) -> Span:
-    """Give the time of an action; one that is reported by its end alone began before that."""
+    """Give the time of an action; one that is reported only by its end gets an earlier start."""
     ended = action.ended or action.started
     return (action.started if action.started < ended else ended - SLACK), ended
 
 
 def _record_span(record: ObservationRecord, at: int | None = None) -> Span:
-    """Give the time of a query, or the time in it that is known."""
+    """Give the time of a query; ``at`` alone if the exact time of its write is known."""
     if at is not None:
         return timestamp(at), timestamp(at)
     return timestamp(record.started), timestamp(record.ended)
@@ -218,7 +218,7 @@ def _written_name(index: DatasetIndex, record: RelationRecord | WriteRecord) -> 
 
 
 def _has_overlap(writes: _Timelines, name: _Written, span: Span) -> bool:
-    """Whether there was a write at that time, and not just right before or after it."""
+    """Whether a write of a dataset overlaps a time; one right before or after it does not."""
     found = writes[name].during(*span) if name in writes else ()
     return any(overlap(span, of_write) for of_write in found)
 
@@ -229,7 +229,7 @@ def _has_overlap(writes: _Timelines, name: _Written, span: Span) -> bool:
 class _Batch(NamedTuple):
     """A batch of a stream.
 
-    :param folders: without partitions, that it read files of
+    :param folders: folders without partitions whose files the batch read
     """
 
     span: Span
@@ -239,7 +239,7 @@ class _Batch(NamedTuple):
 def with_real_batches(
     application: SparkApplication, records: Iterable[ObservationRecord], locator: Locator
 ) -> SparkApplication:
-    """Give the application with the actions and datasets that its streams really had."""
+    """Replace files of stream batches by their folders, and leave out steps inside of batches."""
     batches: list[tuple[datetime, datetime, _Batch]] = []
     for record in records:
         if record.function == "stream":
@@ -263,7 +263,7 @@ def with_real_batches(
 
 
 def _batch_folders(record: ObservationRecord, locator: Locator) -> Iterator[DatasetName]:
-    """Name the folders without partitions that a batch read files of."""
+    """Name the folders without partitions whose files a batch read."""
     for read in record.reads:
         for layout in read.layouts or ():
             location = locator.locate(layout.base)
@@ -274,7 +274,7 @@ def _batch_folders(record: ObservationRecord, locator: Locator) -> Iterator[Data
 def _in_folders(
     inputs: Sequence[ActionDataset], folders: Iterable[DatasetName]
 ) -> tuple[ActionDataset, ...]:
-    """Give the inputs of an action with the folders that files of theirs are in."""
+    """Give the inputs of an action, with files replaced by the folders that contain them."""
     found: dict[DatasetName, ActionDataset] = {}
     for dataset in inputs:
         name = next((folder for folder in folders if _is_in_folder(dataset.name, folder)), None)
@@ -287,7 +287,7 @@ def _is_in_folder(file: DatasetName, folder: DatasetName) -> bool:
 
 
 def _is_step_of(action: Action, around: Action | None, batch: Span) -> bool:
-    """Whether an action is a step of the one around it, in one batch."""
+    """Whether an action is a step inside of another action, in the time of one batch."""
     if around is None or around.ended is None or action.ended is None or not action.outputs:
         return False
     started, ended = batch
@@ -301,7 +301,7 @@ def _is_step_of(action: Action, around: Action | None, batch: Span) -> bool:
 def without_inferred_files(
     application: SparkApplication, records: Iterable[ObservationRecord], locator: Locator
 ) -> SparkApplication:
-    """Leave out inputs that are files of other datasets and were looked at for columns alone."""
+    """Leave out inputs that are files of other datasets, and were read only to infer columns."""
     looked_at: set[DatasetName] = set()
     opened: set[DatasetName] = set()
     for record in records:
@@ -341,7 +341,7 @@ def observed_facets(
     """Make the facets of a dataset.
 
     :param schema: its columns; None where they are not known
-    :param change: ``OVERWRITE`` or ``CREATE``, for a dataset that was written; empty for none
+    :param change: ``OVERWRITE`` or ``CREATE``, for a dataset that was written; "" without a change
     """
     made = {"dataSource": facet(_DATA_SOURCE, name=name.namespace, uri=name.namespace)}
     if change:
@@ -351,7 +351,7 @@ def observed_facets(
         try:
             columns = [_field(column.name, column.type) for column in schema.fields]
             facets["schema"] = msgspec.Raw(msgspec.json.encode(facet(_SCHEMA, fields=columns)))
-        except RecursionError:  # a damaged record may be nested as deeply as it likes
+        except RecursionError:  # types in a damaged record may be nested to any depth
             return facets
     return facets
 
@@ -384,15 +384,14 @@ def _field(name: str, kind: Any) -> dict[str, Any]:
 
 
 MAX_PARTITIONS = 500_000
-"""Of all that was observed; each takes up to 1 KB. A list that was there before counts as one."""
+"""Partitions in all records; each takes up to 1 KB. A list that repeats an earlier one counts 1."""
 
 
 class Witnessed(NamedTuple):
     """An application by both witnesses.
 
-    :param application: with the actions that only the observer saw, and without the writes that it
-        saw to be skipped
-    :param observations: None if there are none
+    :param application: with the actions that only the observer saw, and without skipped writes
+    :param observations: None if the observer wrote nothing, or its records were not used
     """
 
     application: SparkApplication
@@ -406,7 +405,9 @@ def observed(
     locator: Locator,
     budget: Budget,
 ) -> Witnessed:
-    """Read what the observer wrote, all of it or nothing: partitions of a part would be wrong.
+    """Read the observer's records, and correct the application by them.
+
+    If not all records can be read, none is used: the partitions of a part of them would be wrong.
 
     :param application: as the listener reported it
     """
@@ -424,7 +425,7 @@ def observed(
         done = with_observed_actions(done, records, locator, observed_facets, budget)
         done = without_inferred_files(done, records, locator)
         observations = bind(records, identities(done), locator, budget)
-    except CaptureError as error:  # the events are as good as they are without
+    except CaptureError as error:  # the events are still valid without observations
         lost = Degradation(DegradationCode.OBSERVATIONS_MISSING, str(error))
         return Witnessed(application, degradations=(lost,))
     except SpentError as reason:
@@ -435,7 +436,7 @@ def observed(
 def _nothing_observed(
     bundle: CaptureBundle, application: SparkApplication
 ) -> tuple[Degradation, ...]:
-    # A job that dies before it makes a session is recognised by the lack of events already.
+    # A job that ends before it makes a session has no events either, which is reported already.
     if not {"py_files", "observer"} & set(bundle.manifest.injected) or not application.events:
         return ()
     return (
@@ -450,10 +451,11 @@ def _nothing_observed(
 def _bounded(
     records: Iterable[ObservationRecord], report: ObservationReport
 ) -> list[ObservationRecord]:
-    """List records.
+    """List the records, within the bound on partitions.
 
-    :param report: of reading them
-    :raise SpentError: if they have more partitions than may be in memory, or were not all read
+    :param report: the report on reading the records
+    :raise SpentError: if the records have more than :data:`MAX_PARTITIONS` partitions, or there was
+        no time to read all records
     """
     found: list[ObservationRecord] = []
     partitions, lists = 0, set()

@@ -1,21 +1,21 @@
 """Actions that the observer saw and the listener did not report: reads, and hidden writes.
 
-The listener reports few of the queries that end in the driver (a count, a collect), nothing of what
-only a subquery reads, and hides some writes. The observer has a record of each query. What of it is
-*covered* by an action of the listener is that action's; the rest becomes an action of its own, and
-is lineage from there on like any other. Policy, case by case:
+The listener reports few of the queries that end in the driver (a count, a collect), does not report
+datasets that only a subquery reads, and hides some writes. The observer has a record of each query.
+Reads and writes of a query that are *covered* by an action of the listener belong to that action;
+the others become an action of their own, which is merged like any other. Policy, case by case:
 
 - A read is covered if an action that overlaps its query in time has the dataset among its inputs, a
   write if such an action has it among its outputs. RDD jobs cover nothing: they are no queries.
 - A command without a write in its own record (Delta's, which write in queries below them) has
   written its target if a commit falls into its time, or if no commits of the target are known.
-- A hidden write has for inputs what its query read, and what the leaves of its plan read. Writes
-  of the same dataset inside of it are parts of it.
-- Reads without a write between them are one action: 100,000 counts in a loop are not so many.
-- An action that the listener reports by its end alone has the begin of the query that ends then.
-- A query that failed has read what it read, and its outputs are those of a failed action.
+- The inputs of a hidden write are the datasets that its query and the leaves of its plan read.
+  Writes of the same dataset inside of it are parts of it.
+- Reads without a write between them are one action: 100,000 counts in a loop become one.
+- An action that the listener reports only by its end gets the start of the query that ends then.
+- The reads of a failed query count, and its outputs are those of a failed action.
 
-Facets are the listener's where it names the dataset anywhere in the application.
+Facets are the listener's if it names the dataset anywhere in the application.
 """
 
 from __future__ import annotations
@@ -75,10 +75,11 @@ if TYPE_CHECKING:
 class Query(Frozen, frozen=True):
     """A query, and the datasets in it.
 
-    :param reads: with the partitions' folders that are its roots
-    :param writes: with the mode of the write
-    :param target: what its command writes, in queries below it if it is not among ``writes``
-    :param relations: what the leaves of its command's plan read
+    :param reads: dataset -> the folders of its partitions that were the roots of the read
+    :param writes: dataset -> the mode of the write
+    :param target: the dataset that its command writes; if it is not among ``writes``, queries below
+        this one write it
+    :param relations: the datasets that the leaves of its command's plan read
     """
 
     record: ObservationRecord
@@ -91,30 +92,30 @@ class Query(Frozen, frozen=True):
 
     @property
     def span(self) -> tuple[datetime, datetime]:
-        """When it ran."""
+        """The start and the end of the query."""
         return self.started, self.ended
 
     @property
     def state(self) -> ActionState:
-        """How it ended."""
+        """The state of an action of this query: FAILED or COMPLETE."""
         return ActionState.FAILED if self.record.failed else ActionState.COMPLETE
 
 
 class Commit(NamedTuple):
-    """A commit in the log of a table, by a query that the log does not name."""
+    """A commit in the log of a table; the log does not name the query of the commit."""
 
     at: datetime
     mode: str
     has_data: bool
-    """Whether rows came or went; creating an empty table is a commit too."""
+    """Whether rows were added or removed; creating an empty table is a commit without data."""
 
 
 class ObservedQueries:
     """All queries that were observed of an application.
 
-    :param index: of the datasets that the listener names; gets those that it does not
-    :ivar schemas: of the datasets that were read, as far as they were observed
-    :ivar commits: those that are no part of a query's record
+    :param index: of the datasets that the listener names; observed ones are added to it
+    :ivar schemas: the observed schemas of the datasets that were read
+    :ivar commits: dataset -> the commits that are not in the record of a query
     :raise SpentError: if there is no time left
     """
 
@@ -140,7 +141,7 @@ class ObservedQueries:
                 self._add_commits(record.writes)
 
     def _name_folders(self, records: Iterable[ObservationRecord], budget: Budget) -> None:
-        """Name all folders from the top, so that single files are known to be inside of some."""
+        """Name all folders, short paths first, so that a single file finds the folder around it."""
         places = {
             (path, read.table)
             for record in records
@@ -152,7 +153,7 @@ class ObservedQueries:
             self._name(path, table)
 
     def _place(self, path: str, table: str | None) -> tuple[DatasetName | None, Locations]:
-        """Give the dataset of a path or table, and the partition's folder if it is one."""
+        """Give the dataset of a path or table, and the path as a location if it is a partition."""
         key = (path, table)
         if key not in self._places:
             name, location = self._index.name(path, table), self._locator.locate(path)
@@ -223,7 +224,7 @@ class ObservedQueries:
 
 Facets = Mapping[str, msgspec.Raw]
 FacetsOf = Callable[[DatasetName, SchemaRecord | None, str], Facets]
-"""Makes facets of a dataset's name, its columns, and what a write did to it (or nothing)."""
+"""Makes facets of a dataset's name, its columns, and the lifecycle change of a write (or "")."""
 
 
 def with_observed_actions(
@@ -261,7 +262,7 @@ def identities(application: SparkApplication) -> dict[DatasetName, set[DatasetNa
 
 
 def _with_begins(application: SparkApplication, queries: Iterable[Query]) -> SparkApplication:
-    """Give actions that the listener reports by their end alone the begin of their queries."""
+    """Give actions that the listener reports only by their end the start of their query."""
     ends = Timeline((query.ended, query.ended, query) for query in queries)
 
     def begin(action: Action) -> datetime:
@@ -289,9 +290,10 @@ def _with_begins(application: SparkApplication, queries: Iterable[Query]) -> Spa
 
 
 class _Reads(NamedTuple):
-    """What reads must have in common to be one action.
+    """The properties that queries must have in common to be one action of reads.
 
-    :param writes_before: of each dataset
+    :param names: datasets that were read
+    :param writes_before: for each of the datasets, the number of writes that had ended before
     """
 
     names: tuple[DatasetName, ...]
@@ -301,7 +303,7 @@ class _Reads(NamedTuple):
 
 
 class _Making:
-    """Makes actions of what no action has yet; hidden writes first, which cover reads too."""
+    """Makes actions of uncovered reads and writes; hidden writes first, as they cover reads too."""
 
     def __init__(
         self,
@@ -349,7 +351,7 @@ class _Making:
     # --- hidden writes ---
 
     def add_writes(self) -> None:
-        """Add the writes that no action of the listener has."""
+        """Add actions for the writes that no action of the listener covers."""
         reported = _Spans(self._application.actions)
         writes = [*_writes_of_queries(self._seen), *_commits(self._seen)]
         for write in writes:
@@ -389,7 +391,7 @@ class _Making:
     # --- reads ---
 
     def add_reads(self) -> None:
-        """Add the reads that no action has, those between two writes together."""
+        """Add actions for the uncovered reads; equal reads between two writes are one action."""
         known = _Spans((*self._application.actions, *self.actions))
         groups: dict[_Reads, list[Query]] = {}
         for query in self._seen.queries:
@@ -398,7 +400,7 @@ class _Making:
             if not names:
                 continue
             names.sort()
-            # What was reported to have failed is not reported again for the rest of it.
+            # A failure that the listener reported is not reported again for the uncovered reads.
             failed = query.record.failed and not known.any(query.span)
             reads = _Reads(
                 tuple(names),
@@ -414,7 +416,7 @@ class _Making:
 
 
 def _united(each: Iterable[Locations]) -> Locations:
-    """Unite the locations of many reads, in time of their number."""
+    """Unite the locations of many reads; None, the full dataset, if one of them is None."""
     found: set[str] = set()
     for locations in each:
         if locations is None:
@@ -426,9 +428,9 @@ def _united(each: Iterable[Locations]) -> Locations:
 class _Write(NamedTuple):
     """A write that was observed.
 
-    :param query: None where it is not known, of a commit
-    :param modes: how each dataset was written
-    :param reads: what was read for it
+    :param query: None for a commit whose query is not known
+    :param modes: dataset -> the mode in which it was written
+    :param reads: dataset that was read for the write -> its locations
     """
 
     query: Query | None
@@ -459,7 +461,7 @@ def _commits(seen: ObservedQueries) -> Iterator[_Write]:
 
 
 def _outermost(writes: Iterable[_Write]) -> list[_Write]:
-    """Join a write with those of the same dataset inside of it.
+    """Join each write with the writes of the same dataset inside of its time.
 
     A commit is a part of its command, and CREATE TABLE AS SELECT is a command in a command.
     """
@@ -483,7 +485,10 @@ def _outermost(writes: Iterable[_Write]) -> list[_Write]:
 
 
 def _is_inside(write: _Write, outer: _Write) -> bool:
-    """Whether a write ended within another one, by the clocks of both for a commit."""
+    """Whether a write ended within another one; a commit may end :data:`SLACK` later.
+
+    The times of a commit and of a query come from different clocks.
+    """
     ended = outer.span[1] + SLACK if write.query is None else outer.span[1]
     return write.span[1] <= ended
 
@@ -493,7 +498,7 @@ def _span(action: Action) -> Span:
 
 
 class _Spans:
-    """What queries of the listener or of hidden writes read and wrote, by time."""
+    """The reads and writes of actions (of the listener, or hidden writes), found by time."""
 
     def __init__(self, actions: Iterable[Action]) -> None:
         read: dict[DatasetName, list[_Spanned]] = defaultdict(list)
@@ -519,18 +524,21 @@ class _Spans:
         self._every = Timeline(every)
 
     def have_read(self, name: DatasetName, span: Span) -> bool:
-        """Whether an action of that time read a dataset."""
+        """Whether an action that overlaps a time read a dataset."""
         return name in self._read and bool(self._read[name].during(*span))
 
     def have_write(self, name: DatasetName, span: Span) -> bool:
-        """Whether the write of a dataset at that time is one of the actions'."""
+        """Whether an action covers the write of a dataset at a time.
+
+        An action right before or after the time covers it only if no other write claimed it.
+        """
         return any(
             overlap(_span(action), span) or (name, action.run_id) not in self._claimed
             for action in self._writes(name, span)
         )
 
     def claim(self, name: DatasetName, span: Span) -> None:
-        """Note whose write an action is: not that of one that comes right after it."""
+        """Note that actions which overlap a write belong to it, so they cover no adjacent write."""
         for action in self._writes(name, span):
             if overlap(_span(action), span):
                 self._claimed.add((name, action.run_id))
@@ -539,11 +547,11 @@ class _Spans:
         return self._written[name].during(*span) if name in self._written else []
 
     def any(self, span: Span) -> bool:
-        """Whether there is any action of that time."""
+        """Whether any action overlaps a time."""
         return any(overlap(_span(action), span) for action in self._every.during(*span))
 
     def writes_before(self, name: DatasetName, at: datetime) -> int:
-        """Count the writes of a dataset that had ended."""
+        """Count the writes of a dataset that had ended by a time."""
         return bisect_right(self._ended.get(name, ()), at + SLACK)
 
 
@@ -555,7 +563,7 @@ _CREATES = re.compile(r"(Atomic)?Create\w*Table")
 
 
 class _Datasets:
-    """Makes datasets of actions; their facets are shared."""
+    """Makes the datasets of observed actions; equal facets are shared."""
 
     def __init__(
         self,
@@ -573,7 +581,7 @@ class _Datasets:
         self._values: dict[bytes, msgspec.Raw] = {}
 
     def read(self, reads: Mapping[DatasetName, Locations]) -> tuple[ActionDataset, ...]:
-        """Make inputs."""
+        """Make the inputs of an action, sorted by name."""
         for name in reads:
             if name not in self._read:
                 made = self._made(name, self._schemas.get(name), "")
@@ -583,9 +591,9 @@ class _Datasets:
     def written(
         self, modes: Mapping[DatasetName, str], command: CommandRecord | None = None
     ) -> tuple[ActionDataset, ...]:
-        """Make outputs.
+        """Make the outputs of an action, sorted by name.
 
-        :param modes: how each was written
+        :param modes: dataset -> the mode in which it was written
         """
         found = []
         for name in sorted(modes):
@@ -608,7 +616,7 @@ class _Datasets:
 
 
 def _change(mode: str, node: str) -> str:
-    """Give what a write did to its table, as the listener calls it; nothing for most."""
+    """Give the lifecycle change of a write in the listener's words; "" for most writes."""
     if mode in _OVERWRITES or "ReplaceTable" in node:
         return "OVERWRITE"
     return "CREATE" if _CREATES.match(node) else ""

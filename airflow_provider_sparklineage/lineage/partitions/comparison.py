@@ -1,32 +1,32 @@
-"""Expected against observed partitions, dataset by dataset and side by side.
+"""Compare expected with observed partitions, for one dataset and side.
 
-Statuses, in the order in which they are asked:
+Statuses, in the order in which they are checked:
 
 ================  ==============================================================================
-``undeclared``    nothing is expected of the dataset on this side
-``unobserved``    something is expected, and which partitions were accessed is not known, or it
-                  cannot be compared with what was accessed
+``undeclared``    no partitions are expected of the dataset on this side
+``unobserved``    partitions are expected, but the accessed partitions are not known, or the two
+                  cannot be compared
 ``unexpected``    partitions were accessed that are not expected; others may be missing too
 ``missing``       expected partitions were not accessed
-``matched``       exactly what is expected was accessed
+``matched``       exactly the expected partitions were accessed
 ================  ==============================================================================
 
 - A path has no side. Of a dataset that was read and written, a partition of a path is missing only
-  if it was accessed on neither side; and a side that accessed none of them is undeclared if the
-  other one accessed them all. What the other side accessed may be unknown: then so is what is
-  missing.
-- Dates in arguments (inferred) can match, and give nothing else: if they are the first and the last
-  partition that was accessed, they matched.
+  if it was accessed on neither side; and a side that accessed none of the expected partitions is
+  undeclared if the other side accessed them all. If the partitions of the other side are not known,
+  the missing ones are not known either.
+- Dates in arguments (inferred) can only match: they do if they are the first and the last partition
+  that was accessed. Otherwise the status is undeclared.
 - Values are compared in canonical form (:mod:`.model.values`). A time with a zone and one without
-  are not compared, because which zone the data are in is not known; as texts they are two.
-- An expected partition that names some of the dimensions only covers all that have them; so does a
-  day where the table is partitioned by the hours of a column.
-- A predicate matches if all rows of all accessed partitions fulfil it; a partition of which no row
+  are not compared, because the zone of the data is not known; as texts they are different.
+- An expected partition that names only some of the dimensions covers all partitions with these
+  values; a day covers its hours where the table is partitioned by the hours of a column.
+- A predicate matches if all rows of all accessed partitions fulfil it; a partition in which no row
   does is unexpected; a partition with some such rows, or columns of the data in the predicate,
-  leave it unobserved (:mod:`.subset.evaluation`). It never gives ``missing``, for nobody knows
-  which partitions there are. Partitions that are declared next to a predicate are compared as such,
-  and the predicate may only make more of them unexpected.
-- All partitions are compared, however few of them the event names.
+  leave it unobserved (:mod:`.subset.evaluation`). It never gives ``missing``, because the existing
+  partitions are not known. Partitions that are declared next to a predicate are compared as
+  partitions, and the predicate may only make more of them unexpected.
+- All partitions are compared, even if the event names only a few.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Rows(NamedTuple):
 
 
 def by_labels(partitions: Iterable[Partition]) -> dict[Labels, Rows]:
-    """Group partitions: nearly always all of a dataset have the same labels."""
+    """Group partitions by their labels; nearly always all of a dataset have the same labels."""
     found: dict[Labels, Rows] = {}
     for partition in partitions:
         labels, values = zip(*partition.values, strict=True) if partition.values else ((), ())
@@ -98,7 +98,7 @@ def by_labels(partitions: Iterable[Partition]) -> dict[Labels, Rows]:
 class CanonicalForms:
     """Partitions in canonical form: labels as observed, values as in :mod:`.model.values`.
 
-    :param budget: for all of them
+    :param budget: the time for all partitions
     :ivar texts: labels of the dimensions that are columns of texts
     """
 
@@ -113,13 +113,13 @@ class CanonicalForms:
         for dimension in self._seen.values():
             self._labels.setdefault(dimension.label.casefold(), dimension.label)
         for dimension in self._seen.values():
-            # An author writes ts= of a table that is partitioned by day(ts).
+            # Authors write ts=… for a table that is partitioned by day(ts).
             for name in dimension.fields if dimension.transform in PRECISION else ():
                 self._labels.setdefault(name.casefold(), dimension.label)
         self._with_zone: dict[str, set[bool]] = {}
 
     def know(self, partitions: Iterable[Labels]) -> bool:
-        """Whether all labels are dimensions that were seen; nothing seen contradicts no label."""
+        """Whether all labels are observed dimensions; True if no dimensions were observed."""
         labels = set(chain.from_iterable(partitions))
         return not self._seen or all(label.casefold() in self._labels for label in labels)
 
@@ -146,7 +146,7 @@ class CanonicalForms:
         partitions: Mapping[Labels, Rows],
         form_of: Callable[[str], tuple[str, str]],
     ) -> dict[Labels, Rows]:
-        """Give canonical forms, by their labels.
+        """Give the canonical forms of partitions, by their labels.
 
         :param form_of: gives a label as it was observed, and the format of its values
         """
@@ -164,7 +164,7 @@ class CanonicalForms:
         return found
 
     def _canonical(self, label: str, form: str, values: Sequence[str]) -> list[str]:
-        """Give values in canonical form; one that many partitions have is made once."""
+        """Give values in canonical form; a value that many partitions have is converted once."""
         self._budget.work(len(values))
         dimension = self._seen.get(label)
         distinct = set(values)
@@ -182,7 +182,7 @@ class CanonicalForms:
         return canonical
 
     def are_comparable(self) -> bool:
-        """Whether times have zones on both sides, or on neither; of texts that is no matter."""
+        """Whether all times of a label have zones, or none has; labels of texts do not count."""
         return all(len(kinds) <= 1 for kinds in self._with_zone.values())
 
     def shapes(
@@ -199,7 +199,11 @@ class CanonicalForms:
         return found
 
     def shortened_to(self, label: str, value: str) -> int | None:
-        """Give how many characters of a dimension's values an expected value has; None: all."""
+        """Give the length to which observed values are cut before they are compared.
+
+        It is the length of an expected time that is shorter than the times of its dimension, such
+        as a day of a dimension of hours. None if values are compared in full.
+        """
         dimension = self._seen.get(label)
         kept = PRECISION.get(dimension.transform) if dimension else None
         return len(value) if kept and len(value) < kept and value[:1].isdigit() else None
@@ -209,7 +213,7 @@ class CanonicalForms:
 
 
 class PartitionStatus(StrEnum):
-    """How expected and observed compare; from what needs a person to what is well."""
+    """The outcome of a comparison, the one that needs a person's attention most first."""
 
     UNEXPECTED = "unexpected"
     MISSING = "missing"
@@ -224,7 +228,7 @@ class PartitionStatus(StrEnum):
 
 
 def worst(statuses: Iterable[PartitionStatus]) -> PartitionStatus:
-    """Sum statuses up: the one that needs a person most."""
+    """Give the status that needs a person's attention most; UNDECLARED if there are none."""
     found = set(statuses)
     return next(
         (status for status in PartitionStatus if status in found), PartitionStatus.UNDECLARED
@@ -243,14 +247,17 @@ class Reconciliation(Frozen, frozen=True):
     unexpected: frozenset[Partition] = frozenset()
 
     def of_a_part(self) -> Reconciliation:
-        """Give what is left of it where only a part of what was accessed is known."""
+        """Weaken the outcome for a try of which only a part of the accesses is known.
+
+        Missing partitions may be in the unknown part: MISSING becomes UNOBSERVED.
+        """
         if self.status is PartitionStatus.MISSING:
             return Reconciliation(PartitionStatus.UNOBSERVED)
         return replace(self, missing=frozenset())
 
 
 class Seen(Frozen, frozen=True):
-    """Partitions that were accessed; of a full dataset all of its partitions."""
+    """Partitions that were accessed; for a full read, all partitions of the dataset."""
 
     dimensions: tuple[Dimension, ...]
     partitions: frozenset[Partition]
@@ -264,11 +271,12 @@ def reconcile(
     other: Seen | None = None,
     budget: Budget = UNLIMITED,
 ) -> Reconciliation:
-    """Compare what is expected with what was seen; linear in both.
+    """Compare expected with accessed partitions, in time linear in the number of both.
 
-    :param seen: None where it is not known
+    :param expected: None if nothing is expected
+    :param seen: the accessed partitions; None where they are not known
     :param is_on_both_sides: whether the dataset was read and written
-    :param other: what was seen on the other side; None where it is not known
+    :param other: the accessed partitions of the other side; None where they are not known
     :raise SpentError: if there is no time left
     """
     if expected is None or (expected.kind is not Kind.INFERRED and _is_empty(expected)):
@@ -298,7 +306,7 @@ def _by_partitions(expected: Expected, seen: Seen, budget: Budget) -> Reconcilia
 def _by_paths_of_no_side(
     expected: Expected, seen: Seen, other: Seen | None, budget: Budget
 ) -> Reconciliation:
-    """Compare where a path may be of the other side: yesterday's is read and today's is written."""
+    """Compare paths that may belong to the other side: one may be read and another one written."""
     found = _compared(expected, seen, budget)
     there = _compared(expected, other, budget) if other else None
     if found is None:
@@ -325,7 +333,7 @@ def _differing(missing: frozenset[Partition], unexpected: frozenset[Partition]) 
 def _compared(
     expected: Expected, seen: Seen, budget: Budget
 ) -> tuple[frozenset[Partition], frozenset[Partition]] | None:
-    """Give what is missing and what is unexpected; None if the two cannot be compared."""
+    """Give the missing and the unexpected partitions; None if the two cannot be compared."""
     if expected.partitions is None:
         return None
     forms = CanonicalForms(seen.dimensions, expected.dimensions, budget)
@@ -350,7 +358,7 @@ def _is_empty(expected: Expected) -> bool:
 
 
 def _explained(expected: Expected, seen: Seen) -> bool:
-    """Whether dates of the arguments are the first and the last that was accessed."""
+    """Whether dates of the arguments are the first and the last date that was accessed."""
     formats = {d.label: d.format for d in seen.dimensions}
     for label in dict.fromkeys(s.dimension for s in expected.sources if s.kind is Kind.INFERRED):
         dates = {canonical_time(s.value) for s in expected.sources if s.dimension == label}
@@ -363,7 +371,7 @@ def _explained(expected: Expected, seen: Seen) -> bool:
 def _date_of(partition: Partition, label: str, form: str) -> str:
     """Give the date of a partition in canonical form; empty if it has none.
 
-    :param label: a dimension; or all of them, where they are a date only together: year/month/day
+    :param label: a dimension; or all labels, if they make a date only together: year/month/day
     """
     values = partition.as_dict()
     if label in values:
@@ -371,7 +379,7 @@ def _date_of(partition: Partition, label: str, form: str) -> str:
     return (date_of_columns(partition.values) or "") if label == "/".join(values) else ""
 
 
-# --- who covers whom ------------------------------------------------------------------------------
+# --- accessed partitions that expected ones cover -------------------------------------------------
 
 _Wanted = Mapping[Labels, Mapping[Row, Partition]]
 _Covered = tuple[set[Partition], set[Partition]]
@@ -388,7 +396,7 @@ def _covering(
         shapes = forms.shapes(labels, every)
         for (shape, of_shape), (accessed, rows) in product(shapes.items(), found.items()):
             budget.work(len(rows.values))
-            # All values are given in most expectations.
+            # Most expectations have full values of all labels, so nothing has to be cut.
             is_full = accessed == labels and not any(shape)
             keys = rows.values if is_full else _shortened(rows.values, accessed, labels, shape)
             by_row = list(map(of_shape.get, keys))
@@ -400,7 +408,12 @@ def _covering(
 def _shortened(
     rows: Iterable[Row], accessed: Labels, labels: Labels, shape: Iterable[int | None]
 ) -> Iterator[Row]:
-    """Give of each row the values of some labels, empty without the label, to some lengths."""
+    """Cut the values of each row.
+
+    :param accessed: the labels of the rows
+    :param labels: the labels of the results; the value of a label that the rows lack is ""
+    :param shape: for each label, the length of its values; None keeps them in full
+    """
     places = {label: place for place, label in enumerate(accessed)}
     parts = [(places.get(label), length) for label, length in zip(labels, shape, strict=True)]
     for row in rows:
@@ -410,7 +423,7 @@ def _shortened(
 def _globbed(
     wanted: _Wanted, found: Mapping[Labels, Rows], forms: CanonicalForms, budget: Budget
 ) -> _Covered:
-    """Do the same where some values are patterns."""
+    """Do the same as :func:`_covering` for expected partitions with patterns among their values."""
     patterns = []
     plain: dict[Labels, dict[Row, Partition]] = {}
     for labels, every in wanted.items():
@@ -446,8 +459,8 @@ def _globbed(
 
 
 def _by_predicates(expected: Expected, seen: Seen, budget: Budget) -> Reconciliation:
-    """Compare where at least one of the statements has a predicate."""
-    # Few declare one, and each START waits for imports.
+    """Compare expectations of which at least one has a predicate."""
+    # Imported here, because few tasks declare a predicate, and each START waits for imports.
     from airflow_provider_sparklineage.model import predicates
     from airflow_provider_sparklineage.model.subset import Evaluation, either
 

@@ -1,14 +1,14 @@
-"""Expectations, bound to the datasets and sides that an application accessed.
+"""Bind expectations to the datasets and sides that an application accessed.
 
 Policy, case by case:
 
-- What is declared of a dataset and side stands alone; paths are then not asked.
+- If partitions are declared of a dataset and side, only these are expected, and paths do not count.
 - A path has no side: it is expected of each side on which its dataset is observed. Several paths
   of one dataset are united.
 - A table identifier is bound through the dataset's symlinks.
-- The run's partition key is expected of every output that has its dimensions, if nothing is
+- The run's partition key is expected of every output that has its dimensions, if no partitions are
   declared of the dataset itself.
-- Inferred dates are provenance only: they say where the values of observed partitions come from.
+- Inferred dates are provenance only: they show the origin of the values of observed partitions.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ if TYPE_CHECKING:
 
 
 class Expected(Frozen, frozen=True):
-    """What is expected of one dataset on one side.
+    """The expected part of one dataset on one side.
 
-    :param kind: INFERRED if nothing is expected, and dates in the arguments explain what was seen
-    :param partitions: None where the full dataset is expected, or only what the other fields have
+    :param kind: INFERRED if nothing is expected, and dates in the arguments explain values of
+        observed partitions
+    :param partitions: None if the full dataset is expected, or only the other fields state a part
     :param locations: untrimmed names, of paths that end in folders that are no named partition
-    :param where: predicates, of which each row fulfils one; none if a statement has none
-    :param choices: where a statement has a predicate, of each statement partitions (None:
-        any) and predicate (empty: none)
+    :param where: predicates, of which each row fulfils one; () if a statement has no predicate
+    :param choices: if some statement has a predicate: for each statement, its partitions (None:
+        any) and its predicate ("": none)
     """
 
     kind: Kind
@@ -52,7 +53,7 @@ class Expected(Frozen, frozen=True):
 
 
 class Expectations:
-    """All expectations of a task, asked dataset by dataset."""
+    """All expectations of a task; :meth:`of` gives those of one dataset."""
 
     def __init__(self, expectations: Iterable[Expectation] = ()) -> None:
         self._all = tuple(expectations)
@@ -69,10 +70,10 @@ class Expectations:
         side: Side,
         observed: Subset | None,
     ) -> Expected | None:
-        """Give what is expected of a dataset on one side; None if nothing is.
+        """Give the expected part of a dataset on one side; None if nothing is expected.
 
         :param links: the dataset's other names
-        :param observed: partitions that were seen, whose values inferred dates may explain
+        :param observed: observed partitions, whose values inferred dates may explain
         """
         if not self._all:
             return None
@@ -93,7 +94,7 @@ class Expectations:
         return united(statements, explaining)
 
     def unbound_tables(self) -> list[str]:
-        """Tables that were declared and are none of the datasets that were asked for."""
+        """Name the declared tables that match none of the datasets given to :meth:`of`."""
         return sorted({e.table for e in self._all if e.table and e not in self._bound})
 
     @staticmethod
@@ -110,7 +111,7 @@ class Expectations:
 
     @staticmethod
     def _by_key(here: Sequence[Expectation], observed: Subset | None) -> list[Expectation]:
-        """Find what is expected by the partition key of an output with these dimensions."""
+        """Find the expectations of the run's partition key, if the dataset has its dimensions."""
         if observed is None:
             return []
         labels = {d.label for d in observed.dimensions}
@@ -125,10 +126,10 @@ class Expectations:
 
 
 def _is_table(wanted: str, known: Collection[str]) -> bool:
-    """Whether a table goes by a name; each may have a catalog that the other has not.
+    """Whether a table identifier matches a known name; one of the two may lack the catalog.
 
-    The listener leaves catalogs out, and the observer does not: where the catalog of a table is
-    known, another one is another table.
+    The listener leaves catalogs out, and the observer does not. If the catalog of a table is known,
+    the same name in another catalog is another table.
     """
     parts = wanted.split(".")
     names = [name.split(".") for name in known]
@@ -149,7 +150,7 @@ def _has_content(expectation: Expectation) -> bool:
 def united(statements: Sequence[Expectation], explaining: Sequence[Source] = ()) -> Expected:
     """Unite the statements on one dataset and side.
 
-    :param explaining: dates of the arguments that say where other values come from
+    :param explaining: dates of the arguments that explain other values
     """
     partitions: set[Partition] = set()
     dimensions: dict[Dimension, None] = {}
@@ -158,7 +159,7 @@ def united(statements: Sequence[Expectation], explaining: Sequence[Source] = ())
         dimensions |= dict.fromkeys(expectation.dimensions)
     return Expected(
         statements[0].kind if statements else Kind.INFERRED,
-        # One path to the full dataset, and all of it is expected.
+        # If one path is the full dataset, all of the dataset is expected.
         frozenset(partitions)
         if statements and all(e.partitions is not None for e in statements)
         else None,
@@ -176,7 +177,10 @@ def united(statements: Sequence[Expectation], explaining: Sequence[Source] = ())
 def _choices(
     statements: Sequence[Expectation],
 ) -> tuple[tuple[frozenset[Partition] | None, str], ...]:
-    """List statements of which some have predicates; none if one is of the full dataset."""
+    """List the partitions and predicate of each statement.
+
+    :return: () if no statement has a predicate, or one is of the full dataset
+    """
     choices = tuple(
         (None if e.partitions is None else frozenset(e.partitions), e.where) for e in statements
     )
@@ -185,9 +189,9 @@ def _choices(
 
 
 def _explaining(here: Sequence[Expectation], observed: Subset | None) -> list[Source]:
-    """Find dates among the arguments that are values of the partitions that were seen.
+    """Find dates among the arguments that are values of observed partitions.
 
-    Dates that several columns have together come before those of one column.
+    A date that several columns make together is preferred to the same date in one column.
     """
     inferred = [source for e in here if e.kind is Kind.INFERRED for source in e.sources]
     if observed is None or not inferred:

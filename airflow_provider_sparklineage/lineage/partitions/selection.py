@@ -1,23 +1,23 @@
-"""Which part of a dataset is described: one condition per side, by the proposal's hierarchy.
+"""Choose the condition that describes the accessed part of a dataset, one for each side.
 
 The partitioning proposal of OpenLineage (seed of the ``subset`` facet) defines the form of a
 subset: partitions, else physical locations, else logical conditions, else a description. A form
-that would name more than a maximum is skipped. Where the partitions themselves come from is ours to
-decide, case by case:
+that would name more than a maximum is skipped. The proposal leaves the origin of the partitions
+open; here it is, case by case:
 
-1. Observed partitions. That the full dataset was read or written is an observation too: then no
-   partition that a path or a declaration names is claimed.
-2. Where nothing was observed, partitions that are declared, else those of templated paths; of the
-   latter only those whose location Spark reports, where it reports any, and none where it reports
-   none and the dataset was both read and written.
-3. Observed locations, turned into partitions by ``column=value`` folders or a rule, if all can be;
+1. Observed partitions. If the full dataset was observed to be read or written, partitions that a
+   path or a declaration names are not reported.
+2. Without observations, declared partitions, else those of templated paths. If Spark reports
+   locations, only the partitions of paths at these locations count; if it reports none and the
+   dataset was both read and written, no partition of a path counts.
+3. Reported locations, turned into partitions by ``column=value`` folders or a rule, if each can be;
    or the static partitions of the statements that wrote the dataset.
 4. Observed locations.
 5. Logical conditions: a gap-free run of dates; else the filters of all observed reads, or of the
    one statement that read the dataset; else the declared ``where``.
 6. A description.
 
-Maxima limit what is named, never what is compared.
+Maxima limit the partitions that are named, never those that are compared.
 """
 
 from __future__ import annotations
@@ -53,14 +53,15 @@ MAX_COMPARISONS = 100
 
 
 class Evidence(Frozen, frozen=True):
-    """All that is known of the part of a dataset that was accessed on one side.
+    """The evidence for the part of a dataset that was accessed on one side.
 
-    :param observed: whether the accesses were observed; then ``subset`` None is all of a dataset
-        that is not partitioned
-    :param locations: untrimmed names that the listener reported; None is all, or unknown
+    :param observed: whether the accesses were observed; then ``subset`` None stands for all of a
+        dataset that is not partitioned
+    :param locations: untrimmed names that the listener reported; None stands for the full dataset,
+        or for unknown locations
     :param filters: condition that all rows that were read or written fulfil
     :param static: static partitions of all the statements that wrote the dataset
-    :param located: partition of an untrimmed name, or None
+    :param located: gives the partition of an untrimmed name; None if it is no partition
     :param is_on_both_sides: whether the dataset was read and written
     """
 
@@ -77,10 +78,11 @@ class Evidence(Frozen, frozen=True):
 class Selected(Frozen, frozen=True):
     """The part of a dataset that is described.
 
-    :param partitions: all of them; None where it is not described by partitions
-    :param condition: in the form that the hierarchy gives; None is the full dataset, or unknown
-    :param skipped: how many partitions or locations were too many to be named; 0 if none
-    :param what: which of the two
+    :param partitions: all partitions of the part; None where the part is not known by partitions
+    :param condition: the form that the hierarchy gives; None for the full dataset, or an unknown
+        part
+    :param skipped: the number of partitions or locations if they were too many to be named, else 0
+    :param what: ``partitions`` or ``locations``: the kind that ``skipped`` counts
     """
 
     condition: Condition | None = None
@@ -90,14 +92,14 @@ class Selected(Frozen, frozen=True):
 
     @property
     def summary(self) -> str:
-        """Describe it in a few words; empty for the full dataset, or what is not known."""
+        """Describe the part in a few words; empty for the full dataset, or an unknown part."""
         if self.partitions is not None:
             return extent(self.partitions).summary
         return to_text(self.condition) if self.condition else ""
 
 
 def selected(evidence: Evidence, limits: Limits) -> Selected:
-    """Choose the condition that describes which part of a dataset was accessed."""
+    """Choose the condition that describes the accessed part of a dataset."""
     expected = evidence.expected
     partitions = _partitions(evidence)
     skipped = 0
@@ -162,14 +164,17 @@ def _partitions(evidence: Evidence) -> frozenset[Partition] | None:
     if expected.kind is Kind.DECLARED:
         return expected.partitions
     if evidence.locations is None:
-        # A path has no side: yesterday's is read and today's is written, and which is which is
-        # known only by locations.
+        # A path has no side. If yesterday's path is read and today's is written, only locations
+        # show the side of each.
         return found if evidence.is_on_both_sides else expected.partitions
     return expected.partitions & (found or frozenset()) or found
 
 
 def located(evidence: Evidence) -> frozenset[Partition] | None:
-    """Turn locations into partitions; None unless each is one."""
+    """Turn locations into partitions; None unless each location is a partition.
+
+    Without locations, give the static partitions of the statements.
+    """
     if evidence.locations is None:
         return evidence.static
     found = {evidence.located(location) for location in evidence.locations}
@@ -177,7 +182,10 @@ def located(evidence: Evidence) -> frozenset[Partition] | None:
 
 
 def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | None:
-    """Describe partitions as a gap-free run of times, by the format of the value that varies."""
+    """Describe partitions as a gap-free run of times, by the format of the value that varies.
+
+    :return: None if more or less than one value varies, or the partitions are no such run
+    """
     dimensions: Iterable[Dimension] = ()
     if evidence.subset is not None:
         dimensions = evidence.subset.dimensions
@@ -201,7 +209,7 @@ def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | No
 
 
 class Extent(Frozen, frozen=True):
-    """The first and the last of some partitions, and how many there are; None of none."""
+    """The first and the last of some partitions, and their number; first and last may be None."""
 
     first: Partition | None
     last: Partition | None
@@ -218,7 +226,7 @@ class Extent(Frozen, frozen=True):
 
 
 def wanted(expected: Expected) -> str:
-    """Describe what is expected in a few words: partitions, patterns, predicates or locations."""
+    """Describe the expected part in a few words: partitions, patterns, predicates or locations."""
     if expected.choices:
         texts = []
         for partitions, where in expected.choices:

@@ -1,8 +1,8 @@
-"""What a command writes: which columns of its target are made of what.
+"""Find the sources of the columns that a command writes.
 
 Most commands write the output of a query, column by column in its order. MERGE, UPDATE and DELETE
-change rows: columns that they leave as they are have no lineage of this write, and what chooses
-rows for a change is CONDITIONAL to the columns that it sets.
+change rows: columns that they leave as they are have no lineage of this write, and the condition
+that chooses rows for a change is CONDITIONAL to the columns that the change sets.
 """
 
 from __future__ import annotations
@@ -57,14 +57,15 @@ if TYPE_CHECKING:
 
 
 class PlannedColumns(Frozen, frozen=True):
-    """The column lineage of a write as its plan has it.
+    """The column lineage of a write by Spark's plan.
 
     :param incomplete: columns that have sources which could not be followed
-    :param elsewhere: those of them of which only a relation is not known that was read
-    :param is_whole: whether all that chooses rows is known
-    :param made_of: columns without sources -> what they are made of instead; nothing for those
-        that a MERGE, UPDATE or DELETE leaves as they are
-    :param guesses: columns that were given by a function of whole rows -> its name
+    :param elsewhere: the incomplete columns that are made of a relation which is no known dataset
+    :param is_whole: whether all conditions that choose rows are known
+    :param made_of: column without sources -> the kinds of things that it is made of instead
+        (``literal``, ``count``, …); the empty set for a column that a MERGE, UPDATE or DELETE
+        leaves as it is
+    :param guesses: column that a function of whole rows made -> the name of the function
     """
 
     lineage: ColumnLineage = field(default_factory=ColumnLineage)
@@ -76,22 +77,23 @@ class PlannedColumns(Frozen, frozen=True):
 
 
 class UnreadablePlanError(Exception):
-    """Raised when a plan is none; the message is a sentence."""
+    """Raised when a plan cannot be read as a tree of nodes; the message is a sentence."""
 
 
 _ROW_COMMANDS = frozenset({"ReplaceData", "WriteDelta"})
-"""Of tables whose rows are rewritten with the changes."""
+"""Commands on tables whose rows are rewritten with the changes."""
 _MERGE_CLAUSES = ("matchedClauses", "notMatchedClauses", "notMatchedBySourceClauses")
 
 
-# A plan is read without a schema, as each operator has its own.
+# A plan is read without a schema, as each operator has other fields: a damaged one raises any of
+# these errors.
 _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 def planned_columns(write: WritePlan, budget: Budget = UNLIMITED) -> PlannedColumns:
     """Give the column lineage of a write.
 
-    :raise UnreadablePlanError: if its plan is none
+    :raise UnreadablePlanError: if the plan is no tree, or a field has an unexpected form
     :raise SpentError: if there is no time left
     """
     try:
@@ -134,7 +136,7 @@ class _Command:
         return self._made(self._by_name(relation), choice)
 
     def _query(self, tree: Tree) -> Tree:
-        """Give the query of a command; the plan itself if it is none."""
+        """Give the query of a command; the full plan if it has no query."""
         query = tree[0].get("query")
         if is_tree(query):
             return query  # type: ignore[return-value]
@@ -144,7 +146,7 @@ class _Command:
         return tree
 
     def _changed_rows(self, root: Node, relation: Relation) -> dict[str, Value]:
-        """Give the columns of the table; others of the query are the writer's own."""
+        """Give the columns of the table; further columns of the query only serve the writer."""
         [table] = trees(root.get("table"))
         values = {name: relation.find(number) for number, name in relation.order}
         return {
@@ -153,7 +155,7 @@ class _Command:
         }
 
     def _by_name(self, relation: Relation) -> dict[str, Value]:
-        """Give the target's columns; of another number they are found by name."""
+        """Give the target's columns: by position, or by name if the query has more or fewer."""
         values = relation.values()
         targets = self._write.columns
         names = [name for _, name in relation.order]
@@ -167,7 +169,7 @@ class _Command:
     # --- commands that change rows, and have no query ---
 
     def _sides(self, *plans: object) -> tuple[Relation, Choice]:
-        """Give all that expressions of a command may refer to."""
+        """Join the relations whose columns the expressions of a command may refer to."""
         relation, choice = Relation(), Choice()
         for plan in plans:
             if not is_tree(plan):
@@ -180,7 +182,7 @@ class _Command:
         return relation, choice
 
     def _condition(self, root: Node, relation: Relation, choice: Choice) -> Value:
-        """Give what the command's condition depends on."""
+        """Give the value of the command's condition; NOTHING if it has none."""
         found = [
             self._walk.of(tree, relation.find, choice.sources)
             for tree in trees(root.get("condition"))
@@ -205,7 +207,7 @@ class _Command:
         return self._made({column: together(found) for column, found in values.items()}, choice)
 
     def _target_column(self, action: Node) -> str:
-        """Give the column that an action of a MERGE sets, or sets a field of."""
+        """Give the column that an action of a MERGE sets; of a nested field, its column."""
         name = str(action.get("targetColNameParts", ""))[1:-1]
         return name if name in self._write.columns else name.partition(", ")[0]
 

@@ -1,13 +1,13 @@
-"""Trees of a plan, and the sources of an expression in them, from its columns upwards.
+"""Read the trees of a plan, and find the sources of an expression, from its columns upwards.
 
 A function makes a TRANSFORMATION of all its arguments, an aggregate an AGGREGATION; a condition
 that chooses among values is CONDITIONAL, and the partitioning and order of a window are WINDOW, as
-the listener has it. A subquery is a plan of its own: its column is a source of the value, and the
-columns that choose its rows are with the one column that is made of it, and not with all.
+the listener reports them. A subquery is a plan of its own: its column is a source of the value, and
+the columns that choose its rows influence only the value that uses the subquery, not all columns.
 
 Plans of thousands of nodes are followed column by column, so the ways from a source are a set of
 bits (:class:`Value`); they become transformations only for the columns that are written. Each value
-has a short text for people, close to SQL, without the literals that stand in it.
+has a short text for people, close to SQL, in which texts are hidden.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 # --- trees ----------------------------------------------------------------------------------------
 #
 # Spark writes a tree as a JSON array in which each node is followed by its children.
-# ``TreeNode.toJSON`` gives of each node its class, the number of its children and its fields. A
-# field that is a child is its position among the children; trees that are no children, such as the
-# expressions of a plan or the plan of a subquery, are arrays within the field. The arrays are long
-# and never deep, but for subqueries, so nothing here is recursive.
+# ``TreeNode.toJSON`` writes for each node its class, the number of its children and its fields. A
+# field that holds a child has the child's position among the children; a tree that is no child,
+# such as an expression of a plan or the plan of a subquery, is an array within the field. The
+# arrays are long, and deep only by subqueries, so no function here is recursive.
 
 
 Node = dict[str, Any]
@@ -43,7 +43,7 @@ Tree = list[Node]
 
 
 def kind(node: Node) -> str:
-    """Give the class of a node without its package."""
+    """Give the class of a node without its package; empty if the node has none."""
     name = node.get("class")
     return _without_package(name) if isinstance(name, str) else ""
 
@@ -70,7 +70,7 @@ def is_tree(value: object) -> bool:
 
 
 def trees(value: object) -> Iterator[Tree]:
-    """Give the trees of a field: one, or a list of them, in lists of any depth."""
+    """Give the trees of a field, which is a tree, or lists of trees of any depth."""
     waiting = [value]
     while waiting:
         found = waiting.pop()
@@ -83,7 +83,7 @@ def trees(value: object) -> Iterator[Tree]:
 
 
 def children(tree: Tree) -> list[list[int]]:
-    """Give the positions of each node's children.
+    """Give for each node the positions of its children in the array.
 
     :raise ValueError: if the array is not one tree
     """
@@ -102,7 +102,7 @@ def children(tree: Tree) -> list[list[int]]:
 
 
 def subtree(tree: Tree, at: int) -> Tree:
-    """Give a node with all that is below it."""
+    """Give a node with all nodes below it."""
     end, open_ = at, 1
     while open_ and end < len(tree):
         open_ += arity(tree[end]) - 1
@@ -111,14 +111,14 @@ def subtree(tree: Tree, at: int) -> Tree:
 
 
 def expression_id(node: Node) -> int | None:
-    """Give the id of a named expression or attribute."""
+    """Give the id of a named expression or attribute; None if the node has none."""
     found = node.get("exprId")
     number = found.get("id") if isinstance(found, dict) else None
     return number if isinstance(number, int) else None
 
 
 def attributes(value: object) -> list[tuple[int, str]]:
-    """Give (id, name) of the attributes of a field."""
+    """Give the (id, name) pairs of the attributes of a field."""
     found = []
     for tree in trees(value):
         number = expression_id(tree[0])
@@ -141,14 +141,15 @@ def conjuncts(tree: Tree) -> list[Tree]:
 
 
 def contains(tree: Sequence[Node], *kinds: str) -> bool:
-    """Whether some node of a tree, without those of its subqueries, is of a class."""
+    """Whether some node of a tree is of one of the classes; nodes of subqueries do not count."""
     return any(kind(node) in kinds for node in tree)
 
 
 def parts(tree: Tree, *fields: str) -> tuple[Tree | None, list[list[Tree]]]:
-    """Split an expression that changes rows: its condition, and the lists of what it sets.
+    """Split an expression that changes rows: its condition, and the lists of values that it sets.
 
-    :param fields: those that have the positions of what it sets among its children
+    :param fields: fields of the node with the positions of these values among its children
+    :return: the condition, None if there is none; and for each field, its values
     """
     below = [subtree(tree, at) for at in children(tree)[0]]
     found = [tree[0].get(field) for field in fields]
@@ -159,7 +160,7 @@ def parts(tree: Tree, *fields: str) -> tuple[Tree | None, list[list[Tree]]]:
     return (conditions[0] if conditions else None), outputs
 
 
-# --- values: sources, and how they got there ------------------------------------------------------
+# --- values: sources, and the ways from them ------------------------------------------------------
 
 
 _KINDS = (
@@ -180,7 +181,7 @@ IDENTITY, TRANSFORMATION, AGGREGATION, CONDITIONAL, WINDOW, FILTER, JOIN, GROUP_
     1 << at for at in range(len(_KINDS))
 )
 MASKING = len(_KINDS)
-"""Shift a way by so many bits, and it masks."""
+"""A way shifted by so many bits is the same way with masking."""
 
 Sources = dict[int, int]
 """Number of a source -> its ways, as bits."""
@@ -202,26 +203,26 @@ def _in_a_row(this: int, upstream: int) -> int:
 
 
 def through(step: int, sources: Mapping[int, int]) -> Sources:
-    """Lead sources through one more step."""
+    """Add one more step to the ways of sources."""
     if step == IDENTITY:
         return dict(sources)
     return {source: _in_a_row(step, bits) for source, bits in sources.items()}
 
 
 def unite(into: Sources, sources: Mapping[int, int]) -> None:
-    """Add sources to others."""
+    """Add sources to ``into``."""
     for source, bits in sources.items():
         into[source] = into.get(source, 0) | bits
 
 
 class Value(Frozen, frozen=True):
-    """What a column or expression is made of.
+    """The sources of a column or expression.
 
-    :param sources: columns that were read
-    :param is_whole: whether there are no other sources, which could not be followed
-    :param guess: the function of whole rows that made it, into which nobody can see
-    :param made_of: what else it is made of: ``literal``, ``count``, ``rdd`` and so on
-    :param text: the expression that made it; empty for a column as it was read
+    :param sources: columns that were read, by their numbers, each with its ways
+    :param is_whole: whether all sources are known; False if some could not be followed
+    :param guess: the function of whole rows that made the value: its sources are a guess
+    :param made_of: the other things that it is made of: ``literal``, ``count``, ``rdd`` and so on
+    :param text: the expression that made the value; empty for a column as it was read
     """
 
     sources: Mapping[int, int]
@@ -231,7 +232,7 @@ class Value(Frozen, frozen=True):
     text: str = ""
 
     def by(self, step: int) -> Value:
-        """Lead the value through one more step."""
+        """Give the value with one more step in the ways of its sources."""
         return self if step == IDENTITY else replace(self, sources=through(step, self.sources))
 
 
@@ -239,7 +240,7 @@ NULL = "NULL"
 """The text of a literal null."""
 UNKNOWN = Value({}, is_whole=False)
 ELSEWHERE = replace(UNKNOWN, made_of=frozenset({"relation"}))
-"""A column of what is no dataset of the application, such as a query in a database."""
+"""A column of a relation that is no dataset of the application, such as a query in a database."""
 NOTHING = Value({})
 
 
@@ -262,13 +263,16 @@ def together(values: Iterable[Value]) -> Value:
 
 
 def of_many_rows(values: Iterable[Value]) -> Value:
-    """Unite what rows that are made of one have in a column: nulls stand for no value."""
+    """Unite the values of one column in several rows that are made of one row.
+
+    Literal nulls are left out, unless all values are nulls.
+    """
     found = list(values)
     return together([value for value in found if value.text != NULL] or found)
 
 
 def chosen_for(value: Value, condition: Value) -> Value:
-    """Give a value that is used only where a condition holds."""
+    """Add the sources of a condition to a value that is used only where the condition holds."""
     found = together([value, condition.by(CONDITIONAL)])
     return replace(found, made_of=value.made_of, guess=value.guess, text=value.text)
 
@@ -277,7 +281,7 @@ def chosen_for(value: Value, condition: Value) -> Value:
 
 
 MAX_TEXT = 200
-"""Characters of one; what is longer has … in place of its operands."""
+"""Characters of a text; a longer one has … in place of its operands."""
 
 _SIGNS = {
     **{"Add": "+", "Subtract": "-", "Multiply": "*", "Divide": "/", "Remainder": "%"},
@@ -292,9 +296,10 @@ _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def expression_text(name: str, node: Node, operands: list[str]) -> str:
-    """Write an expression with its operands as they were written.
+    """Write an expression as a short text.
 
-    :param name: its class, without the package
+    :param name: the class of the expression, without the package
+    :param operands: the texts of its operands
     """
     text = _text(name, node, operands)
     if len(text) > MAX_TEXT:
@@ -332,7 +337,7 @@ def _cast_text(node: Node, operand: str) -> str:
 
 
 def _literal_text(node: Node) -> str:
-    """Write a number; what a text says is nobody's business here."""
+    """Write a literal: a number as it is, a text hidden, because it may be private."""
     value = node.get("value")
     if value is None:
         return NULL
@@ -349,7 +354,7 @@ _MASKING_FUNCTIONS = frozenset(
         *("Crc32", "HiveHash", "Md5", "Murmur3Hash", "Sha1", "Sha2", "XxHash64", "Count", "Mask"),
     }
 )
-# Their arguments are those of the window, and say nothing of the value.
+# Their arguments are those of the window, and are no sources of the value.
 _RANK_FUNCTIONS = frozenset({"Rank", "DenseRank", "PercentRank", "RowNumber", "CumeDist", "NTile"})
 _RANDOM_FUNCTIONS = frozenset({"Rand", "Randn", "RandStr", "Uniform", "Uuid", "Shuffle"})
 _PYTHON_FUNCTIONS = frozenset(
@@ -376,14 +381,14 @@ Operands = list[Value]
 Subquery = Callable[[Tree, Find], tuple[list[Value], Sources, bool]]
 
 _COMMON_EXPRESSION = -1
-"""The number of a source that stands for a common expression, until it is known."""
+"""The number of a source that stands for a common expression, until the expression is known."""
 
 
 class Expressions:
-    """Follows expressions; what depends on the plan around them is asked for.
+    """Finds the values of expressions.
 
-    :param subquery: gives of a subquery's plan the values of its columns, what chooses its rows,
-        and whether that is all
+    :param subquery: gives for a subquery's plan the values of its columns, the sources that choose
+        its rows, and whether all of these are known
     """
 
     def __init__(self, subquery: Subquery, budget: Budget) -> None:
@@ -391,11 +396,11 @@ class Expressions:
         self._budget = budget
 
     def value(self, tree: Tree, find: Find, chosen_by: Sources | None = None) -> Value:
-        """Give what an expression is made of.
+        """Give the value of an expression.
 
         :param find: gives the value of an attribute
-        :param chosen_by: where the expression chooses rows: what EXISTS and IN choose them by is
-            added to it, as Spark joins with such a subquery
+        :param chosen_by: given if the expression chooses rows. Then the sources by which EXISTS and
+            IN choose are added to it and not to the value, as Spark joins with such a subquery
         """
         operands: Operands = []
         labels: list[str] = []
@@ -437,7 +442,7 @@ class Expressions:
         return _CHOICES[name](below) if name in _CHOICES else _function(name, below)
 
     def _of_subquery(self, name: str, node: Node, find: Find) -> Value:
-        """Give the column of a scalar subquery; of a list or a table, all of its columns."""
+        """Give the value of a subquery: a scalar one has one column, others unite all of theirs."""
         columns, rows, is_whole = self._subquery(node["plan"], find)
         value = together(columns[:1] if name == "ScalarSubquery" else columns)
         if name == "ListQuery":
@@ -447,7 +452,7 @@ class Expressions:
         return replace(value, sources=sources, is_whole=value.is_whole and is_whole)
 
     def _of_rows(self, name: str, node: Node, below: Operands, find: Find) -> Value:
-        """Give what EXISTS or IN depends on: the rows that there are, and what is compared."""
+        """Give the sources of EXISTS or IN: those that choose its rows, and the compared values."""
         if name == "Exists":
             _, rows, is_whole = self._subquery(node["plan"], find)
             return Value(rows, is_whole)
@@ -492,14 +497,15 @@ def _made_of(name: str, operands: Value) -> frozenset[str]:
         return frozenset({"function"})
     if name in _PYTHON_FUNCTIONS:
         return made_of if operands.sources or made_of - {"literal"} else frozenset({"python"})
-    return made_of if len(made_of) == 1 else made_of - {"literal"}  # the rest says more
+    # A literal among other things explains nothing, so it is left out.
+    return made_of if len(made_of) == 1 else made_of - {"literal"}
 
 
 # --- expressions that do not treat all of their operands in one way -------------------------------
 
 
 def _case(below: Operands) -> Value:
-    """Conditions and values take turns; an ELSE is the last one."""
+    """Give the value of CASE, whose operands are conditions and values in turn, ELSE the last."""
     pairs = len(below) // 2 * 2
     chosen = [value.by(CONDITIONAL) for value in below[:pairs:2]]
     values = [*below[1:pairs:2], *below[pairs:]]
@@ -508,7 +514,7 @@ def _case(below: Operands) -> Value:
 
 def _if(below: Operands) -> Value:
     if below[1] == below[2] and not below[1].text:
-        return below[1]  # as UPDATE writes it of a column that keeps its value
+        return below[1]  # UPDATE has such an If for a column that keeps its value
     return _chosen([below[0].by(CONDITIONAL)], below[1:])
 
 
@@ -523,7 +529,7 @@ def _chosen(conditions: Operands, values: Operands) -> Value:
 
 
 def _aggregate(below: Operands) -> Value:
-    """Take the function; a second operand is the FILTER clause."""
+    """Give the value of an aggregate: its function; a second operand is the FILTER clause."""
     function, *conditions = below
     found = together([function.by(AGGREGATION), *(v.by(CONDITIONAL) for v in conditions)])
     return replace(found, made_of=function.made_of)
@@ -545,7 +551,10 @@ def _rank(_: Operands) -> Value:
 
 
 def _with(below: Operands) -> Value:
-    """Put the common expressions into the one that refers to them, by no number that is given."""
+    """Replace references to common expressions by the sources of all of them.
+
+    The references are not told apart by their numbers.
+    """
     value, *common = below
     bits = value.sources.get(_COMMON_EXPRESSION, 0)
     sources = {source: way for source, way in value.sources.items() if source != _COMMON_EXPRESSION}

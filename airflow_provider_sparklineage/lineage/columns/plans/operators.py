@@ -1,11 +1,12 @@
-"""What the operators of a plan make of the relations below them: one walk, from the leaves upwards.
+"""Follow the operators of a plan in one walk, from the leaves upwards.
 
-A relation has columns, each with its value; a level collects what chooses the rows of the plan or
-of a subquery in it. Plans may be thousands of operators deep, so the walk is no recursion but into
-subqueries, and each operator is looked at once.
+Each operator makes a relation of the relations below it. A relation has columns, each with its
+value; a level collects the sources that choose the rows of the plan or of a subquery in it. Plans
+may be thousands of operators deep, so the walk recurses only into subqueries, and visits each
+operator once.
 
-An operator that is not known hands on the columns that it has from below by their ids; a column
-that nothing explains is ``UNKNOWN``, and whatever is made of it is not whole.
+An unknown operator hands on the columns from below it by their ids. A column without any
+explanation is ``UNKNOWN``, and a value made of such a column is not whole.
 """
 
 from __future__ import annotations
@@ -54,15 +55,17 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
-# --- relations, and what chooses their rows -------------------------------------------------------
+# --- relations, and the sources that choose their rows --------------------------------------------
 
 
 @dataclass
 class Relation:
-    """The output of one node; a node above takes it over and changes it, as a plan is a tree.
+    """The output of one node.
 
-    :ivar order: (id, name) of its columns
-    :ivar known: what they are made of, and others that expressions above may still refer to
+    The node above takes the object over and changes it: a plan is a tree, so no other node has it.
+
+    :ivar order: (id, name) of each column
+    :ivar known: id -> value of the columns, and of others that expressions above may refer to
     """
 
     order: list[tuple[int, str]] = field(default_factory=list)
@@ -74,11 +77,11 @@ class Relation:
         self.known[number] = value
 
     def find(self, number: int) -> Value:
-        """Give what a column is made of."""
+        """Give the value of a column; UNKNOWN if the id is not known."""
         return self.known.get(number, UNKNOWN)
 
     def values(self) -> list[Value]:
-        """Give what its columns are made of, in their order."""
+        """Give the values of the columns, in their order."""
         return [self.find(number) for number, _ in self.order]
 
     def all(self) -> Value:
@@ -87,7 +90,7 @@ class Relation:
 
 
 def joined_relation(left: Relation, right: Relation) -> Relation:
-    """Join two relations: the columns of both."""
+    """Join two relations to one with the columns of both; both arguments are changed."""
     left.order += right.order
     if len(left.known) < len(right.known):
         left.known, right.known = right.known, left.known
@@ -97,9 +100,9 @@ def joined_relation(left: Relation, right: Relation) -> Relation:
 
 @dataclass
 class Choice:
-    """What chooses, groups and sorts the rows of a plan or subquery.
+    """The sources that choose, group and sort the rows of a plan or subquery.
 
-    :ivar is_whole: whether there is nothing else
+    :ivar is_whole: whether all such sources are known
     """
 
     sources: Sources = field(default_factory=dict)
@@ -107,10 +110,11 @@ class Choice:
 
 
 class Level:
-    """One plan: the written query's, or that of a subquery in it.
+    """One plan: that of the written query, or that of a subquery in it.
 
     :param outer: finds columns of the plan around a subquery
-    :ivar choices: what chooses rows; the last one is where it is collected now
+    :ivar choices: the choices of the plan and of common tables in it that are being followed; the
+        last one collects sources now
     """
 
     def __init__(self, outer: Find | None = None) -> None:
@@ -119,28 +123,31 @@ class Level:
 
     @property
     def choice(self) -> Choice:
-        """What chooses the rows here."""
+        """The choice that collects sources now."""
         return self.choices[-1]
 
     def trees(self, node: Node, field: str) -> Iterator[Tree]:
-        """Give the expressions of a field; of some lists Spark writes none, but null."""
+        """Give the expressions of a field.
+
+        Spark writes some lists as null; then the choice is not whole.
+        """
         if field in node and node[field] is None:
             self.choice.is_whole = False
         return trees(node.get(field))
 
     def chosen_by(self, value: Value, step: int) -> None:
-        """Note what chooses rows."""
+        """Add a value that chooses rows."""
         unite(self.choice.sources, through(step, value.sources))
         if not value.is_whole:
             self.choice.is_whole = False
 
     def include(self, choice: Choice) -> None:
-        """Note what chooses the rows of a part."""
+        """Add the choice of a part of the plan."""
         unite(self.choice.sources, choice.sources)
         self.choice.is_whole = self.choice.is_whole and choice.is_whole
 
     def finder(self, relation: Relation) -> Find:
-        """Find columns of a relation, else those around it."""
+        """Give a function that finds a column in a relation, else in the plan around the level."""
         known, outer = relation.known, self.outer
 
         def find(number: int) -> Value:
@@ -153,9 +160,9 @@ class Level:
 
 
 class Step(NamedTuple):
-    """One operator on its turn.
+    """One operator of the walk.
 
-    :param inputs: the relations below it
+    :param inputs: the relations of its children
     """
 
     walk: Walk
@@ -199,7 +206,10 @@ _ROW_FUNCTIONS = {
 
 
 def _generate(at: Step) -> Relation:
-    """Give what makes rows of one; of an empty list most make none, and so choose rows."""
+    """Add the columns of a generator.
+
+    Most generators make no row of an empty list, so they choose rows too.
+    """
     [relation] = at.inputs
     value = UNKNOWN
     for tree in at.level.trees(at.node, "generator"):
@@ -212,7 +222,11 @@ def _generate(at: Step) -> Relation:
 
 
 def _expand(at: Step) -> Relation:
-    """Unite each column of all projections: nulls and names of what was expanded are none."""
+    """Unite each column over all projections.
+
+    Literal nulls are left out. A column of literals alone is the id of a grouping set, or the name
+    of an unpivoted column.
+    """
     order = attributes(at.node.get("output"))
     columns: list[list[Value]] = [[] for _ in order]
     for projection in at.node.get("projections") or ():
@@ -220,7 +234,7 @@ def _expand(at: Step) -> Relation:
             column.append(at.walk.value(tree, at.inputs[0], at.level))
     relation = Relation()
     for (number, name), values in zip(order, columns, strict=True):
-        # Of some lists Spark writes none; a column that keeps its id is what it was.
+        # Spark leaves some lists out; then a column that keeps its id has its old value.
         value = of_many_rows(values) if values else at.inputs[0].find(number)
         if value.is_whole and not value.sources and value.made_of == {"literal"}:
             made_of = "grouping_id" if name == GROUPING_ID else "unpivot"
@@ -230,7 +244,7 @@ def _expand(at: Step) -> Relation:
 
 
 def _union(at: Step) -> Relation:
-    """Unite by position; the ids are those of the first."""
+    """Unite the columns by position, with the ids of the first input."""
     columns = [relation.values() for relation in at.inputs]
     same = len({len(values) for values in columns}) == 1
     united = Relation()
@@ -240,7 +254,7 @@ def _union(at: Step) -> Relation:
 
 
 def _compared_rows(at: Step) -> Relation:
-    """Keep rows of the left that the right has, or has not: all columns are compared."""
+    """Follow INTERSECT or EXCEPT: rows of the left are chosen by comparing all columns."""
     left = at.inputs[0]
     for relation in at.inputs:
         at.level.chosen_by(relation.all(), JOIN)
@@ -250,7 +264,7 @@ def _compared_rows(at: Step) -> Relation:
 
 
 def _row_function(at: Step) -> Relation:
-    """Give every column from every column, as nobody can see into the function."""
+    """Make every column of every column, because the code of the function is not known."""
     value = together([relation.all() for relation in at.inputs]).by(TRANSFORMATION)
     value = replace(value, guess=_ROW_FUNCTIONS[kind(at.node)], text="", made_of=_MADE_OF_PYTHON)
     for number, _ in attributes(at.node.get("groupingAttributes")):
@@ -263,7 +277,7 @@ def _row_function(at: Step) -> Relation:
 
 
 def _object_of_row(at: Step) -> Relation:
-    """Make an object of a row, or a row of an object: of all that it has."""
+    """Make an object of all columns of a row, or each column of a row of the full object."""
     value = at.inputs[0].all()
     relation = Relation()
     for output in ("outputObjAttr", "serializer"):
@@ -273,7 +287,7 @@ def _object_of_row(at: Step) -> Relation:
 
 
 def _merge_rows(at: Step) -> Relation:
-    """Unite what all instructions of a MERGE make of each column."""
+    """Unite the values of each column over all instructions of a MERGE."""
     order = attributes(at.node.get("output"))
     columns: list[list[Value]] = [[] for _ in order]
     for instructions in _MERGE_INSTRUCTIONS:
@@ -298,7 +312,10 @@ def _common_table(at: Step) -> Relation:
 
 
 def _common_table_reference(at: Step) -> Relation:
-    """Give a common table by its other ids; what refers to itself cannot be followed."""
+    """Give the values of a common table under the ids of this reference.
+
+    A table that refers to itself is not known yet here, so its columns are UNKNOWN.
+    """
     order = attributes(at.node.get("output"))
     defined = at.walk.common.get(at.node.get("cteId", at.node.get("loopId")))
     values = [UNKNOWN] * len(order)
@@ -312,7 +329,10 @@ def _common_table_reference(at: Step) -> Relation:
 
 
 def _recursion(at: Step) -> Relation:
-    """Unite the start of a recursion with its steps, which may mix columns further and on."""
+    """Unite the start of a recursion with its steps.
+
+    No column is whole, because each step may mix the columns again.
+    """
     relation = _union(at)
     for number, value in relation.known.items():
         relation.known[number] = replace(value, is_whole=False)
@@ -340,7 +360,7 @@ _MANY_ROW_OPERATORS = {
 # --- operators of rows, columns and values --------------------------------------------------------
 
 
-# Why columns of a leaf have no sources.
+# The reasons why columns of a leaf have no sources.
 _LEAVES_MADE_OF = {
     "LogicalRDD": "rdd",
     "ExternalRDD": "rdd",
@@ -356,7 +376,7 @@ _PASSING_OPERATORS = frozenset(
         *("Repartition", "RepartitionByExpression", "RebalancePartitions", "EventTimeWatermark"),
     }
 )
-"""Operators that leave columns as they are, and choose no rows by what is in them."""
+"""Operators that leave columns as they are, and choose no rows by the values of columns."""
 
 
 def operator(node: Node) -> Operator:
@@ -390,7 +410,7 @@ def _distinct(at: Step) -> Relation:
 
 
 def _deduplicate(at: Step) -> Relation:
-    """Keep the first row of each key, as an aggregate does: the other columns are its."""
+    """Keep one row of each key: keys group, and the other columns are aggregated."""
     [relation] = at.inputs
     keys = {number for number, _ in attributes(at.node.get("keys"))}
     for number, _ in relation.order:
@@ -406,7 +426,7 @@ def _filter(at: Step) -> Relation:
     find = at.level.finder(at.inputs[0])
     for condition in at.level.trees(at.node, "condition"):
         for tree in conjuncts(condition):
-            # By what refers to the outer query Spark joins the subquery to it.
+            # Spark joins a subquery to the outer query by conditions that refer to the outer one.
             step = JOIN if contains(tree, "OuterReference") else FILTER
             value = at.walk.of(tree, find, at.level.choice.sources)
             at.level.chosen_by(value, step)
@@ -451,7 +471,7 @@ def _window(at: Step) -> Relation:
 
 
 def _other(at: Step) -> Relation:
-    """Hand on what is below, by its ids; an operator that is not known may choose rows."""
+    """Hand on the columns from below by their ids; an unknown operator may choose rows."""
     if not at.inputs:
         return _leaf(at)
     if kind(at.node) not in _PASSING_OPERATORS:
@@ -494,9 +514,9 @@ _ROW_OPERATORS: dict[str, Operator] = {
 class Walk:
     """Follows the plan of one write.
 
-    :param datasets: expression id of a column that is read -> the dataset that it is of
+    :param datasets: expression id of a column that is read -> the dataset of the column
     :param target: the dataset that is written
-    :ivar common: common tables by their ids, with what chooses their rows
+    :ivar common: id of a common table -> its relation, and the choice of its rows
     """
 
     def __init__(
@@ -511,7 +531,7 @@ class Walk:
         self._expressions = Expressions(self._subquery, budget)
 
     def number(self, dataset: DatasetName, name: str) -> int:
-        """Give the number of a column as a source."""
+        """Give the number that stands for a column among sources."""
         column = Column(dataset, name)
         number = self._numbers.setdefault(column, len(self._columns))
         if number == len(self._columns):
@@ -519,11 +539,11 @@ class Walk:
         return number
 
     def column(self, number: int) -> Column:
-        """Give the column of a number."""
+        """Give the column that a number stands for."""
         return self._columns[number]
 
     def relation(self, tree: Tree, outer: Find | None = None) -> tuple[Relation, Choice]:
-        """Give the output of a plan, and what chooses its rows.
+        """Give the output of a plan, and the choice of its rows.
 
         :param outer: finds columns of the plan around a subquery
         :raise ValueError: if the plan is no tree
@@ -547,17 +567,17 @@ class Walk:
         return made[0], level.choice
 
     def of(self, tree: Tree, find: Find, chosen_by: Sources | None = None) -> Value:
-        """Give what an expression is made of; as :meth:`.Expressions.value`."""
+        """Give the value of an expression, as :meth:`.Expressions.value` does."""
         return self._expressions.value(tree, find, chosen_by)
 
     def value(self, tree: Tree, relation: Relation, level: Level | None = None) -> Value:
-        """Give what an expression over a relation is made of."""
+        """Give the value of an expression over a relation."""
         return self.of(tree, (level or Level()).finder(relation))
 
     def changed(self, column: str, tree: Tree, condition: Tree | None, relation: Relation) -> Value:
-        """Give what a change of rows makes of a column of the target.
+        """Give the value that a change of rows gives to a column of the target.
 
-        A condition counts only for a column that does not keep its value.
+        The condition of the change is a source only for a column that does not keep its value.
         """
         value = self.value(tree, relation)
         if condition is None or value.text == NULL or self.keeps(column, value):
@@ -569,7 +589,10 @@ class Walk:
         return dict(value.sources) == {self.number(self._target, column): IDENTITY}
 
     def without_kept(self, column: str, value: Value) -> Value:
-        """Leave out that a column of the target keeps its value, or does in some rows."""
+        """Remove the target's own column as an identical source: a kept value is no lineage.
+
+        Other ways from the own column to itself stay.
+        """
         own = self.number(self._target, column)
         bits = value.sources.get(own, 0)
         if not bits & IDENTITY:
