@@ -89,7 +89,8 @@ def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLinea
     is_part = any(d.code is DegradationCode.DELIVERY_INCOMPLETE for d in manifest.degradations)
     if is_part:
         lineage = _of_a_part(lineage)
-    if bundle.report.cut or is_part or not application.events:  # no outputs then mean nothing
+    # Without all events, missing outputs do not show that the application wrote none.
+    if bundle.report.cut or is_part or not application.events:
         degradations = [d for d in degradations if d.code is not DegradationCode.NOTHING_WRITTEN]
     lineage = replace(lineage, degradations=tuple(degradations))
     return _completed(lineage, manifest)

@@ -138,7 +138,7 @@ _DROPPED = frozenset({"icebergScanReport", "icebergCommitReport"})
 
 
 class TaskLineage(Frozen, frozen=True):
-    """The datasets that one try of a task read and wrote, and reports on missing parts of them."""
+    """The datasets that one try of a task read and wrote, and degradations for missing parts."""
 
     outcome: Outcome
     inputs: tuple[LineageDataset, ...] = ()

@@ -78,7 +78,7 @@ class Completion:
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything is missing."""
+        """Whether any part of the lineage is missing."""
         return self._misses_inputs or self._misses_outputs or bool(self._without_facets)
 
     def by(self, last: LastRun) -> TaskLineage:
@@ -143,7 +143,7 @@ def declared_lineage(
     limits: Limits,
     last_known: LastRun = NO_LAST_RUN,
 ) -> TaskLineage:
-    """Give the lineage of a task of which nothing is collected: declared and last known datasets.
+    """Give the lineage of a task without collected events: declared and last known datasets.
 
     Of the expectations only declarations count. A path among the arguments has no side, so paths
     count only after Spark has reported datasets.

@@ -148,7 +148,7 @@ def _guessed(dataset: LineageDataset, writes: Sequence[ColumnWrite]) -> Iterator
 def _hidden(
     dataset: LineageDataset, columns: Sequence[str], writes: Sequence[ColumnWrite]
 ) -> Iterator[Degradation]:
-    """Report columns whose sources the listener does not see: in MERGE, FILTER and subqueries."""
+    """Report columns with sources in a MERGE, UPDATE, FILTER or subquery that no plan gives."""
     name = dataset.name
     changed = {
         column

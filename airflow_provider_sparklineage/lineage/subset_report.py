@@ -210,7 +210,7 @@ class SubsetReport:
         return located
 
     def degradations(self) -> list[Degradation]:
-        """Report subsets that are too long or not certain, and declared tables without a dataset."""
+        """Report subsets that are too long or uncertain, and declared tables without a dataset."""
         return [
             *self._degradations,
             *(

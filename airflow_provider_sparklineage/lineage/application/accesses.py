@@ -64,7 +64,7 @@ class Access(NamedTuple):
     """One read or write of a dataset.
 
     :param ended: None if the access never ended
-    :param scope: the part that was read or written; a full read was restricted by nothing
+    :param scope: the part that was read or written; a full read had no restriction
     :param owned: of a write, the part that holds only data that this write put there; of the write
         of an action, the part that holds no data older than the application
     :param grade: of the evidence for scope and owned

@@ -137,7 +137,8 @@ class Room:
 # decide which value of a facet stays.
 
 
-# Within one millisecond the end of a run is later than its start, whatever the order of the lines.
+# Events of one millisecond are ordered by type: the end of a run is later than its start, in any
+# order of the lines.
 _EVENT_ORDER = {"START": 0, "RUNNING": 1, "OTHER": 1, "FAIL": 2, "ABORT": 2, "COMPLETE": 3}
 Rank = tuple[datetime, int]
 """The place of an event among those of its run: its time, then its number in ``_EVENT_ORDER``."""

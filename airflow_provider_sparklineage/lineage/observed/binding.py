@@ -230,8 +230,8 @@ class DatasetIndex:
     def name(self, path: str, table: str | None) -> DatasetName | None:
         """Name the dataset of a path or table, and add it to the application's datasets.
 
-        :return: None if the path cannot be located, is in a folder such as ``_delta_log``, or is a
-            single file of a known dataset
+        :return: None if neither path nor table can be named, or the path is in a folder such as
+            ``_delta_log``, or is a single file of a known dataset
         """
         location = self._locator.locate(path)
         if location is not None and looks_like_file(location.folder.name):
@@ -387,7 +387,7 @@ class PythonFunction(NamedTuple):
 
 
 class Observations(Frozen, frozen=True):
-    """All that was observed of an application, by dataset."""
+    """The observed accesses, Python functions and plans of an application."""
 
     reads: Mapping[DatasetName, tuple[Access, ...]] = field(default_factory=dict)
     writes: Mapping[DatasetName, tuple[Access, ...]] = field(default_factory=dict)

@@ -148,7 +148,7 @@ def without_skipped_writes(
 def with_failed_writes(
     application: SparkApplication, records: Sequence[ObservationRecord], index: DatasetIndex
 ) -> SparkApplication:
-    """Mark actions whose query failed as failed; their inputs are the observed ones.
+    """Mark actions whose query failed as failed; they keep only the inputs that were observed.
 
     :param index: of the application's datasets
     """

@@ -209,7 +209,7 @@ def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | No
 
 
 class Extent(Frozen, frozen=True):
-    """The first and the last of some partitions, and their number; first and last may be None."""
+    """The first and the last of some partitions, both None if there are none, and their number."""
 
     first: Partition | None
     last: Partition | None

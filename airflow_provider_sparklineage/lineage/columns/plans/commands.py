@@ -107,7 +107,7 @@ def planned_columns(write: WritePlan, budget: Budget = UNLIMITED) -> PlannedColu
 
 
 class _Command:
-    """One command on its way to columns."""
+    """Finds the sources of the columns that one command writes."""
 
     def __init__(self, write: WritePlan, budget: Budget) -> None:
         self._write = write
@@ -129,7 +129,7 @@ class _Command:
         relation, choice = self._walk.relation(self._query(tree))
         for partition in trees(root.get("partitionColumns")):
             number = expression_id(partition[0])
-            if number in relation.known:  # Spark sorts what it writes to partitions
+            if number in relation.known:  # Spark sorts the rows of a partitioned write
                 unite(choice.sources, through(SORT, relation.known[number].sources))
         if name in _ROW_COMMANDS:
             return self._made(self._changed_rows(root, relation), choice)

@@ -553,7 +553,7 @@ def _rank(_: Operands) -> Value:
 def _with(below: Operands) -> Value:
     """Replace references to common expressions by the sources of all of them.
 
-    The references are not told apart by their numbers.
+    The numbers of the references are not used: each stands for all common expressions.
     """
     value, *common = below
     bits = value.sources.get(_COMMON_EXPRESSION, 0)
