@@ -1,1 +1,1 @@
-"""What goes into a Spark application and what comes out of it."""
+"""The way into a Spark application, and the reports that come out of it."""

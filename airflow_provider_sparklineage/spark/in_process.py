@@ -1,14 +1,14 @@
-"""PySpark in the task's own process: its JVM, its SparkContexts, and what is added to them.
+"""PySpark in the task's own process: its JVM, its SparkContexts, and our additions to them.
 
 PySpark has one gateway for a process, and one SparkContext at a time. It gives the SparkContext's
 configuration to the JVM that it starts, as arguments that every user of the machine can read and as
-system properties that every later SparkContext of the process has as well. So what we add comes
-later: when the JVM is there, and the configuration is complete (:func:`watched_contexts`). A
-SparkContext that was there before gets a :class:`LateListener`.
+system properties that every later SparkContext of the process has as well. So our configuration is
+added later: when the JVM is there, and the job's configuration is complete
+(:func:`watched_contexts`). A SparkContext that was there before gets a :class:`LateListener`.
 
-What a submission would have to be guessed from names, the JVM knows (:class:`Jvm`): which Spark it
-is, which listeners are on its class paths, and whether one can be loaded. The observer, which is
-shipped to other drivers, is imported here (:func:`observer_module`).
+A submission has to guess three things from names; here the JVM knows them (:class:`Jvm`): the
+version of Spark, the listeners on its class paths, and whether a listener can be loaded. The
+observer, which is shipped to other drivers, is imported here (:func:`observer_module`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _OBSERVER = "sparklineage_observer"
 
 
 def observer_module(name: str) -> Any:
-    """Import a module of the observer's, whose modules know each other by their name in the zip."""
+    """Import a module of the observer; its modules import each other by the package's name."""
     if _OBSERVER not in sys.modules:
         folder = DRIVER / _OBSERVER
         spec = spec_from_file_location(
@@ -57,23 +57,24 @@ def observer_module(name: str) -> Any:
 
 
 class Watcher(Protocol):
-    """What is asked while PySpark makes a SparkContext; what it raises ends that."""
+    """Is called while PySpark makes a SparkContext; an error that it raises ends the making."""
 
     def starting(self, conf: Any) -> AbstractContextManager[Any]:
-        """Give the configuration (PySpark's) with which a JVM starts in here; None: the default."""
+        """Give the PySpark configuration with which a JVM starts in here; None for the default."""
 
     def prepared(self, client: Any, conf: Any) -> Any:
-        """Give the configuration (Java's) of a SparkContext that is about to be made.
+        """Give the Java configuration of a SparkContext that is about to be made.
 
-        :param client: py4j's
+        :param client: the gateway client of py4j
+        :param conf: Java's SparkConf, as PySpark would use it
         """
 
 
 @contextmanager
 def watched_contexts(watcher: Watcher) -> Iterator[None]:
-    """Have each SparkContext that this process makes in here go by a watcher.
+    """Call a watcher for each JVM and each SparkContext that this process starts in this block.
 
-    :raise ImportError: if there is no PySpark that makes any
+    :raise ImportError: if PySpark is not installed
     """
     from pyspark import SparkContext
 
@@ -101,9 +102,10 @@ def watched_contexts(watcher: Watcher) -> Iterator[None]:
 
 
 def active_context() -> tuple[Any, Any]:
-    """Give the SparkContext that this process has, and the session that PySpark would give again.
+    """Give the SparkContext of this process, and the session that PySpark would return again.
 
-    :return: None for what is not there
+    :return: (None, None) if no SparkContext is active; None as the session if the active
+        SparkContext has none
     """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -120,9 +122,9 @@ _LISTENER_RESOURCE = LISTENER_CLASS.replace(".", "/") + ".class"
 
 
 class Jvm:
-    """A JVM that PySpark has started, or met.
+    """A JVM that PySpark has started, now or earlier.
 
-    :param client: py4j's
+    :param client: the gateway client of py4j
     """
 
     def __init__(self, client: Any) -> None:
@@ -130,13 +132,13 @@ class Jvm:
         self._loader = self.named("java.lang.Thread").currentThread().getContextClassLoader()
 
     def named(self, name: str) -> Any:
-        """Give a class by its full name: of ``jvm.org.apache`` py4j asks for each part."""
+        """Give a class by its full name: for ``jvm.org.apache`` py4j would ask part by part."""
         from py4j.java_gateway import JavaClass
 
         return JavaClass(name, self.client)
 
     def spark(self) -> SparkDistribution:
-        """Say which Spark it has."""
+        """Give the Spark distribution of the JVM: its folder, its version and that of Scala."""
         spark = getattr(self.named("org.apache.spark.package$"), "MODULE$")
         numbers = self.named("scala.util.Properties").versionNumberString().split(".")
         home = self.named("java.lang.System").getenv("SPARK_HOME")
@@ -144,7 +146,7 @@ class Jvm:
         return SparkDistribution(folder, spark.SPARK_VERSION(), ".".join(numbers[:2]))
 
     def listeners(self) -> tuple[JobListener, ...]:
-        """Find the listeners that it would load, wherever they came from."""
+        """Find the listeners that the JVM would load, from all of its class paths."""
         above = {str(url) for url in self._places(self._loader.getParent())}
         found = []
         for url in self._places(self._loader):
@@ -166,7 +168,7 @@ class Jvm:
     def add(self, jars: Iterable[str]) -> None:
         """Put jars of this machine on the class path that ``--jars`` would put them on.
 
-        :raise ListenerError: if it takes none, or the listener cannot be loaded then
+        :raise ListenerError: if the class path takes no jar, or the listener cannot be loaded then
         """
         try:
             for jar in jars:
@@ -194,7 +196,7 @@ _DRAIN_MS = 10_000
 
 
 class LateListener:
-    """The listener of one try.
+    """The listener of one try, added to a SparkContext that was there before the try.
 
     :param context: Java's SparkContext
     :param conf: Java's SparkConf, for the listener alone
@@ -207,10 +209,10 @@ class LateListener:
         context.addSparkListener(self._listener)
 
     def end(self) -> None:
-        """Take the listener away, if the application goes on."""
-        if self._context.isStopped():  # and has reported its end
+        """Remove the listener from its SparkContext, unless that has stopped."""
+        if self._context.isStopped():  # it has reported its end to the listener already
             return
-        with suppress(Exception):  # a timeout: what is late is lost
+        with suppress(Exception):  # a timeout: events that come later are lost
             self._context.listenerBus().waitUntilEmpty(_DRAIN_MS)
         self._context.removeSparkListener(self._listener)
         self._listener.onApplicationEnd(self._end())
@@ -222,7 +224,7 @@ class LateListener:
         return self._jvm.named("org.apache.spark.scheduler.SparkListenerApplicationStart")(
             context.appName(),
             some(context.applicationId()),
-            int(time.time() * 1000),  # of the task's part
+            int(time.time() * 1000),  # the task's part of the application starts now
             context.sparkUser(),
             context.applicationAttemptId(),
             none,
@@ -234,5 +236,5 @@ class LateListener:
         now = int(time.time() * 1000)
         try:
             return ended(now)
-        except Exception:  # Spark 4 wants the exit code, which may be none
+        except Exception:  # Spark 4 wants an exit code as well, which may be absent
             return ended(now, self._jvm.named("scala.Option").empty())

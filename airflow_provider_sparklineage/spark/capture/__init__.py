@@ -1,1 +1,1 @@
-"""The bundle of one try on disk, and what is in it as typed events and observations."""
+"""The bundle of one try on disk, and its files as typed events and observations."""

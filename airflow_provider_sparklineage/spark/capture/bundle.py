@@ -1,14 +1,15 @@
 """The capture bundle: one private directory per try with all that merging needs.
 
 ======================  =====================================================================
-``events.ndjson``       what the listener wrote, one OpenLineage RunEvent a line
-``observations.ndjson`` what the observer in the driver wrote, one query a line
-``manifest.json``       what the worker knows: :class:`Manifest`
+``events.ndjson``       from the listener: one OpenLineage RunEvent a line
+``observations.ndjson`` from the observer in the driver: one query a line
+``manifest.json``       from the worker: :class:`Manifest`
 ======================  =====================================================================
 
 ``execute()``, ``sparklineage merge`` and a bug report read the same bundle and get the same answer.
-The manifest holds no secret. The other two are what Spark reported, errors and filters among it;
-secrets are taken out of that on its way to whoever reads it. So all are this user's alone.
+The manifest holds no secret. The other two files hold reports of Spark, with errors and filters;
+secrets in them are removed when their content is sent or shown. So all files are readable for this
+user alone.
 
 Bundles lie below a :class:`CaptureLocation`. A bundle is made (:func:`create`), opened
 (:func:`load`), and deleted when its try has ended long ago, or its worker was killed
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.capture.ownership import Lock
 
 
-# How long one that sweeps may hold a new bundle, while it sees that it is new.
+# How long a sweep may hold the lock of a new bundle, until it sees that the bundle is new.
 _SWEEPER_S = 2.0
 EVENTS = "events.ndjson"
 OBSERVATIONS = "observations.ndjson"
@@ -81,14 +82,14 @@ class TaskIdentity(msgspec.Struct, frozen=True):
 
 
 class Worker(msgspec.Struct, frozen=True):
-    """The process that makes a bundle: where to look if it never ended it."""
+    """The process that makes a bundle: the place to look at if it never ended the try."""
 
     host: str
     pid: int
 
 
 class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the worker knows of a try; the schema is shipped as ``schemas/manifest.json``."""
+    """The worker's knowledge of a try; its schema is shipped as ``schemas/manifest.json``."""
 
     application_run_id: str
     """OpenLineage run id that the listener uses for the application."""
@@ -108,11 +109,11 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     declared_outputs: tuple[DatasetName, ...] = ()
     """Datasets of ``outlets`` and ``writes``."""
     expectations: tuple[Expectation, ...] = ()
-    """What templates and declarations say is read and written."""
+    """The datasets and partitions that templates and declarations expect to be read and written."""
     naming: dict[str, str] = {}
-    """Spark properties of the user's own that change how datasets are named."""
+    """The user's Spark properties that change how datasets are named."""
     partitioning: list[dict[str, Any]] = []
-    """The organisation's rules."""
+    """The partition rules of the organisation."""
     max_partitions: int = 100
     bare_partitions: bool = False
     max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES
@@ -121,50 +122,50 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     intermediate_datasets: str = "keep"
     lineage_facet: bool = False
     backend: str = "generic"
-    """The lineage backend that the try's event was sent to; one that is not known is taken for any.
-    What is merged does not depend on it, but for declared outputs that were not written."""
+    """The lineage backend that the try's event was sent to; an unknown one counts as generic.
+    The merged lineage does not depend on it, except for declared outputs that were not written."""
     last_known: LastRun | None = None
-    """What the last successful run read and wrote, if it is carried forward to this one; see
-    :mod:`airflow_provider_sparklineage.lineage.declared_and_last_known`."""
+    """The datasets that the last successful run read and wrote, if they are carried forward to this
+    one; see :mod:`airflow_provider_sparklineage.lineage.declared_and_last_known`."""
     injected: tuple[str, ...] = ()
-    """Names (never values) of what was added to the job: Spark properties, jars, environment."""
+    """Names (never values) of additions to the job: Spark properties, jars, environment."""
     versions: dict[str, str] = {}
     settings: dict[str, str] = {}
     remote: str = ""
-    """URL of the folder to which a driver in a cluster delivers what is captured, as Airflow knows
-    it; empty where the driver writes into the bundle."""
+    """URL of the folder to which a driver in a cluster delivers its capture, as Airflow knows the
+    folder; empty if the driver writes into the bundle."""
     of_command: bool = False
-    """Whether spark-submit is in a command of the user's own, so that nobody merges the bundle when
+    """Whether spark-submit is in a command of the user's own: then the bundle is not merged when
     the task has ended."""
     degradations: tuple[Degradation, ...] = ()
-    """What the worker already knows to be missing; of no dataset."""
+    """Degradations that the worker knew before merging; they are of no dataset."""
 
     @property
     def try_number(self) -> int:
-        """Number of the try; 0 of a bundle that no task made."""
+        """The number of the try; 0 if no task made the bundle."""
         return self.task.try_number if self.task else 0
 
     @property
     def locator(self) -> Locator:
-        """What finds the datasets and partitions of this try's paths."""
+        """The locator that finds the datasets and partitions of this try's paths."""
         return Locator(Naming.of(self.naming), PartitionRules.of(self.partitioning))
 
     @property
     def intermediates(self) -> Intermediates:
-        """Which datasets that were written and read back are no outputs.
+        """The rule for datasets that were written and read back: which of them are no outputs.
 
-        :raise ValueError: if that is not understood
+        :raise ValueError: if the manifest's value is not known
         """
         return Intermediates.of(self.intermediate_datasets)
 
     @property
     def limits(self) -> Limits:
-        """How many partitions of a dataset the event names."""
+        """The limit on the partitions of a dataset that the event names."""
         return Limits(self.max_partitions)
 
     @property
     def representation(self) -> Representation:
-        """How lineage is written."""
+        """The form in which the event has the lineage."""
         return Representation(
             self.bare_partitions,
             self.lineage_facet,
@@ -174,31 +175,31 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 # The readers of events and observations are imported when a bundle is read: a submission waits for
-# imports, and reads none.
+# imports, and reads no bundle.
 class CaptureBundle(Frozen, frozen=True):
-    """The bundle of one try; ``path`` is None where no directory could be made."""
+    """The bundle of one try; ``path`` is None if no directory could be made."""
 
     path: Path | None
     manifest: Manifest
     report: ReadReport = msgspec.field(default_factory=ReadReport)
     lock: Lock | None = None
-    """What keeps others from deleting it, in the process that makes it."""
+    """The lock that keeps others from deleting the bundle, in the process that makes it."""
 
     is_in_order: ClassVar[bool] = True
     """Whether events come in the order in which one listener wrote them."""
 
     @property
     def events_path(self) -> Path | None:
-        """Where the listener writes."""
+        """The file to which the listener writes; None without a directory."""
         return self.path / EVENTS if self.path else None
 
     @property
     def observations_path(self) -> Path | None:
-        """Where the observer writes."""
+        """The file to which the observer writes; None without a directory."""
         return self.path / OBSERVATIONS if self.path else None
 
     def events(self, past_deadline: Callable[[], bool] = lambda: False) -> Iterator[SparkEvent]:
-        """Read the listener's events; counts and troubles go to :attr:`report`.
+        """Read the listener's events; counts and problems go to :attr:`report`.
 
         :raise CaptureError: if the file is there but cannot be read
         """
@@ -210,7 +211,7 @@ class CaptureBundle(Frozen, frozen=True):
     def observations(
         self, report: ObservationReport, past_deadline: Callable[[], bool] = lambda: False
     ) -> Iterator[ObservationRecord]:
-        """Read the observer's records, if there are any; troubles go to the report.
+        """Read the observer's records, if there are any; problems go to the report.
 
         :raise CaptureError: if the file is there but cannot be read
         """
@@ -220,9 +221,9 @@ class CaptureBundle(Frozen, frozen=True):
             yield from read_observations(lines, report, past_deadline)
 
     def clock_put_back(self, past_deadline: Callable[[], bool]) -> timedelta | None:
-        """Find by how much the driver's clock was put back; None where the observer does not say.
+        """Find by how much the driver's clock was put back; None if no record shows it.
 
-        A file that cannot be read is reported by whoever needs what was observed.
+        None also if the file cannot be read: the reader of the observations reports that.
         """
         from airflow_provider_sparklineage.spark.capture.observations import clock_put_back
 
@@ -236,7 +237,7 @@ class CaptureBundle(Frozen, frozen=True):
     def _lines(
         self, path: Path | None, past_deadline: Callable[[], bool]
     ) -> Iterator[Iterator[bytes | LongLine]]:
-        """Open a file of the bundle; one that is not there has no lines."""
+        """Open a file of the bundle; a file that does not exist has no lines."""
         from airflow_provider_sparklineage.spark.capture.lines import lines_of
 
         if path is None or not os.path.lexists(path):
@@ -252,11 +253,11 @@ class CaptureBundle(Frozen, frozen=True):
     def save(self) -> None:
         """Write the manifest, in full or not at all.
 
-        :raise CaptureError: if the directory is gone or full, or JSON cannot say what is in it
+        :raise CaptureError: if the directory is gone or full, or the manifest does not fit JSON
         """
         if self.path is None:
             return
-        if self.path.is_symlink():  # a job can do anything with its own bundle
+        if self.path.is_symlink():  # a job can change its own bundle in any way
             msg = f"{self.path} was replaced by a link; no manifest is written where it leads."
             raise CaptureError(msg)
         try:
@@ -268,21 +269,21 @@ class CaptureBundle(Frozen, frozen=True):
             raise CaptureError(msg) from error
 
     def release(self) -> None:
-        """Let others delete it when it is old enough."""
+        """Release the lock, so that others can delete the bundle when it is old enough."""
         if self.lock is not None:
             self.lock.release()
 
     def remove(self) -> None:
-        """Delete the directory and what is in it."""
+        """Delete the directory and all files in it."""
         self.release()
         if self.path is not None:
             remove(self.path)
 
 
 def encoded(manifest: Manifest) -> bytes:
-    """Give a manifest as what its file holds.
+    """Give the content of a manifest's file.
 
-    :raise TypeError: if JSON cannot say what is in it; or a ValueError
+    :raise TypeError: if the manifest has a value that does not fit into JSON; or a ValueError
     """
     return msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"
 
@@ -302,7 +303,7 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
             prefix = f"{name_of_tries(manifest.task)}{manifest.task.try_number}-"
         if manifest.of_command:
             path = location / f"{prefix}{manifest.application_run_id[:8]}"
-            remove(path)  # of an execution of the same try before this one, as in `tasks test`
+            remove(path)  # of an earlier execution of the same try, as in `tasks test`
             path.mkdir(mode=0o700)
         else:
             path = Path(tempfile.mkdtemp(prefix=prefix, dir=location))  # mkdtemp makes it 0700
@@ -311,12 +312,12 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
         fix = "Set [sparklineage] capture_location to a directory that the worker can write to."
         raise CaptureError(problem, fix) from error
     lock = None
-    with suppress(OSError):  # no other try works here, and where there are no locks nothing sweeps
+    with suppress(OSError):  # without locks, no sweep deletes a bundle
         lock = ownership.acquire_lock(path, _SWEEPER_S)
     bundle = CaptureBundle(path, manifest, lock=lock)
     try:
         bundle.save()
-        _write(path / EVENTS, b"")  # by the listener, it would be readable for others
+        _write(path / EVENTS, b"")  # made by the listener, it would be readable for others
     except OSError as error:
         bundle.remove()
         msg = f"The capture bundle {path} cannot be written to: {error}."
@@ -328,19 +329,19 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file that is this user's alone, whatever the umask, and is no link to another one."""
+    """Write a file for this user alone, at any umask; never through a link to another file."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
         file.write(content)
 
 
 def name_of_tries(task: TaskIdentity) -> str:
-    """Give how the names of the bundles of a task begin, up to the try's number."""
+    """Give the beginning of the names of a task's bundles, up to the try's number."""
     return f"{_slug(task.dag_id)}.{_slug(task.task_id)}-try"
 
 
 def is_name(name: str) -> bool:
-    """Whether a folder is called as :func:`create` calls bundles."""
+    """Whether a folder has a name as :func:`create` gives it to bundles."""
     return re.fullmatch(r"(?:.+-try\d+|try)-[a-z0-9_]{8}", name) is not None
 
 
@@ -351,23 +352,26 @@ def collect_command(task: TaskIdentity, *more: str) -> str:
 
 
 def may_be_of(name: str, dag_id: str, task_id: str) -> bool:
-    """Whether a bundle of that name can be one of a DAG and a task, if they are given."""
+    """Whether a bundle of that name can be of the given DAG and task; an empty id fits each."""
     starts = not dag_id or name.startswith(f"{_slug(dag_id)}.")
     return starts and (not task_id or f".{_slug(task_id)}-try" in name)
 
 
 def remove(path: Path) -> None:
-    """Delete a bundle's directory and what is in it."""
+    """Delete a bundle's directory and all files in it; errors are ignored."""
     shutil.rmtree(path, ignore_errors=True)
 
 
 def this_worker() -> Worker:
-    """Name this process."""
+    """Give the host and process id of this process."""
     return Worker(socket.gethostname(), os.getpid())
 
 
 def require_private(location: Path) -> None:
-    """Refuse a location in which somebody else could have put, or could replace, a bundle."""
+    """Refuse a location in which another user could have put, or could replace, a bundle.
+
+    :raise CaptureError: names the folder that others can write to
+    """
     if (found := exposed(location)) is None:
         return
     problem = f"{found} belongs to another user or is writable for others."
@@ -387,7 +391,7 @@ def _slug(text: str) -> str:
 def load(path: Path) -> CaptureBundle:
     """Open an existing bundle.
 
-    :raise CaptureError: if there is no readable manifest in it
+    :raise CaptureError: if the bundle has no readable manifest
     """
     from airflow_provider_sparklineage.spark.capture.lines import content_of
 
@@ -402,8 +406,8 @@ def load(path: Path) -> CaptureBundle:
 def manifest_in(content: bytes, place: str) -> Manifest:
     """Read a manifest.
 
-    :param place: of its file
-    :raise CaptureError: if it is none
+    :param place: the path or URL of its file, for messages
+    :raise CaptureError: if the content is no manifest
     """
     from airflow_provider_sparklineage.spark.capture.lines import decoded
 
@@ -416,8 +420,8 @@ def manifest_in(content: bytes, place: str) -> Manifest:
     return manifest
 
 
-# Which bundles are deleted, and when. A bundle goes only if nobody holds its lock, so never that
-# of a try that runs, on this machine or on another one that has the same mount.
+# A sweep deletes a bundle only if no process holds its lock, so never that of a try that runs, on
+# this machine or on another one that has the same mount.
 
 
 PROPERTIES_PREFIX = ".sparklineage-properties-"
@@ -439,19 +443,21 @@ def folders_of_properties(location: Path) -> tuple[Path, ...]:
     :param location: of the bundles
     """
     folders = [location, Path("/dev/shm")]  # noqa: S108  (files in it are 0600)
-    with suppress(FileNotFoundError):  # there is none that can be written to
+    with suppress(FileNotFoundError):  # no temporary folder can be written to
         folders.insert(1, Path(tempfile.gettempdir()))
     return tuple(dict.fromkeys(folders))
 
 
 def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
-    """Delete what tries below ``location`` have left for longer than that; return how many bundles.
+    """Delete old leftovers of tries below ``location``; return how many bundles were deleted.
 
-    A bundle goes only if nobody holds it (:mod:`.ownership`), so never that of a try that runs, on
-    this machine or on another one that has the same mount. One that its worker never ended counts
-    from its last write. Properties files that a killed worker left go after an hour, links to a
-    bundle after it. Whatever else is there is not ours, nor is what another user owns: the location
-    may be a folder of many.
+    A bundle is deleted only if no process holds its lock (:mod:`.ownership`), so never that of a
+    try that runs, on this machine or on another one that has the same mount. The age of a bundle
+    counts from the end of its try, or from its last write if its worker never ended it. Properties
+    files that a killed worker left are deleted after an hour, links to a bundle once it is deleted.
+    Other files, and those of other users, stay: the location may be a folder of many users.
+
+    :param older_than: the age that bundles must have
     """
     removed = 0
     for folder in own_bundles(location):
@@ -481,9 +487,9 @@ def sweep_at_times(location: Path, *, older_than: timedelta, now: datetime) -> i
 
 
 def earlier_try(location: Path, manifest: Manifest) -> CaptureBundle | None:
-    """Find the bundle of the last try of a task before this one, and hold it.
+    """Find the bundle of the last try of a task before this one, and lock it.
 
-    :return: None if there is none, or if that try is still at work
+    :return: None if there is no earlier try, or if the last one is still at work
     """
     found: list[CaptureBundle] = []
     for folder in own_bundles(location):
@@ -492,14 +498,14 @@ def earlier_try(location: Path, manifest: Manifest) -> CaptureBundle | None:
             if is_before(bundle.manifest.task, manifest.task):
                 found.append(bundle)
     for bundle in sorted(found, key=lambda one: one.manifest.try_number, reverse=True):
-        with suppress(FileNotFoundError):  # somebody removes it
+        with suppress(FileNotFoundError):  # another process removes it
             lock = ownership.acquire_lock(bundle.path, make=False) if bundle.path else None
             return replace(bundle, lock=lock) if lock else None
     return None
 
 
 def own_bundles(location: Path) -> Iterator[Path]:
-    """Yield the folders below a location that are bundles, and this user's."""
+    """Yield the folders below a location that are bundles of this user."""
     for folder in location.glob("*-*"):
         with suppress(OSError):
             if is_name(folder.name) and is_own(folder.lstat(), stat.S_IFDIR):
@@ -518,7 +524,7 @@ def _removed(folder: Path, older_than: timedelta, now: datetime) -> bool:
         lock = ownership.acquire_lock(folder, make=False)
     except FileNotFoundError:
         if now - ownership.modified(folder.lstat()) > _YOUNG:
-            folder.rmdir()  # empty, as a network file system leaves what is removed while locked
+            folder.rmdir()  # empty, as network file systems leave one that is removed while locked
         return False
     if lock is None:
         return False
@@ -536,7 +542,7 @@ def _removed(folder: Path, older_than: timedelta, now: datetime) -> bool:
 
 
 def _ended(folder: Path) -> datetime | None:
-    with suppress(CaptureError):  # killed before it had written its manifest
+    with suppress(CaptureError):  # the worker was killed before it had written a manifest
         return load(folder).manifest.ended
     return None
 
@@ -545,10 +551,10 @@ def _leads_nowhere(folder: Path) -> bool:
     return any(link.is_symlink() and not link.exists() for link in folder.iterdir())
 
 
-# Where bundles lie, and to which URL a driver in a cluster delivers.
+# The location of bundles, and the URL to which a driver in a cluster delivers.
 
 
-# Airflow's names of file systems, where Hadoop has other ones.
+# Airflow's names of file systems to Hadoop's, where they differ.
 _IN_HADOOP = {"s3": "s3a", "s3n": "s3a", "gcs": "gs", "abfs": "abfss", "webhdfs": "hdfs"}
 # Airflow has the account in the connection, Hadoop in the URL.
 _WITH_ACCOUNT = ("abfs", "abfss", "adl")
@@ -556,11 +562,11 @@ _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?:[^@/]*@)?(?P<rest>.*)")
 
 
 class CaptureLocation(Frozen, frozen=True):
-    """Where capture bundles are.
+    """The folder and the URL of capture bundles.
 
-    :param folder: of the worker's own, for those that it works with
-    :param url: for what drivers in a cluster deliver, as Airflow's ``ObjectStoragePath`` takes it;
-        empty if they deliver nothing
+    :param folder: on the worker, for the bundles that it works with
+    :param url: for the deliveries of drivers in a cluster, as Airflow's ``ObjectStoragePath`` takes
+        it; empty if they deliver nothing
     """
 
     folder: Path
@@ -574,9 +580,9 @@ def in_spark(url: str, given: str, folder: str = "") -> str:
     """Give the URL by which Spark's Hadoop file systems know a location.
 
     :param url: as Airflow takes it, with or without a connection's id
-    :param given: ``capture_location_in_spark``; empty if it is to be derived
-    :param folder: name of one in it, of which the URL is wanted
-    :raise SettingsError: if it cannot be derived
+    :param given: ``capture_location_in_spark``; empty if the URL is to be derived
+    :param folder: name of a folder in the location, if its URL is wanted
+    :raise SettingsError: if the URL cannot be derived
     """
     return f"{given or _derived(url)}/{folder}".rstrip("/")
 

@@ -1,4 +1,4 @@
-"""What commands are given (bundles, event files, stdin, merged events) to what merging reads."""
+"""Inputs of commands (bundles, event files, stdin, merged events) to inputs of merging."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 class EventFiles(CaptureBundle, frozen=True):
     """Event files without a manifest, read like a bundle."""
 
-    is_in_order: ClassVar[bool] = False  # nobody knows in which order the files are
+    is_in_order: ClassVar[bool] = False  # the order of the files is not known
     files: tuple[Path, ...] = ()
     applications: set[str] = msgspec.field(default_factory=set)
-    """Run ids that turned out to be applications while they were read."""
+    """Run ids that turned out to be those of applications while events were read."""
 
     def events(self, past_deadline: Callable[[], bool] = lambda: False) -> Iterator[SparkEvent]:
         """Read the events of all files, one file after the other."""
@@ -54,7 +54,7 @@ class EventFiles(CaptureBundle, frozen=True):
 def materialised(paths: Sequence[str]) -> Iterator[list[str]]:
     """Give paths that can be read more than once: stdin (``-``) becomes a temporary file.
 
-    :raise UnusableInputError: if a path does not exist
+    :raise UnusableInputError: if a path does not exist, or stdin cannot be kept
     """
     for path in paths:
         if path != "-":
@@ -86,11 +86,11 @@ def _require(path: Path) -> None:
 
 @contextmanager
 def open_bundle(paths: Sequence[str], application: str | None = None) -> Iterator[CaptureBundle]:
-    """Open what a command was given as one bundle.
+    """Open the paths of a command as one bundle.
 
     :param paths: one bundle directory, or event files
-    :param application: run id of the application to take, where the files hold several
-    :raise UnusableInputError: if that is not the capture of exactly one application
+    :param application: run id of the application to take, if the files hold several
+    :raise UnusableInputError: if the paths are not the capture of exactly one application
     """
     directories = [p for p in paths if Path(p).is_dir()]
     if directories:
@@ -110,7 +110,10 @@ def open_bundle(paths: Sequence[str], application: str | None = None) -> Iterato
 
 
 def _application(files: EventFiles, wanted: str | None) -> str:
-    """Find the run id of the application that the events are of."""
+    """Find the run id of the one application whose events the files hold.
+
+    :raise UnusableInputError: if there is no event, no wanted application, or a choice of several
+    """
     parents = {e.run.run_id: e.parent_run_id for e in files.events()}
     with_children = set(parents.values())
     found: dict[str, None] = {}
@@ -168,7 +171,7 @@ class MergedEvents:
 def merged_events(paths: Sequence[str]) -> MergedEvents:
     """Find merged events in files, the last of each job; none if a path is no regular file.
 
-    :raise UnusableInputError: if one of them cannot be read
+    :raise UnusableInputError: if one of the files cannot be read
     """
     last: dict[JobName, tuple[str, bytes]] = {}
     report = LinesReport()
@@ -193,7 +196,7 @@ def merged_events(paths: Sequence[str]) -> MergedEvents:
 def _job_of_merged(line: bytes | LongLine) -> JobName | None:
     """Give the job of a merged event; None if the line is something else.
 
-    :raise UnreadableError: if it is not even JSON
+    :raise UnreadableError: if the line is not even JSON
     """
     try:
         event = decoded(line, _MERGED)

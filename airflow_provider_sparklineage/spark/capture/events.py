@@ -2,8 +2,9 @@
 
 One line is one OpenLineage RunEvent (``io.openlineage.client.transports.FileTransport``: compact
 JSON and a line separator, appended without lock or fsync). So a killed driver can leave half a last
-line, and nothing else may be trusted either: lines that are not run events are counted and named,
-never fatal. Facets stay undecoded (:class:`msgspec.Raw`), because most of them are only passed on.
+line, and other lines cannot be trusted either: lines that are not run events are counted and named,
+and never stop the reading. Facets stay undecoded (:class:`msgspec.Raw`), because most of them are
+only passed on.
 """
 
 from __future__ import annotations
@@ -140,19 +141,19 @@ class SparkEvent(msgspec.Struct):
         elif self.event_time.utcoffset():
             try:
                 self.event_time = self.event_time.astimezone(UTC)
-            except OverflowError as error:  # the year 1 in one zone is none in another
+            except OverflowError as error:  # a time in the year 1 can be before the year 1 in UTC
                 msg = "eventTime is no time of UTC"
                 raise ValueError(msg) from error
 
     @property
     def parent_run_id(self) -> str | None:
-        """Run id of the parent facet, if there is one."""
+        """Run id of the parent facet; None if there is no such facet."""
         facets = self.run.facets
         return facets.parent.run.run_id if facets and facets.parent else None
 
     @property
     def job_type(self) -> str:
-        """``jobType`` of the job type facet; empty where an older listener sends none."""
+        """``jobType`` of the job type facet; empty if an older listener sends none."""
         facets = self.job.facets
         return (facets.job_type.job_type or "") if facets and facets.job_type else ""
 
@@ -167,7 +168,7 @@ def read_events(
     source: str,
     past_deadline: Callable[[], bool] = lambda: False,
 ) -> Iterator[SparkEvent]:
-    """Decode lines; what is no run event is reported and left out (:func:`.lines.read`)."""
+    """Decode lines; a line that is no run event is reported and left out (:func:`.lines.read`)."""
     for event in read(lines, _DECODER, report, source=source, past_deadline=past_deadline):
         report.events += 1
         yield event
@@ -177,7 +178,7 @@ _ANY = msgspec.json.Decoder(dict[str, Any])
 
 
 def whole_event(line: bytes) -> dict[str, Any] | None:
-    """Decode a line with all that is in it; None if it is not a run event."""
+    """Decode a line with all its keys; None if it is no run event, or is nested too deeply."""
     try:
         decoded(line, _DECODER)
         event = decoded(line, _ANY)

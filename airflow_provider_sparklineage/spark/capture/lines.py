@@ -1,8 +1,8 @@
-"""Lines of JSON in a file that others wrote: events, and what was observed.
+"""Lines of JSON in a file of another writer: events, and observations.
 
-What is read here ends. A pipe or a device in the place of a file is refused, and not waited for. A
-file is read as far as it went when it was opened, because its writer may live on. A line that is
-too long is skipped, and never in memory as a whole.
+Reading a file here always ends. A pipe or a device in the place of a file is refused, and not
+waited for. A file is read up to its size when it was opened, because its writer may live on. A line
+that is too long is skipped, and never in memory as a whole.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_LINE_BYTES = 384 * 1024 * 1024
 """Of one event or observation; those of the largest plans have a few MB. Of a long line the facets
 are not kept, but its datasets are: one write with a million column edges has more than 300 MB."""
 MAX_TEXT = 500
-"""Characters of a message that is not ours: why a line cannot be read, what failed in Spark."""
+"""Characters of a message from elsewhere: an error of a decoder, or an exception of Spark."""
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CHUNK = 1024 * 1024
@@ -37,20 +37,20 @@ _T = TypeVar("_T")
 class LongLine(NamedTuple):
     """Stands for a line that was skipped because it is too long.
 
-    :param size: bytes of the file that were passed
+    :param size: bytes of the file that were skipped
     """
 
     size: int
 
 
 class UnreadableError(ValueError):
-    """Raised when JSON is not what it should be; the message is no sentence, but the reason."""
+    """Raised when a text is not the expected JSON; the message is a reason, no full sentence."""
 
 
 def content_of(path: Path) -> bytes:
     """Read a file that is one document.
 
-    :raise OSError: also if it is no regular file, or larger than a line may be
+    :raise OSError: also if it is no regular file, or is larger than :data:`MAX_LINE_BYTES`
     """
     with open_regular(path) as stream:
         content = stream.read(MAX_LINE_BYTES + 1)
@@ -62,9 +62,9 @@ def content_of(path: Path) -> bytes:
 def lines_of(
     stream: IO[bytes], past_deadline: Callable[[], bool] = lambda: False
 ) -> Iterator[bytes | LongLine]:
-    """Give the lines of a file from its start, with their line ends, as far as it goes now.
+    """Give the lines of a file from its start, with their line ends, up to its present size.
 
-    :param past_deadline: asked while a line is skipped; whoever reads asks it for each line
+    :param past_deadline: asked while a line is skipped; the caller asks it for each line
     """
     left = stream.seek(0, os.SEEK_END)
     left -= stream.seek(0)
@@ -83,7 +83,7 @@ def lines_of(
 
 
 def _skip_line(stream: IO[bytes], left: int, past_deadline: Callable[[], bool]) -> int:
-    """Read to the end of a line; give how many bytes that were."""
+    """Read to the end of a line; give the number of bytes read."""
     skipped = 0
     while skipped < left and not past_deadline():
         skipped += _skip_hole(stream, left - skipped)
@@ -95,12 +95,15 @@ def _skip_line(stream: IO[bytes], left: int, past_deadline: Callable[[], bool]) 
 
 
 def _skip_hole(stream: IO[bytes], left: int) -> int:
-    """Pass what nobody ever wrote in a sparse file: terabytes of it take no place."""
+    """Skip a hole in a sparse file, maybe terabytes long; give its bytes, 0 if there is none.
+
+    A stream without support for holes is treated as one that has none.
+    """
     here = stream.tell()
     try:
         return min(stream.seek(here, os.SEEK_DATA) - here, left)
     except OSError as error:
-        if error.errno != errno.ENXIO:  # that there are no data any more
+        if error.errno != errno.ENXIO:  # ENXIO: there are no data from here to the end
             return 0
         stream.seek(here + left)
         return left
@@ -116,7 +119,7 @@ def read(
     source: str,
     past_deadline: Callable[[], bool] = lambda: False,
 ) -> Iterator[_T]:
-    """Decode lines; what cannot be decoded is reported and left out, and costs nothing else.
+    """Decode lines; a line that cannot be decoded is reported and left out, and the others go on.
 
     :param lines: the lines of one file with their line ends, so that a torn last line is recognised
     :param report: counts are added to it
@@ -145,7 +148,7 @@ def read(
 def decoded(text: bytes | LongLine, decoder: msgspec.json.Decoder[_T]) -> _T:
     """Decode a line, or a document.
 
-    :raise UnreadableError: whatever is wrong with it
+    :raise UnreadableError: if it is too long, not UTF-8, not JSON of this shape, or too deep
     """
     if isinstance(text, LongLine):
         msg = f"it has more than {_in_mb(MAX_LINE_BYTES)}"
@@ -156,14 +159,14 @@ def decoded(text: bytes | LongLine, decoder: msgspec.json.Decoder[_T]) -> _T:
     except RecursionError as error:
         msg = "it is nested too deeply"
         raise UnreadableError(msg) from error
-    except ValueError as error:  # all that msgspec raises, and what is no UTF-8
+    except ValueError as error:  # all errors of msgspec, and of text that is no UTF-8
         raise UnreadableError(truncated(str(error), MAX_TEXT)) from error
 
 
 def _require_utf8(text: bytes) -> None:
-    """Look at what stays undecoded as well, and not at a copy of all of it.
+    """Check the whole text, also parts that stay undecoded, piece by piece: a copy could be large.
 
-    :raise UnicodeDecodeError: where it is not UTF-8
+    :raise UnicodeDecodeError: if the text is not UTF-8
     """
     if text.isascii():
         return

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 Values = tuple[str | None, ...]
-"""Of one partition, in the order of the dimensions; null is None."""
+"""The values of one partition, in the order of the dimensions; null is None."""
 
 
 class RecordDimension(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 class ColumnRecord(msgspec.Struct, frozen=True):
-    """A column; its type as Spark writes it as JSON: a word, or an object if it is nested."""
+    """A column; its type as in Spark's JSON: a word, or an object if the type is nested."""
 
     name: str
     type: Any = ""
@@ -68,16 +68,16 @@ class ReadRecord(msgspec.Struct, frozen=True):
     data_filters: list[str] = []
     pushed_filters: list[str] = []
     layouts: list[Layout] | None = None
-    """None where the partitions are not known."""
+    """None if the partitions are not known."""
     snapshot: str = ""
     schema: SchemaRecord | None = None
     """Only in the first read of each relation."""
     planned: bool = False
     """Whether the query may have ended before all of these partitions were opened."""
     chosen: bool = False
-    """Whether files were chosen by other means than the filters, so it may not be all of them."""
+    """Whether files were chosen by other means than the filters, so some may be missing."""
     inference: bool = False
-    """Whether the text of files, the roots, was read for the columns alone."""
+    """Whether the files of ``roots`` were read as text, only to find their columns."""
     cut: str = ""
 
 
@@ -89,21 +89,21 @@ class WriteRecord(msgspec.Struct, frozen=True):
     mode: str
     """``whole``, ``static``, ``dynamic`` (overwrites), ``append``, ``create``, ``rows``."""
     how: str
-    """How the partitions are known: ``exact``, ``listing``, ``unknown``."""
+    """How the partitions were found: ``exact``, ``listing``, ``unknown``."""
     table: str | None = None
     layouts: list[Layout] = []
     removed: list[Layout] = []
     shared: tuple[Values, ...] | None = None
-    """Partitions that also hold files of other writers; None where that was not looked at."""
+    """Partitions that also hold files of other writers; None if the observer did not look."""
     skipped: bool = False
-    """Whether nothing was written, because there was something already."""
+    """Whether nothing was written, because the target was there already."""
     time: int | None = None
-    """When it was committed, in ms; without it, the time of the query."""
+    """When the write was committed, in ms; None stands for the time of the query."""
     cut: str = ""
 
 
 class UdfRecord(msgspec.Struct, frozen=True):
-    """A Python UDF in the plan, and the columns that it is given."""
+    """A Python UDF in the plan, and its argument columns."""
 
     result: str
     function: str = ""
@@ -111,14 +111,14 @@ class UdfRecord(msgspec.Struct, frozen=True):
 
 
 class RelationRecord(msgspec.Struct, frozen=True):
-    """What a plan reads or writes."""
+    """The target of a command: a path, the name of a table, or both."""
 
     path: str = ""
     table: str | None = None
 
 
 class PlanRelationRecord(msgspec.Struct, frozen=True):
-    """What a leaf of a plan reads, and the expression ids of its output."""
+    """A path or table that a leaf of a plan reads, and the expression ids of the leaf's output."""
 
     path: str = ""
     table: str | None = None
@@ -129,7 +129,7 @@ class CommandRecord(msgspec.Struct, frozen=True):
     """A command that writes, as Spark analysed it.
 
     :param node: class of the logical command
-    :param columns: those of the target that the query's output becomes, in its order
+    :param columns: the columns of the target, in the order of the query's output
     :param plan: Spark's ``TreeNode.toJSON``, an array; empty where the listener reports enough, or
         with ``cut``
     """
@@ -151,44 +151,44 @@ class ObservationRecord(msgspec.Struct, frozen=True):
     error: str = ""
     query: int = -1
     function: str = ""
-    """The method of Spark that ran it."""
+    """The method of Spark that ran the query."""
     started: int = 0
     ended: int = 0
     duration: int = 0
-    """Of its execution, as Spark reports; 0 where that is not known."""
+    """Of the query's execution, as Spark reports; 0 if that is not known."""
     failed: bool = False
     reads: list[ReadRecord] = []
     writes: list[WriteRecord] = []
     python_udfs: list[UdfRecord] = []
     command: CommandRecord | None = None
     gone: list[str] = []
-    """Folders that were written, and were not there any more at the end."""
+    """Folders that were written, and did not exist any more at the end."""
     put_back: int | None = None
     """By how many ms the driver's clock was put back: once (``clock``), or in all (``end``); None
-    where that was not looked at."""
+    if the observer did not look."""
     errors: list[str] = []
     cut: list[str] = []
 
 
 _DECODER = msgspec.json.Decoder(ObservationRecord)
-# Errors of a driver in a cluster whose later deliveries had all that the failed one would have had.
+# The prefix of errors of a failed delivery: a later delivery of that driver had the same lines.
 _DELIVERED_LATER = "deliver: "
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_LATEST_MS = 253_402_300_799_000  # the end of the year 9999: a damaged record may say anything
+_LATEST_MS = 253_402_300_799_000  # the end of the year 9999: a damaged record may have any number
 
 
 def timestamp(milliseconds: int) -> datetime:
-    """Give the time that a record names."""
+    """Give the time of a record's ms since the epoch; a number out of range becomes the limit."""
     return datetime.fromtimestamp(min(max(milliseconds, 0), _LATEST_MS) / 1000, UTC)
 
 
 def milliseconds(at: datetime) -> int:
-    """Give a time as records name it."""
+    """Give a time in ms since the epoch, as records have it."""
     return (at - _EPOCH) // timedelta(milliseconds=1)
 
 
 class Messages:
-    """Messages that are not ours: the first of them, each truncated, and how many there are."""
+    """Messages from elsewhere: the first three, each truncated, and the count of all."""
 
     NAMED = 3
 
@@ -199,7 +199,7 @@ class Messages:
             self.add(message)
 
     def add(self, message: str) -> None:
-        """Add a message; an empty one is none."""
+        """Add a message; an empty one is not counted."""
         if not message:
             return
         self.count += 1
@@ -212,12 +212,12 @@ class Messages:
 
 
 class ObservationReport(LinesReport):
-    """What reading the observer's file met on the way."""
+    """The result of reading the observer's file; filled while its records are consumed."""
 
     errors: Messages = msgspec.field(default_factory=Messages)
-    """What went wrong in the observer."""
+    """Errors in the observer."""
     stopped: Messages = msgspec.field(default_factory=Messages)
-    """What the observer did not look at."""
+    """Parts of the job that the observer did not look at, and why."""
 
 
 def read_observations(
@@ -225,7 +225,7 @@ def read_observations(
     report: ObservationReport,
     past_deadline: Callable[[], bool] = lambda: False,
 ) -> Iterator[ObservationRecord]:
-    """Decode the observer's lines; what is not a record is noted and left out."""
+    """Decode the observer's lines; a line that is no record is noted and left out."""
     source, kept = "observations.ndjson", _KeptLists()
     for record in read(lines, _DECODER, report, source=source, past_deadline=past_deadline):
         for error in (record.error, *record.errors):
@@ -247,7 +247,8 @@ def clock_put_back(
 ) -> timedelta | None:
     """Find by how much the driver's clock was put back in all.
 
-    :return: None if the records leave it open; those of a driver that was killed do, unless it was
+    :return: None if the records do not say: without a record of the end, as from a killed driver,
+        and without a record of a clock that was put back
     """
     reporting = (line for line in lines if isinstance(line, bytes) and _PUT_BACK in line)
     report, noted, in_all = LinesReport(), 0, None
@@ -265,7 +266,7 @@ def clock_put_back(
 class _KeptLists:
     """Lists of partitions, each kept once: most queries of an application read the same ones.
 
-    Of lists that differ each partition is kept once.
+    Lists that differ share their equal partitions.
     """
 
     def __init__(self) -> None:
@@ -273,7 +274,7 @@ class _KeptLists:
         self._values: dict[Values, Values] = {}
 
     def share(self, record: ObservationRecord) -> None:
-        """Put what is kept in the place of what equals it, in a record that nobody has seen yet."""
+        """Replace a record's lists by equal kept ones; the record must have no other user yet."""
         for scan in record.reads:
             self._share_layouts(scan.layouts or ())
         for write in record.writes:

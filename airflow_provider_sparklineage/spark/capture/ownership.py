@@ -1,15 +1,15 @@
-"""Whose a folder is: this user's alone, and one process's while it works in it.
+"""The owner of a folder: this user alone, and one process while it works in the folder.
 
-Spark is given files of a capture bundle to load and to write to. So nobody but the worker's user
-and root may be able to change the bundle, or to rename a folder on the way to it and put another
-one in its place (:func:`exposed`).
+Spark is given files of a capture bundle to load and to write to. So only the worker's user and root
+may be able to change the bundle, or to rename a folder on the way to it and put another one in its
+place (:func:`exposed`).
 
-The process that works in a folder holds a lock (:func:`acquire_lock`), which the system releases
-when the process ends, however. A process id would not do: ids come again, and a container's are not
-another one's. Nor would ``filelock``, which Airflow does not bring: where a file system knows no
-locks it goes on with a file that a killed process leaves and a released lock removes. Here the file
-stays, as it is the sign of a bundle when old ones are swept, and without locks nothing of others is
-ever removed. How often old things are swept is the same for all of them (:func:`is_sweep_due`).
+The process that works in a folder holds a lock (:func:`acquire_lock`). The system releases the lock
+when the process ends, in any way. A process id would not do: ids are used again, and a container's
+ids are not those of another one. Nor would ``filelock``, which Airflow does not bring: on a file
+system without locks it goes on with a file that a killed process leaves and that a released lock
+removes. Here the file stays, as it marks a bundle when old bundles are swept; without locks, no
+bundle of others is ever removed. All sweeps have the same interval (:func:`is_sweep_due`).
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 
 def is_own(status: os.stat_result, kind: int) -> bool:
-    """Whether something is of this user, and of a kind; a link is neither file nor folder."""
+    """Whether a file or folder is this user's and of a kind; a link is neither file nor folder."""
     return status.st_uid == os.getuid() and stat.S_IFMT(status.st_mode) == kind
 
 
 def exposed(folder: Path) -> Path | None:
-    """Give the first folder or link on the way to a folder that others can replace things in.
+    """Give the first folder or link on the way to a folder in which others can replace things.
 
     :return: None if there is none, so the folder is this user's alone
-    :raise OSError: if the folder is not there, or cannot be looked at
+    :raise OSError: if the folder does not exist, or cannot be looked at
     """
     end = folder.stat()
     for step, status in _steps(folder.absolute(), set()):
@@ -49,7 +49,7 @@ def exposed(folder: Path) -> Path | None:
 
 
 def _is_open(status: os.stat_result) -> bool:
-    """Whether another user could replace what is in a folder, or say where a link leads."""
+    """Whether another user could replace the content of a folder, or the target of a link."""
     if status.st_uid not in (os.getuid(), 0):
         return True
     if stat.S_ISLNK(status.st_mode) or status.st_mode & stat.S_ISVTX:
@@ -58,7 +58,7 @@ def _is_open(status: os.stat_result) -> bool:
 
 
 def _steps(path: Path, passed: set[Path]) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield all that is passed on the way to a path, from the root, and where links lead."""
+    """Yield each folder and link on the way to a path, from the root, and follow the links."""
     for step in (*reversed(path.parents), path):
         if step in passed:
             continue
@@ -70,11 +70,11 @@ def _steps(path: Path, passed: set[Path]) -> Iterator[tuple[Path, os.stat_result
 
 
 def _is_granted(folder: Path, status: os.stat_result) -> bool:
-    """Whether it is on purpose that others can write to a folder above, whoever owns it.
+    """Whether write access of others to a folder above is on purpose; its owner does not count.
 
-    In images and on mounts the worker's own group can, which an administrator has put together: in
-    Airflow's image the owner is the user that it was built with, not the one that it runs as. In a
-    pod everybody can write to a volume, and nobody but the pod's containers has it.
+    In images and on mounts, members of the worker's own group can, as an administrator chose: in
+    Airflow's image the owner is the user that the image was built with, not the one that runs it.
+    In a pod, every user can write to a volume, and only the pod's containers have the volume.
     """
     if status.st_mode & stat.S_IWOTH:
         return "KUBERNETES_SERVICE_HOST" in os.environ and folder.is_mount()
@@ -87,34 +87,34 @@ _POLL_S = 0.2
 
 
 class Lock:
-    """A folder that this process works in, until it releases it or ends."""
+    """The lock on a folder in which this process works; the end of the process releases it."""
 
     def __init__(self, handle: int) -> None:
         self._handle: int | None = handle
 
     def release(self) -> None:
-        """Be done with it; a second time does nothing."""
+        """Release the lock; a second time does nothing."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
 
 
 def acquire_lock(folder: Path, wait_s: float = 0.0, *, make: bool = True) -> Lock | None:
-    """Lock a folder.
+    """Lock a folder for this process.
 
-    :param wait_s: how long to wait for another process that holds it
-    :param make: make the lock file if there is none; in a folder that somebody removes it would
-        be what is left
-    :return: None if another process still holds it
-    :raise OSError: if the file is not there or cannot be made, or the file system knows no locks
+    :param wait_s: how long to wait for another process that holds the lock
+    :param make: make the lock file if there is none; False for a folder that another process may be
+        removing, in which the new file would stay behind
+    :return: None if another process still holds the lock
+    :raise OSError: if the file does not exist or cannot be made, or the file system has no locks
     """
     ends = time.monotonic() + wait_s
-    # Whoever else may write to the folder must not choose, by a link, what is made or locked.
+    # O_NOFOLLOW: others that may write to the folder must not choose the locked file by a link.
     flags = os.O_RDWR | os.O_NOFOLLOW | (os.O_CREAT if make else 0)
     handle = os.open(folder / LOCK_FILE, flags, 0o600)
     lock = Lock(handle)
     try:
-        # Asked again and again: waiting in flock() itself has no limit.
+        # The lock is polled, because waiting in flock() itself has no limit.
         while not _is_taken(handle):
             if time.monotonic() >= ends:
                 lock.release()
@@ -134,18 +134,19 @@ def _is_taken(handle: int) -> bool:
     return True
 
 
-# Of the tasks on a worker not each has to look through all that is old. Users have one file each.
+# One task an hour on a worker looks through the old things, not each task. Each user has a file.
 _SWEEP_INTERVAL = timedelta(hours=1)
 
 
 def is_sweep_due(mark: Path, older_than: timedelta, now: datetime) -> bool:
-    """Whether this user's last sweep is an hour ago; notes this one in a file if it can.
+    """Whether this user's last sweep is an hour ago; if so, note the new one in a file if possible.
 
-    A clock that was ahead does not keep anybody from sweeping. A file that others have put there is
-    neither followed nor waited for, nor believed.
+    If the clock was ahead at the last sweep, a sweep is due. A file that another user has put there
+    is neither followed nor waited for, nor believed.
 
     :param mark: path of the file, to which the user's id is added
-    :param older_than: age at which things go; if that is less than an hour, it is the interval
+    :param older_than: age at which things are removed; if it is less than an hour, it is the
+        interval
     """
     last = mark.with_name(f"{mark.name}-{os.getuid()}")
     flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK

@@ -1,4 +1,4 @@
-"""Facets that are kept as they were written: decoded when they are looked at, if at all."""
+"""Facets that are kept as they were written, and decoded only when they are looked at."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import msgspec
 RawFacets = dict[str, msgspec.Raw]
 
 MAX_DEPTH = 200
-"""Of what is passed on as it is: a schema takes two for each level of its structs. What is deeper
-would end in Python's recursion limit, somewhere on the way to the backend, or in the backend."""
+"""Of a facet that is passed on as it is: a schema takes two levels for each level of its structs. A
+deeper facet would end in Python's recursion limit, on the way to the backend or in the backend."""
 
 
 def is_too_deep(text: bytes, value: Any) -> bool:
     """Whether an object or array has more levels than :data:`MAX_DEPTH`.
 
-    :param text: its JSON: mostly it has not even so many brackets
+    :param text: the JSON of the value; most texts have fewer brackets, which is quick to count
     """
     if text.count(b"{") + text.count(b"[") <= MAX_DEPTH:
         return False
@@ -35,10 +35,10 @@ _T = TypeVar("_T")
 
 
 def decode_facet(facet: msgspec.Raw | None, shape: type[_T]) -> _T | None:
-    """Decode a facet that was kept raw; None where there is none, or it is not of that shape.
+    """Decode a facet that was kept raw; None if there is no facet, or it has another shape.
 
-    Facets are other people's text: one of another shape costs what it would have had, and not
-    the event.
+    Facets are the text of other programs: one of another shape costs its own content, and not the
+    event.
     """
     if facet is None:
         return None
@@ -50,6 +50,6 @@ def decode_facet(facet: msgspec.Raw | None, shape: type[_T]) -> _T | None:
     return known
 
 
-@cache  # of the few shapes in this package; to make one takes longer than decoding a facet
+@cache  # of the few shapes in this package; making one takes longer than decoding a facet
 def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(shape)

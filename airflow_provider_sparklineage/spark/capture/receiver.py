@@ -1,11 +1,12 @@
-"""The listener's events by HTTP, while its job runs: where to listen for them, and the receiver.
+"""The listener's events by HTTP, while its job runs: the address to listen on, and the receiver.
 
-A driver in a cluster delivers by Python. Where it has none (Scala, Java, R, SQL), the task listens
-for the HTTP transport of the listener: for this job only, by a token that is made for it, and for
-no longer than it runs. Each event becomes a line of the bundle's file, whole or not at all.
+A driver in a cluster delivers by Python. If it has no Python (Scala, Java, R, SQL), the task
+listens for the HTTP transport of the listener: for this job only, by a token that is made for it,
+and for no longer than the job runs. Each event becomes a line of the bundle's file, whole or not at
+all.
 
-``capture_endpoint`` (:class:`Endpoint`) is the name by which drivers reach this worker, and where
-the :class:`Receiver` listens.
+``capture_endpoint`` (:class:`Endpoint`) is the name by which drivers reach this worker, and the
+address on which the :class:`Receiver` listens.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ _LARGEST_PORT = 65535
 
 
 class Endpoint(Frozen, frozen=True):
-    """Where drivers send to.
+    """The name or address, with ports, to which drivers send.
 
     :param host: name or address, as in a URL
-    :param ports: that may be taken; 0 is any
+    :param ports: the ports that the worker may listen on; 0 is any
     """
 
     host: str
@@ -63,10 +64,10 @@ class Endpoint(Frozen, frozen=True):
 
     @classmethod
     def of(cls, text: str, hostname: str) -> Endpoint:
-        """Read the option.
+        """Read the option ``capture_endpoint``.
 
-        :param hostname: the worker's own
-        :raise SettingsError: if it cannot be understood
+        :param hostname: the worker's own, for ``{hostname}``
+        :raise SettingsError: if the text is no name with ports
         """
         match = _ENDPOINT.fullmatch(text.replace(HOSTNAME, hostname).strip())
         first = int(match["first"] or 0) if match else 0
@@ -78,10 +79,10 @@ class Endpoint(Frozen, frozen=True):
         return cls(match["host"], range(first, last + 1))
 
     def listening(self, listen: Callable[[str, int], T]) -> T:
-        """Listen where the name leads, and nowhere else if that is possible.
+        """Listen on the addresses of the name, and on no other address if that is possible.
 
-        :param listen: on an address and a port
-        :raise RemoteDriverError: if the name leads nowhere, or no port can be taken
+        :param listen: listens on an address and a port
+        :raise RemoteDriverError: if the name has no address here, or no port is free
         """
         reason = OSError(errno.EADDRNOTAVAIL, "It has no address")
         try:
@@ -92,7 +93,7 @@ class Endpoint(Frozen, frozen=True):
                     except OSError as error:
                         reason = error
                         if error.errno == errno.EADDRNOTAVAIL:
-                            break  # it is none of this machine's
+                            break  # the address is not this machine's
                         if error.errno != errno.EADDRINUSE:
                             raise
             raise reason
@@ -122,11 +123,12 @@ class Endpoint(Frozen, frozen=True):
 
 
 def _addresses(host: str, resolved: list[str]) -> list[str]:
-    """List where to listen, the first that this machine has.
+    """List the addresses to try, in this order, until this machine has one.
 
-    An address may be none of an interface: one that a cloud or Kubernetes leads here. And many a
-    machine has its own name in ``/etc/hosts`` as an address that only itself can reach. In both
-    cases drivers come by an address that is not known, so all are listened on.
+    An address may belong to no interface, as a cloud or Kubernetes forwards it to this machine. And
+    many machines have their own name in ``/etc/hosts`` with an address that only they can reach. In
+    both cases the address by which drivers come is not known, so the last one is that of all
+    interfaces.
 
     :param resolved: addresses of the host
     """
@@ -149,36 +151,36 @@ log = logger(__name__)
 
 PATH = "/api/v1/lineage"
 MAX_BYTES = 2 * 1024 * 1024 * 1024
-"""Of all events of a job: more than merging reads in its time, and no disk is full of it."""
+"""Of all events of a job: more than merging reads in its time, and too little to fill a disk."""
 SEND_S = 1.0
-"""For which the listener waits for an answer, in Spark's thread for listeners, not in the job's.
-What it has sent by then still arrives; the event is lost only if no connection could be made."""
+"""The listener waits so long for an answer, in Spark's thread for listeners, not in the job's. An
+event that was sent by then still arrives; it is lost only if no connection could be made."""
 READ_S = 20.0
-"""For which this waits for the next bytes of a request: a driver or its network may be gone."""
+"""The receiver waits so long for more bytes of a request: a driver or its network may be gone."""
 CONNECTIONS = 16
-"""At a time; the listener needs one. Whoever reaches the port can open as many as there may be."""
+"""At a time; the listener needs one. Every program that reaches the port can open all of them."""
 _POLL_S = 0.1
 _SHUTDOWN_S = 2.0
-"""Twenty times what it takes; in a process that was forked from this one, nothing listens."""
+"""Twenty times the usual; in a process that was forked from this one, no thread would answer."""
 _CHUNK = 1024 * 1024
 
 
 class Receiver:
-    """Listens from when it is made until it is closed."""
+    """Listens from its making until it is closed, and appends events to a file."""
 
     def __init__(self, endpoint: Endpoint, path: Path) -> None:
-        """Listen, and append to a file that is there.
+        """Listen, and open the existing file to append to it.
 
-        :raise RemoteDriverError: if nothing can be listened on
-        :raise OSError: if the file cannot be opened, or a thread not be started
+        :raise RemoteDriverError: if no address and port can be listened on
+        :raise OSError: if the file cannot be opened, or a thread cannot be started
         """
         self.token = secrets.token_urlsafe(32)
         self.events = 0
-        """How many were taken."""
+        """How many events were written to the file."""
         self.refused = 0
-        """How many requests had no token, or another one."""
+        """How many requests had no token, or a wrong one."""
         self.lost: list[str] = []
-        """Why events were not taken that had the token."""
+        """The reasons why events of requests with the token were lost."""
         self._folder = path.parent
         self._one_at_a_time = threading.Lock()
         self._closing = threading.Lock()
@@ -201,7 +203,7 @@ class Receiver:
 
     @property
     def transport(self) -> dict[str, str]:
-        """Properties of the transport by which a listener sends here."""
+        """The properties of the transport by which a listener sends to this receiver."""
         return {
             "type": "http",
             "url": self.url,
@@ -212,9 +214,9 @@ class Receiver:
         }
 
     def close(self, seconds: float = 0.0) -> None:
-        """Take no more; a second time does nothing.
+        """Stop listening, and close the file; a second time does nothing.
 
-        :param seconds: how long to wait for what is on its way
+        :param seconds: how long to wait for requests that have begun
         """
         if not self._closing.acquire(blocking=False):
             return
@@ -228,11 +230,12 @@ class Receiver:
             self._one_at_a_time.release()
 
     def take(self, stream: BufferedIOBase, size: int) -> HTTPStatus:
-        """Take an event from its sender."""
+        """Take an event of a size in bytes from its sender; give the status of the answer."""
         if size > MAX_LINE_BYTES:
             return self._lose(f"one of {size} bytes", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        # The listener may send the next one before this has arrived; their order says what was
-        # when. What arrives in part must not be in the file.
+        # One at a time: the listener may send the next event before this one has arrived, and
+        # the order in the file shows the order in time. The event goes through a temporary
+        # file, because no part of an event may be in the events' file.
         with (
             self._one_at_a_time,
             tempfile.SpooledTemporaryFile(_CHUNK, dir=str(self._folder)) as body,
@@ -256,7 +259,7 @@ class Receiver:
         handle = self._file.fileno()
         start = os.fstat(handle).st_size
         if start + size > MAX_BYTES:
-            # Not 503, after which the listener's client waits and asks again.
+            # Not 503, after which the listener's client waits and tries again.
             why = f"those after the first {start} bytes"
             return self._lose(why, HTTPStatus.INSUFFICIENT_STORAGE)
         try:
@@ -264,7 +267,7 @@ class Receiver:
         finally:
             if is_torn := os.fstat(handle).st_size != start + size:
                 os.ftruncate(handle, start)
-        if is_torn:  # where the disk is full, a part is written, and that is no error
+        if is_torn:  # on a full disk a part may be written without an error
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.events += 1
         return HTTPStatus.CREATED
@@ -283,7 +286,7 @@ class Receiver:
 
 
 class _Server(socketserver.ThreadingTCPServer):
-    """One thread for each connection, up to a limit; none outlives the process."""
+    """A server with one thread for each connection, up to a limit; none outlives the process."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -312,7 +315,7 @@ class _Server(socketserver.ThreadingTCPServer):
             self._slots.release()
 
     def wait_idle(self, seconds: float) -> None:
-        """Wait until no connection is open any more."""
+        """Wait until no connection is open, or the seconds have passed."""
         ends = time.monotonic() + seconds
         for _ in range(CONNECTIONS):
             if not self._slots.acquire(timeout=max(0.0, ends - time.monotonic())):
@@ -323,13 +326,13 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One request for each connection, so that no thread waits for a next one."""
+    """Answers one request for each connection, so that no thread waits for a second one."""
 
     timeout = READ_S
     server: _Server
 
     def do_POST(self) -> None:
-        self.send_response_only(self._status())  # no name and no version of what answers
+        self.send_response_only(self._status())  # without the name and version of the server
         self.send_header("Content-Length", "0")
         self.end_headers()
 

@@ -1,24 +1,24 @@
-"""The remote folder of a try: its layout, what drivers delivered to it, and what is missing.
+"""The remote folder of a try: its layout, the files that drivers delivered, and those missing.
 
 ::
 
     <capture_location>/<name of the bundle>/
         manifest.json                    by the worker: the bundle's manifest
-        sending.json                     by the worker: what Airflow adds to the try's event
+        sending.json                     by the worker: Airflow's part of the try's event
         <attempt>/start.json             by the driver, first: a Start
-        <attempt>/events-00001.ndjson    whole lines of what the listener wrote, in order
-        <attempt>/observations-00001.ndjson    the same of what the observer wrote
+        <attempt>/events-00001.ndjson    whole lines of the listener's file, in order
+        <attempt>/observations-00001.ndjson    the same of the observer's file
         <attempt>/end.json               by the driver, last: an End
 
 ``<attempt>`` is of one driver: ``<number of the attempt>-<start in ms>-<8 hex digits>``, so that
 names sort in time: YARN and Kubernetes start a driver again. Every file appears whole or not at
-all. Other names (``.part``, ``.crc``) are nobody's. What the driver writes is
-:mod:`sparklineage_observer.delivery`'s.
+all. Files of other names (``.part``, ``.crc``) are ignored. The driver's files are written by
+:mod:`sparklineage_observer.delivery`.
 
-Whoever may write to the location can put anything there: names are looked at before they are used,
-and what is read has a limit. The worker's clock and the driver's are never compared.
+Everybody that may write to the location can put any file there: names are checked before they are
+used, and reading has a limit. The worker's clock and the driver's are never compared.
 
-:class:`Folder` looks at the folder; :func:`undelivered` reports what is missing, as degradations.
+:class:`Folder` looks at the folder; :func:`undelivered` reports missing files, as degradations.
 """
 
 from __future__ import annotations
@@ -49,44 +49,44 @@ if TYPE_CHECKING:
 
 START, END, SENDING = "start.json", "end.json", "sending.json"
 ATTEMPT = re.compile(r"[0-9]{5}-[0-9]{13}-[0-9a-f]{8}")
-# Each number has one name.
+# Each number has one form.
 SEGMENT = re.compile(r"(?P<kind>events|observations)-(?P<number>[0-9]{5}|[1-9][0-9]{5,8})\.ndjson")
 
-_MAX_DOCUMENT_BYTES = 64 * 1024  # of a document by the driver
+_MAX_DOCUMENT_BYTES = 64 * 1024  # of a JSON file that a driver wrote
 _MAX_ATTEMPTS = 20
 _FOR_BEGINNING = 0.3
-_TRIES = 3  # to look, where the store fails
+_TRIES = 3  # of a look at the folder, if the store fails
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 1.0
 _T = TypeVar("_T", bound=msgspec.Struct)
 
 
 class Start(msgspec.Struct, frozen=True):
-    """That a driver has begun to deliver."""
+    """``start.json``: a driver has begun to deliver."""
 
     application_run_id: str
-    """Of the manifest. A folder with another one is not this try's."""
+    """That of the manifest; an attempt with another one is not of this try."""
     application_id: str
     started_ms: int
 
 
 class End(msgspec.Struct, frozen=True):
-    """That a driver has delivered all that there was when its Python ended."""
+    """``end.json``: a driver has delivered all its lines when its Python ended."""
 
     application_run_id: str
     segments: dict[str, int]
-    """How many, by kind."""
+    """The number of segments, by kind."""
     delivery_ms: int = 0
-    """How long delivering took, in all."""
+    """How long all deliveries took, together."""
     errors: tuple[str, ...] = ()
     failed: str = ""
     """Class of the exception that ended Python; empty if none did, or if it was sys.exit()."""
 
 
 class Attempt(Frozen, frozen=True):
-    """What one driver has delivered.
+    """The delivered files of one driver.
 
-    :param sizes: of its files, by name
-    :param problems: why what it says of its start and end cannot be read
+    :param sizes: of its files in bytes, by name
+    :param problems: reasons why its start or end cannot be read
     """
 
     name: str
@@ -101,7 +101,7 @@ class Attempt(Frozen, frozen=True):
         return sorted(found, key=lambda name: _kind_and_number(name)[::-1])
 
     def missing(self) -> Iterator[tuple[str, int, int]]:
-        """Yield kind, first and last number of segments that must have been there and are not."""
+        """Yield kind, first and last number of segments that were delivered and are not there."""
         end = self.end.segments if self.end else {}
         for kind in ("events", "observations"):
             before = 0
@@ -114,16 +114,16 @@ class Attempt(Frozen, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that its driver had is there."""
+        """Whether its end and all its segments are there."""
         return self.end is not None and not any(self.missing())
 
 
 class Folder:
     """The folder to which the drivers of a try deliver; it can be looked at again and again.
 
-    :param url: of it, as Airflow knows it
-    :param run_id: OpenLineage run id of the application; what is of another one is not asked for
-        its end
+    :param url: of the folder, as Airflow knows it
+    :param run_id: OpenLineage run id of the application; the ends of attempts with another run id
+        are not read
     """
 
     def __init__(self, url: str, run_id: str) -> None:
@@ -136,15 +136,15 @@ class Folder:
         return attempt.start is not None and attempt.start.application_run_id == self._run_id
 
     def attempts(self) -> list[Attempt]:
-        """Give what there is by now, the earliest first."""
+        """Give the latest attempts that are there by now, the earliest first."""
         names = sorted(name for name in self.objects.names("") if ATTEMPT.fullmatch(name))
         return [self._attempt(name) for name in names[-_MAX_ATTEMPTS:]]
 
     def awaited(self, budget: Budget) -> list[Attempt]:
-        """Give what there is once the last driver has delivered all, or when the budget is spent.
+        """Give the attempts once the last driver has delivered all, or when the budget is spent.
 
-        A store may list a file later than it has it, and may fail once. A submission that failed
-        had no driver: where nothing has begun, a part of the budget is enough.
+        A store may list a file later than it has it, and may fail once or twice. A submission that
+        failed had no driver, so as long as there is no attempt, a part of the budget is enough.
         """
         pause, failed, beginning = _SHORTEST_PAUSE_S, 0, budget.part(_FOR_BEGINNING)
         while True:
@@ -168,7 +168,7 @@ class Folder:
     def _attempt(self, name: str) -> Attempt:
         try:
             sizes = self.objects.files(name)
-        except Exception as error:  # whatever the store's library raises
+        except Exception as error:  # any error of the store's library
             return Attempt(name, problems=(f"it cannot be listed: {reason(error)}",))
         problems: list[str] = []
         start, end = self._document(name, START, Start, sizes, problems), None
@@ -217,7 +217,7 @@ _PACKAGES = {
 
 
 def unknown_delivery(manifest: Manifest, error: StoreError) -> Degradation:
-    """Report that nobody could look at what was delivered."""
+    """Report that the worker could not look at the driver's deliveries."""
     url = manifest.remote
     return _incomplete(
         f"What the driver delivered to {url} could not be collected ({error}). {location_fix(url)}"
@@ -231,7 +231,7 @@ def _later(manifest: Manifest) -> str:
 
 
 def location_fix(url: str) -> str:
-    """Say what to do where a capture location cannot be worked with."""
+    """Give a sentence with the fix for a capture location that cannot be read or written."""
     package = _PACKAGES.get(url.partition(":")[0])
     needed = f" needs {package} on the worker, and" if package else ""
     return (
@@ -243,11 +243,11 @@ def location_fix(url: str) -> str:
 def undelivered(
     manifest: Manifest, attempts: Sequence[Attempt], own: Sequence[Attempt], lost: Sequence[str]
 ) -> Iterator[Degradation]:
-    """Report what is missing.
+    """Report deliveries that are missing or belong to another application.
 
-    :param attempts: all that there are in the try's folder, the earliest first
+    :param attempts: all attempts in the try's folder, the earliest first
     :param own: those of the try's application
-    :param lost: sentences on what was delivered and could not be downloaded
+    :param lost: sentences about delivered files that could not be downloaded
     """
     url = manifest.remote
     others = [a for a in attempts if a.start is not None and a not in own]

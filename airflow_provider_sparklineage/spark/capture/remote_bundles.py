@@ -1,7 +1,7 @@
 """The bundles of tries at a capture location that is a URL.
 
-A worker announces a try there by its manifest, finds the folders of tries, downloads what a try's
-drivers delivered into a bundle on this machine, and deletes folders when they are old.
+A worker announces a try there by its manifest, finds the folders of tries, downloads the files that
+a try's drivers delivered into a bundle on this machine, and deletes folders when they are old.
 :mod:`airflow_provider_sparklineage.spark.capture.remote` has the layout of a folder.
 """
 
@@ -60,7 +60,7 @@ T = TypeVar("T")
 
 _MAX_MANIFEST_BYTES = 16 * 1024 * 1024
 _THREAD = "sparklineage-remote"
-# What nobody ended may be a job that runs, and its driver delivers only what there is.
+# The job of a try that no worker ended may still run, and its driver delivers only at intervals.
 _UNENDED = timedelta(days=1)
 _MAY_RUN = {
     DegradationCode.APPLICATION_UNFINISHED,
@@ -90,7 +90,7 @@ def announce(manifest: Manifest, budget: Budget) -> None:
 def manifest_of(url: str, budget: Budget) -> Manifest:
     """Read the manifest of a try's remote folder.
 
-    :raise CaptureError: if there is none, or the store does not give it in time
+    :raise CaptureError: if there is none, or the store does not return it in time
     """
     content = _asked(url, budget, lambda: Objects(url).read(MANIFEST, _MAX_MANIFEST_BYTES), "read")
     return capture.manifest_in(content, f"{url}/{MANIFEST}")
@@ -122,12 +122,13 @@ def earlier_try(
 ) -> Manifest | None:
     """Find the manifest of the last try of a task before this one whose driver delivered anything.
 
-    A try that only waited for the end of what an earlier one had submitted has a folder, too. Where
-    the job is not known by its application's id, the last try counts, whatever it has delivered.
+    A try that only waited for the job of an earlier try has a folder, too. If the job's id is not a
+    YARN application's, the last try counts, and only if its driver delivered anything.
 
-    :param job: by which Airflow knows what is gone on with: on YARN, the application's id, and then
-        no other one is taken
-    :raise CaptureError: if there is anything that cannot be read in time: it may be that try
+    :param job: Airflow's id of the job that this try goes on with; on YARN, the application's id,
+        and then only a try with that application is taken
+    :raise CaptureError: if the location cannot be listed in time; without a YARN id, also if a
+        folder cannot be read, as it may be that of the wanted try
     """
     if manifest.task is None:
         return None
@@ -148,7 +149,7 @@ def earlier_try(
     for theirs, applications in sorted(found, key=lambda f: f[0].try_number, reverse=True):
         if job in applications:
             return theirs
-        if not is_known:  # that one may have submitted, and an older one's job is another job
+        if not is_known:  # that try may have submitted it; an older try's job is another
             return theirs if applications else None
     return None
 
@@ -156,7 +157,7 @@ def earlier_try(
 def _applications(manifest: Manifest, budget: Budget) -> set[str]:
     """Give the ids of a try's applications whose drivers have delivered anything.
 
-    :raise CaptureError: if it cannot be found out in time
+    :raise CaptureError: if the folder cannot be read in time
     """
     url = manifest.remote
     folder = Folder(url, manifest.application_run_id)
@@ -169,16 +170,16 @@ def _applications(manifest: Manifest, budget: Budget) -> set[str]:
 
 
 def sweep(location: str, *, older_than: timedelta, now: datetime, budget: Budget) -> int:
-    """Delete remote folders of tries that ended longer ago than that; return how many.
+    """Delete the remote folders of tries that ended longer ago than an age; return how many.
 
-    Nobody can be asked whether a driver still delivers to a folder that its worker did not end: it
-    goes when nothing was written to it for longer than that, and for a day.
+    Whether a driver still delivers to a folder cannot be asked if its worker did not end the try.
+    Such a folder is deleted when nothing was written to it for that age, and for a day.
     """
     try:
         names = _names(location, budget)
     except CaptureError:
         return 0
-    random.shuffle(names)  # who has no time for all begins with others the next time
+    random.shuffle(names)  # if there is no time for all, the next sweep begins with other folders
     removed = 0
     for name in names:
         if budget.is_spent():
@@ -215,13 +216,13 @@ def _is_old(url: str, older_than: timedelta, now: datetime, budget: Budget) -> b
     except StoreError:
         return False
     if not all(map(_IS_OURS.fullmatch, written)):
-        return False  # somebody else's, by a name like ours
+        return False  # a name like ours, but files of somebody else
     times = written.values()
     return bool(times) and all(at is not None and now - at > limit for at in times)
 
 
 def _names(location: str, budget: Budget) -> list[str]:
-    """List what is called as folders of tries are.
+    """List the entries whose names are those of tries' folders.
 
     :raise CaptureError: if the location cannot be listed in time
     """
@@ -241,7 +242,7 @@ _FOR_LOOKING, _FOR_WAITING = 0.75, 0.5
 _NAMED_FILES = 3  # files that could not be read; the rest is counted
 _CHUNK = 1024 * 1024
 MAX_DELIVERED_BYTES = 2 * 1024 * 1024 * 1024
-"""Of all that was delivered of a try: more than merging reads in its time, and no disk is full."""
+"""Of all deliveries of a try: more than merging reads in its time, too little to fill a disk."""
 _OF_DELIVERY = frozenset(
     {
         DegradationCode.DELIVERY_INCOMPLETE,
@@ -252,11 +253,11 @@ _OF_DELIVERY = frozenset(
 
 
 class Delivered(Frozen, frozen=True):
-    """How much of a try was delivered.
+    """The state of a try's deliveries.
 
     :param has_begun: whether a driver of its application delivered anything
-    :param has_ended: whether the last one reported that it delivered all
-    :param failed: class of the exception that ended its Python, as far as it knew
+    :param has_ended: whether the last driver reported that it delivered all
+    :param failed: class of the exception that ended that driver's Python; empty if not known
     """
 
     has_begun: bool
@@ -265,7 +266,7 @@ class Delivered(Frozen, frozen=True):
     failed: str = ""
 
     def still_missing(self, manifest: Manifest) -> tuple[Degradation, ...]:
-        """Give a manifest's degradations without those of which more is known now."""
+        """Give a manifest's degradations without those that these deliveries make outdated."""
         outdated = _OF_DELIVERY
         if self.has_ended:
             outdated |= {DegradationCode.APPLICATION_UNFINISHED}
@@ -273,11 +274,11 @@ class Delivered(Frozen, frozen=True):
 
 
 def fetched(url: str, into: Path, budget: Budget) -> tuple[CaptureBundle, Delivered]:
-    """Make a bundle on this machine of one that is remote, as far as there is one by now.
+    """Make a bundle on this machine of a remote one, from the files that are delivered by now.
 
     :param url: of the try's folder, as Airflow knows it
     :param into: an empty folder of this user's alone
-    :raise CaptureError: if there is no manifest, or it cannot be had in time
+    :raise CaptureError: if there is no manifest, or the store does not return it in time
     """
     manifest = replace(manifest_of(url, budget), remote=url)
     delivered = received(manifest, into, budget, waits=False)
@@ -288,9 +289,10 @@ def fetched(url: str, into: Path, budget: Budget) -> tuple[CaptureBundle, Delive
 
 
 def received(manifest: Manifest, into: Path, budget: Budget, *, waits: bool) -> Delivered:
-    """Download what the drivers of a try delivered, in place of what is in a bundle's folder.
+    """Download the files that the drivers of a try delivered; they replace those of a bundle.
 
     :param manifest: with the URL of the try's folder
+    :param into: the bundle's folder
     :param waits: whether to give the last driver half of the time to report its end
     """
     folder = Folder(manifest.remote, manifest.application_run_id)
@@ -313,7 +315,7 @@ def received(manifest: Manifest, into: Path, budget: Budget, *, waits: bool) -> 
 
 
 def _download(folder: Folder, own: Sequence[Attempt], into: Path, budget: Budget) -> list[str]:
-    """Put the segments of attempts one after the other; give sentences on those that are lost."""
+    """Join the segments of attempts to files; give sentences about those that are lost."""
     sizes = {f"{a.name}/{name}": a.sizes[name] for a in own for name in a.segments()}
     sums = accumulate(sizes.values())
     fitting = [
@@ -353,7 +355,7 @@ def _download(folder: Folder, own: Sequence[Attempt], into: Path, budget: Budget
 
 
 def _work_folder(into: Path) -> tempfile.TemporaryDirectory[str]:
-    # A download that hangs may write to it still.
+    # A download that hangs may still write to the folder.
     return tempfile.TemporaryDirectory(prefix=".delivered-", dir=into, ignore_cleanup_errors=True)
 
 
@@ -363,7 +365,7 @@ def _file_of(segment: str) -> str:
 
 
 def _append(segment: Path, whole: Path) -> None:
-    """Append the lines of a segment to those before it, all of them or none; and remove it."""
+    """Append the lines of a segment to a file, all of them or none; then remove the segment."""
     with (
         open_regular(segment) as source,
         os.fdopen(os.open(whole, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as target,
@@ -374,7 +376,7 @@ def _append(segment: Path, whole: Path) -> None:
             target.flush()
             end = target.tell()
             if end > before and os.pread(target.fileno(), 1, end - 1) != b"\n":
-                target.write(b"\n")  # it would make one line of two
+                target.write(b"\n")  # or two lines would become one
                 target.flush()
         except OSError:
             os.ftruncate(target.fileno(), before)

@@ -1,4 +1,4 @@
-"""What reading the files of a bundle met."""
+"""Counts and problems of reading the files of a bundle."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from msgspec import Struct
 
 
 class LinesReport(Struct):
-    """What reading the lines of one file met; filled while they are consumed."""
+    """The result of reading the lines of one file; filled while they are consumed."""
 
     bytes: int = 0
     malformed: list[str] = []
-    """``file:line: why`` of the first lines that are not what they should be."""
+    """``file:line: why`` of the first lines that could not be decoded."""
     malformed_lines: int = 0
     torn: bool = False
     cut: bool = False
-    """Whether reading ended because time was up."""
+    """Whether reading ended early because its time was up."""
 
     MALFORMED_NAMED = 5  # enough to find the cause; the rest is counted
 
@@ -26,6 +26,6 @@ class LinesReport(Struct):
 
 
 class ReadReport(LinesReport):
-    """What reading events met on the way; filled while :func:`.events.read_events` is consumed."""
+    """The result of reading events; filled while :func:`.events.read_events` is consumed."""
 
     events: int = 0

@@ -1,4 +1,4 @@
-"""Imported by every Python that starts with our zip on its path; acts in a PySpark driver only."""
+"""Is imported by every Python that has our zip on its path; acts in a PySpark driver only."""
 
 
 def _run_shadowed():
@@ -15,13 +15,13 @@ def _run_shadowed():
         return
     module = module_from_spec(spec)
     mine = sys.modules.get("sitecustomize")
-    sys.modules["sitecustomize"] = module  # the name is theirs from now on
+    sys.modules["sitecustomize"] = module  # from now on the name is that of the hidden module
     try:
         spec.loader.exec_module(module)
     except BaseException:
         if mine is not None:
             sys.modules["sitecustomize"] = mine
-        raise  # Python's site reports it, exactly as it would have
+        raise  # Python's site reports the error, exactly as it would have without us
 
 
 def _observe():

@@ -1,8 +1,8 @@
-"""What ``doctor --spark-submit`` runs: reads a partition of a small table, writes its sum."""
+"""The application that ``doctor --spark-submit`` runs: it sums up a partition of a small table."""
 
 
 def main(folder):
-    """Read ``orders`` below a folder, of one day; write ``totals`` next to it."""
+    """Read one day of the table ``orders`` below a folder; write ``totals`` next to the table."""
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.getOrCreate()

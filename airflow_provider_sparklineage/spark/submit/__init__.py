@@ -1,1 +1,1 @@
-"""A submission to the same submission with the listener, the observer and a bundle in it."""
+"""Adds the listener, the observer and a bundle to a submission, and changes nothing else in it."""

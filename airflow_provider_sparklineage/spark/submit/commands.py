@@ -1,7 +1,8 @@
-"""Commands that are asked something: which Java, which Spark, and Spark's resolver of packages.
+"""Commands that answer questions: which Java, which Spark, and Spark's resolver of packages.
 
-Each has its time (:func:`output_of`), and is ended with what it has started. A job waits for none
-of them unless files do not answer, so this module is imported where one is asked.
+Each command has a time limit (:func:`output_of`), and is ended together with its child processes. A
+job waits for a command only if files do not give the answer, so this module is imported where a
+command is run.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 _POLL_S = 0.1
-_MAX_BYTES = 1 << 20  # of a command that prints without end, the rest is not kept
+_MAX_BYTES = 1 << 20  # the rest of an endless output is not kept
 _REAP_S = 5.0  # a process that hangs in the kernel is not waited for
 
 
@@ -47,14 +48,14 @@ def output_of(
     timeout_s: float,
     take: Callable[[str], object] = lambda _: None,
 ) -> str:
-    """Run a command and give what it prints, without credentials in URLs.
+    """Run a command and give its output, without credentials in URLs.
 
-    What it leaves running in the background is not waited for. When its time is up, or the caller
-    is interrupted, it is killed with all processes of its group.
+    Processes that it leaves running in the background are not waited for. When its time is up, or
+    the caller is interrupted, it is killed with all processes of its group.
 
-    :param take: takes each line when it is there
-    :raise OSError: if it cannot be started
-    :raise subprocess.TimeoutExpired: if it does not end in time; has what it printed by then
+    :param take: is called with each line when the line is there
+    :raise OSError: if the command cannot be started
+    :raise subprocess.TimeoutExpired: if it does not end in time; has its output up to then
     """
     process = subprocess.Popen(  # noqa: S603  (Spark's commands, as the user named them)
         command,
@@ -108,9 +109,9 @@ class _Printed:
 
 
 def _read_to_end(process: subprocess.Popen[bytes], printed: _Printed, ends: float) -> None:
-    """Read until the command has ended.
+    """Read the output until the command has ended.
 
-    :raise TimeoutError: if it does not
+    :raise TimeoutError: if the command does not end in time
     """
     assert process.stdout is not None  # noqa: S101  (it is a pipe)
     with selectors.DefaultSelector() as selector:
@@ -121,7 +122,7 @@ def _read_to_end(process: subprocess.Popen[bytes], printed: _Printed, ends: floa
                 if not chunk:
                     break
                 printed.add(chunk)
-            elif process.poll() is not None:  # what holds the pipe is in the background
+            elif process.poll() is not None:  # a background process still holds the pipe
                 break
     try:
         process.wait(max(0.0, ends - time.monotonic()))
@@ -138,12 +139,15 @@ def _reap(process: subprocess.Popen[bytes]) -> None:
 
 JAVA_TIMEOUT_S = 10
 
-# `java -version` prints `openjdk version "17.0.15"`, up to 8 `java version "1.8.0_402"`.
+# `java -version` prints `openjdk version "17.0.15"`, and up to Java 8 `java version "1.8.0_402"`.
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
 def find_java(env: Mapping[str, str]) -> Path | None:
-    """Find the ``java`` that spark-submit would start: that of JAVA_HOME, else the one on PATH."""
+    """Find the ``java`` that spark-submit would start: that of JAVA_HOME, else the one on PATH.
+
+    None if there is no such file.
+    """
     if env.get("JAVA_HOME"):
         java = Path(env["JAVA_HOME"]) / "bin" / "java"
         return java if java.is_file() else None
@@ -152,7 +156,7 @@ def find_java(env: Mapping[str, str]) -> Path | None:
 
 
 def java_feature_version(java: Path) -> int | None:
-    """Ask a ``java`` for its feature version, e.g. 17; None if it prints none."""
+    """Ask a ``java`` for its feature version, e.g. 17; None if it does not run or prints none."""
     try:
         printed = output_of([str(java), "-version"], os.environ, JAVA_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
@@ -167,7 +171,7 @@ def oldest_java_for(spark: str) -> int:
 
 
 def java_refusal(env: Mapping[str, str], distribution: SparkDistribution) -> ListenerError | None:
-    """Give what is wrong with the Java that a Spark would be started with; None if it will do."""
+    """Give the error of the Java with which a Spark would be started; None if the Java fits."""
     java = find_java(env)
     if java is None:
         where = f"JAVA_HOME is {env['JAVA_HOME']}" if env.get("JAVA_HOME") else "none is on PATH"
@@ -190,13 +194,13 @@ def java_refusal(env: Mapping[str, str], distribution: SparkDistribution) -> Lis
     return None
 
 
-# To ask a ``spark-submit`` which Spark it is starts a JVM for a second or two, so the answer is
-# kept for a day, for as long as the script does not change. That there was none is kept for a few
-# minutes: of the tasks on a worker not each has to wait for a script that hangs, and a machine that
-# was only busy is asked again.
+# To ask a ``spark-submit`` for its version starts a JVM for a second or two, so the answer is kept
+# for a day, as long as the script does not change. A missing answer is kept for a few minutes: not
+# each task on a worker has to wait for a script that hangs, and a machine that was only busy is
+# asked again.
 
 
-VERSION_TIMEOUT_S = 60  # a JVM on a busy machine, for somebody who waits for this alone
+VERSION_TIMEOUT_S = 60  # a JVM on a busy machine, for a user who waits for this alone
 TASK_VERSION_TIMEOUT_S = 20
 _SILENCE_S = 300.0
 
@@ -205,7 +209,7 @@ _PRINTED_SCALA = re.compile(r"Scala version (\d+\.\d+)")
 
 
 class _VersionAnswer(msgspec.Struct, frozen=True):
-    """Versions of Spark and Scala, or what is wrong: the sentences of a :exc:`ListenerError`."""
+    """Versions of Spark and Scala, or the sentences of a :exc:`ListenerError`."""
 
     spark: str = ""
     scala: str = ""
@@ -216,13 +220,14 @@ class _VersionAnswer(msgspec.Struct, frozen=True):
 def ask_version(
     spark_binary: str, env: Mapping[str, str], cache: Path, *, in_task: bool = False
 ) -> SparkDistribution | None:
-    """Ask ``spark-submit --version``, or remember its answer.
+    """Ask ``spark-submit --version``, or take its kept answer.
 
-    :param env: environment that it would be submitted with
-    :param cache: folder in which the answer is kept; it need not be there
-    :param in_task: whether a job waits: then not for long, nor for what has just given no answer
+    :param env: environment with which the job would be submitted
+    :param cache: folder in which the answer is kept; it need not exist
+    :param in_task: whether a job waits: then the limit is shorter, and a command that has just
+        given no answer is not asked again
     :return: None if there is no such command
-    :raise ListenerError: if it prints none
+    :raise ListenerError: if the command prints no version
     """
     found = shutil.which(spark_binary, path=env.get("PATH"))
     if found is None:
@@ -254,7 +259,7 @@ def ask_version(
 def parse_version_output(output: str, spark_binary: str = "spark-submit") -> tuple[str, str]:
     """Read the versions of Spark and Scala that ``spark-submit --version`` prints.
 
-    :raise ListenerError: if it prints none; quotes what it printed
+    :raise ListenerError: if the output has no versions; quotes its last line
     """
     spark, scala = _PRINTED_SPARK.search(output), _PRINTED_SCALA.search(output)
     if spark is None or scala is None:
@@ -279,16 +284,16 @@ def _version_output(binary: str, env: Mapping[str, str], *, in_task: bool) -> st
 
 # ``spark-submit --packages`` resolves with Ivy before it runs anything, by the site's settings
 # (``spark.jars.ivySettings``, ``spark.jars.repositories``, the local Maven repository, the JVM's
-# proxies). So the application that is submitted here is a program of no lines.
+# proxies). So the application that is submitted here is an empty program.
 
 
-# Those of the user's properties that decide where and how to resolve; the others are for jobs.
+# The user's properties that decide where and how to resolve; other properties are for jobs.
 _RESOLVING = re.compile(
     r"spark\.jars\.(ivy|ivySettings|repositories)|spark\.driver\.\w*JavaOptions"
 )
 _STORED = re.compile(r"The jars for the packages stored in: (.+)")
 
-# What Ivy and spark-submit print of a failure, the most specific first.
+# The texts of Ivy and spark-submit for a failure, the most specific first.
 _CAUSES = (
     r"TimeoutError: [^\n]*",
     r"Host \S+ not found",
@@ -313,9 +318,9 @@ def from_spark(
     """Make a fetcher that resolves the listener as ``--packages`` would.
 
     :param spark_submit: the command; any Spark resolves a listener for any other
-    :param defaults: the user's Spark properties; those about resolving are heeded
+    :param defaults: the user's Spark properties; those about resolving are used
     :param repositories: further repositories, as ``--repositories`` takes them
-    :param timeout_s: how long it may take in all
+    :param timeout_s: how long the command may take
     """
 
     def fetcher(work: Path) -> Path:
@@ -343,14 +348,14 @@ def from_spark(
             )
             raise ListenerError(problem, fix)
         brought = work / name
-        brought.write_bytes(jar.read_bytes())  # it may be in an Ivy cache of the user's
+        brought.write_bytes(jar.read_bytes())  # a copy: the jar may be in the user's Ivy cache
         return brought
 
     return fetcher
 
 
 def _resolver_environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Let the empty program run on this Python, in this machine's classic Spark."""
+    """Give an environment in which the empty program runs on this Python, in a local Spark."""
     kept = {key: value for key, value in env.items() if key not in ("SPARK_REMOTE", "MASTER")}
     python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     return {**kept, **python}
@@ -359,7 +364,7 @@ def _resolver_environment(env: Mapping[str, str]) -> dict[str, str]:
 def _run_resolver(
     command: list[str], env: Mapping[str, str], timeout_s: float, progress: Progress
 ) -> str:
-    """Run spark-submit, and pass on what Ivy prints of downloads; give all that it printed."""
+    """Run spark-submit, pass Ivy's lines about downloads on, and give the whole output."""
 
     def take(line: str) -> None:
         if line.strip().startswith(("downloading", "found io.openlineage")):

@@ -1,4 +1,4 @@
-"""Where the driver of a submission will run, and what it can reach there."""
+"""Where the driver of a submission will run, and which files it can reach there."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 UPLOAD_PATH = "spark.kubernetes.file.upload.path"
-"""Property with the folder by which spark-submit brings files into pods."""
+"""Property with the folder through which spark-submit brings files into pods."""
 
 
 class DriverHost(StrEnum):
-    """Where a driver runs."""
+    """The place where a driver runs."""
 
     WORKER = "this worker"
     YARN = "a YARN cluster"
     KUBERNETES = "a pod of Kubernetes"
     STANDALONE = "a worker of the Spark cluster"
     ELSEWHERE = "another place"
-    """That of a command which starts spark-submit: another machine, or a container."""
+    """The place of a command that starts spark-submit: another machine, or a container."""
 
     @property
     def is_remote(self) -> bool:
-        """Whether it is no child of this worker."""
+        """Whether the driver is no child process of this worker."""
         return self is not DriverHost.WORKER
 
 
@@ -44,7 +44,7 @@ def driver_host(
 
     :param master: of the Spark connection; spark-submit gets it as a flag
     :param deploy_mode: of the Spark connection, if it has one
-    :param env: environment that it would be submitted with
+    :param env: environment with which the job would be submitted
     """
     mode = (
         deploy_mode
@@ -59,7 +59,8 @@ def driver_host(
     return DriverHost.KUBERNETES if "k8s" in master else DriverHost.STANDALONE
 
 
-# Whether spark-submit stays until an application in cluster mode has ended, and Spark's default.
+# By host: the property that makes spark-submit wait until its application has ended in cluster
+# mode, and Spark's default.
 _WAITS = {
     DriverHost.YARN: ("spark.yarn.submit.waitAppCompletion", "true"),
     DriverHost.KUBERNETES: ("spark.kubernetes.submission.waitAppCompletion", "true"),
@@ -81,11 +82,11 @@ def waits_for_end(submission: Submission, host: DriverHost, *, is_polled: bool) 
 
 
 def require_reachable(host: DriverHost, *, shared: bool, delivers: bool = False) -> None:
-    """Refuse to collect from where nothing comes back.
+    """Refuse a submission whose driver cannot bring its capture back to the worker.
 
     :param shared: whether the capture location is on a mount that the driver has as well
     :param delivers: whether the driver delivers to a capture location that is a URL
-    :raise RemoteDriverError: names what was not captured, and the fix
+    :raise RemoteDriverError: names the missing lineage, and the fix
     """
     if host.is_remote and not (shared or delivers):
         problem = (
@@ -109,31 +110,32 @@ def takes_uploads(host: DriverHost, submission: Submission) -> bool:
 
 
 def has_jars_of_worker(host: DriverHost, submission: Submission) -> bool:
-    """Whether the driver's own jars are, or are the same as, those of this worker's Spark."""
-    if host is DriverHost.YARN:  # spark-submit uploads them, if it is given no other ones
+    """Whether the driver uses the jars of this worker's Spark, or uploaded copies of them."""
+    if host is DriverHost.YARN:  # spark-submit uploads them, unless properties name others
         archive = submission.value("spark.yarn.archive") or submission.value("spark.yarn.jars")
         return (archive or "local:").startswith("local:")
     return not host.is_remote
 
 
 def container_folder(host: DriverHost, application_run_id: str) -> str:
-    """Give the folder in which a remote driver keeps what it captures until it has delivered it.
+    """Give the folder in which a remote driver keeps its capture until it has delivered it.
 
-    YARN gives each driver a folder to start in, and deletes it. A driver in a pod starts in one of
-    its image, which it may be unable to write to.
+    YARN gives each driver a folder to start in, and deletes it. A driver in a pod starts in a
+    folder of its image, which it may be unable to write to.
     """
     folder = f"sparklineage-{application_run_id}"
     return folder if host is DriverHost.YARN else f"/tmp/{folder}"  # noqa: S108  (the pod's own)
 
 
 def reachable(host: DriverHost, jar: str, share: Path) -> str:
-    """Give the name by which a remote driver finds a jar of this worker's.
+    """Give the name by which a remote driver finds a jar of this worker.
 
     YARN gets the jar from spark-submit. Other clusters find it on the shared mount, as a file that
-    is there already. What has a URL is no file of this worker's.
+    is there already; it is copied there if needed. A jar that is given as a URL is returned as it
+    is.
 
-    :param share: folder on the shared mount, for jars that are not on it
-    :raise CaptureError: if the jar cannot be put there
+    :param share: folder on the shared mount, for jars that are not on the mount
+    :raise CaptureError: if the jar cannot be copied there
     """
     if host is DriverHost.YARN or "://" in jar:
         return jar

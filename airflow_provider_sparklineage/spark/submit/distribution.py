@@ -1,4 +1,4 @@
-"""Which Spark a ``spark-submit`` belongs to, found from its files: no JVM is started."""
+"""The Spark that a ``spark-submit`` belongs to, found from its files: no JVM is started."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from airflow_provider_sparklineage.model.terms import Frozen
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# What Utils.trimExceptCRLF trims from a value: a line end can be on purpose, as a delimiter.
+# The characters that Utils.trimExceptCRLF trims from a value: a line end can be on purpose, as a
+# delimiter.
 _TRIMMED = "".join(chr(code) for code in range(0x21) if chr(code) not in "\r\n")
 
 _CORE_JAR = re.compile(r"spark-core_(?P<scala>\d\.\d+)-(?P<spark>\d+\.\d+\.\d+.*)\.jar")
@@ -31,7 +32,7 @@ _DECLARED = re.compile(
 class SparkDistribution(Frozen, frozen=True):
     """A Spark installation on this machine.
 
-    :param home: ``SPARK_HOME``; None where ``spark-submit`` is a script from which it is not known
+    :param home: ``SPARK_HOME``; None if ``spark-submit`` is a script that does not show it
     :param version: of Spark, e.g. ``4.0.1``
     :param scala: Scala's binary version, e.g. ``2.13``
     """
@@ -51,10 +52,10 @@ class SparkDistribution(Frozen, frozen=True):
 
 
 def defaults(home: Path | None, env: Mapping[str, str]) -> dict[str, str]:
-    """Properties of ``spark-defaults.conf``, which is read if there is no other file.
+    """Read the properties of ``spark-defaults.conf``, which Spark reads if it has no other file.
 
-    :raise ListenerError: if it is not known where that file would be
-    :raise OSError: if it is there and cannot be read
+    :raise ListenerError: if the folder of the file is not known
+    :raise OSError: if the file exists and cannot be read
     :raise ValueError: if it is no properties file
     """
     folder = env.get("SPARK_CONF_DIR") or (home and home / "conf")
@@ -73,13 +74,15 @@ def find(spark_binary: str, env: Mapping[str, str]) -> SparkDistribution | None:
 
     The order is that of Spark's own ``find-spark-home``: ``SPARK_HOME``, then the pip package
     next to the script, then the folder above ``bin``.
+
+    :return: None if there is no such command, or its files do not show a version
     """
     if env.get("SPARK_HOME"):
         return _at(Path(env["SPARK_HOME"]))
     binary = shutil.which(spark_binary, path=env.get("PATH"))
     if binary is None:
         return None
-    # The link itself first: a virtual environment's script next to its own site-packages.
+    # The link itself first: it may be a virtual environment's script next to site-packages.
     for folder in (Path(binary).parent, Path(binary).resolve().parent):
         candidates = [folder.parent, *folder.parent.glob("lib/python3*/site-packages/pyspark")]
         for home in candidates:
@@ -89,7 +92,7 @@ def find(spark_binary: str, env: Mapping[str, str]) -> SparkDistribution | None:
 
 
 def _at(home: Path) -> SparkDistribution | None:
-    """Read version and Scala off the core's jar, else off ``RELEASE`` and Scala's own jar."""
+    """Read both versions from the core's jar, else from ``RELEASE`` and Scala's jar; else None."""
     names = _jar_names(home)
     for name in names:
         if match := _CORE_JAR.fullmatch(name):
@@ -106,9 +109,9 @@ def _at(home: Path) -> SparkDistribution | None:
 
 
 def _jar_names(home: Path) -> list[str]:
-    """Name the jars of a distribution."""
+    """List the jars of a distribution; [] if its folder cannot be read."""
     with suppress(OSError), os.scandir(home / "jars") as entries:
-        # There may be 300 of them, which pathlib would make a path of each.
+        # With up to 300 entries, pathlib would take longer: it makes a path of each.
         return [entry.name for entry in entries if entry.name.endswith(".jar")]
     return []
 
@@ -116,11 +119,11 @@ def _jar_names(home: Path) -> list[str]:
 def declared(text: str) -> tuple[str, str]:
     """Read a declared version of Spark: ``4.0.1``, or with its Scala ``3.5.6-scala2.13``.
 
-    Without one, Scala is that of Spark's own downloads and of PySpark: 2.12 up to Spark 3, then
-    2.13.
+    Without a declared Scala, it is the Scala of Spark's own downloads and of PySpark: 2.12 up to
+    Spark 3, then 2.13.
 
     :return: version of Spark, and of Scala
-    :raise ValueError: if it is neither
+    :raise ValueError: if the text has another form
     """
     match = _DECLARED.fullmatch(text.strip())
     if match is None:
@@ -130,14 +133,15 @@ def declared(text: str) -> tuple[str, str]:
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Read a Java properties file as Spark does (values trimmed); what is no file is empty.
+    """Read a Java properties file as Spark does (values trimmed); {} if there is no such file.
 
-    :raise OSError: if it is there and cannot be read
+    :raise OSError: if the file exists and cannot be read
     :raise ValueError: if it is no properties file
     """
     if not (path.is_file() or path.is_dir()):  # a folder is an error, a pipe would be waited for
         return {}
-    # org.apache.spark.util.Utils.getPropertiesFromFile, whose reader replaces what is no UTF-8.
+    # As org.apache.spark.util.Utils.getPropertiesFromFile, whose reader replaces bytes that are no
+    # UTF-8.
     with path.open(encoding="utf-8", errors="replace") as file:
         loaded: dict[str, str] = javaproperties.load(file)
     return {key: value.strip(_TRIMMED) for key, value in loaded.items()}

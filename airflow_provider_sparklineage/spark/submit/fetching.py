@@ -1,9 +1,9 @@
-"""The cache of listener jars, and how it is filled.
+"""The cache of listener jars, and the fetching of a jar into it.
 
-Nothing is fetched unless somebody asks for it: ``sparklineage fetch-listener``, or a task where
+A jar is fetched only on request: by ``sparklineage fetch-listener``, or in a task if
 ``[sparklineage] fetch_listener`` allows it. A jar appears in the cache complete, with the pinned
-digest, or not at all; of several processes one fetches and the others wait for it. All of that is
-within a limit, which for a task is a short one.
+digest, or not at all. If several processes need a jar, one fetches it and the others wait. All of
+that has a time limit, which is short for a task.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ if TYPE_CHECKING:
     Progress = Callable[[str], object]
     """Take a line for the user who waits."""
 
-SILENCE_S = 60  # without a byte, of a download
+SILENCE_S = 60  # of a download, without a byte
 LIMIT_S = 600
-"""How long a fetch may take, or waiting for that of another process: 43 MB by a slow mirror."""
+"""Limit of a fetch, and of waiting for that of another process: 43 MB from a slow mirror."""
 TASK_LIMIT_S = 120
-"""The same, in a task: its job waits."""
+"""The same in a task, whose job waits."""
 _CHUNK = 1 << 20
 
 
 def cache_folder(env: Mapping[str, str] = os.environ) -> Path:
-    """Where fetched listeners are kept."""
+    """Give the folder in which fetched listeners are kept."""
     base = env.get("XDG_CACHE_HOME") or Path(env.get("HOME") or tempfile.gettempdir()) / ".cache"
     return Path(base) / "sparklineage"
 
 
 def cached(scala: str, env: Mapping[str, str] = os.environ) -> Path:
-    """Where the listener for a Scala version is, or would be, in the cache."""
+    """Give the path that the listener for a Scala version has in the cache; it need not exist."""
     return cache_folder(env) / f"{artifact(scala)}-{VERSION}.jar"
 
 
 def is_cached(scala: str, env: Mapping[str, str] = os.environ) -> bool:
-    """Whether the cache has the listener for a Scala version, by its digest."""
+    """Whether the cache has the listener for a Scala version, with the pinned digest."""
     return scala in PINS and cache_problem(scala, env) is None
 
 
 def cache_problem(scala: str, env: Mapping[str, str] = os.environ) -> str | None:
-    """Give what is wrong with the listener in the cache, as a predicate; None if it is whole."""
+    """Give the fault of the listener in the cache, as a predicate; None if the jar is whole."""
     jar, pin = cached(scala, env), PINS[scala]
     try:
         size = jar.stat().st_size
@@ -70,9 +70,9 @@ def cache_problem(scala: str, env: Mapping[str, str] = os.environ) -> str | None
 
 
 def digest_problem(jar: Path, scala: str) -> str | None:
-    """Give what is wrong with a jar that is another file than the pinned one; None if it is that.
+    """Give the fault of a jar that has another digest than the pinned one; None if it is the same.
 
-    :raise OSError: if it cannot be read
+    :raise OSError: if the jar cannot be read
     """
     found = listener.digest_of(jar)
     if found == PINS[scala].sha256:
@@ -88,17 +88,17 @@ def fetch(
     *,
     limit_s: float = LIMIT_S,
 ) -> Path:
-    """Fetch the listener for a Scala version into the cache; at once if it is there.
+    """Fetch the listener for a Scala version into the cache; return at once if it is there.
 
-    Who has waited for another process to fetch it, in vain, does not try what that one has tried:
-    of the tasks on a worker each would wait for all before it.
+    A process that has waited in vain for the fetch of another one does not try the same again: each
+    task on a worker would wait for all tasks before it.
 
-    :param fetcher: where it comes from: :func:`from_location`, or Spark's own resolver
+    :param fetcher: the source: :func:`from_location`, or Spark's own resolver
         (:func:`.commands.from_spark`)
     :param progress: takes lines for the user who waits
     :param limit_s: how long to wait for another process; the fetcher has a limit of its own
-    :raise ListenerError: if there is no such listener, it cannot be had, its digest is wrong, or
-        the cache cannot be written
+    :raise ListenerError: if there is no such listener, it cannot be fetched, its digest is wrong,
+        or the cache cannot be written
     """
     if scala not in PINS:
         problem = f"There is no listener for Scala {scala}."
@@ -140,7 +140,7 @@ def _fill(jar: Path, scala: str, fetcher: Fetcher, progress: Progress) -> None:
 
 
 def put_in_place(file: Path, target: Path) -> None:
-    """Give a file its name, so that a machine that crashes then has all of it there or nothing.
+    """Move a file to its name, so that it is there as a whole or not at all, even after a crash.
 
     :raise OSError: if it cannot be written
     """
@@ -161,7 +161,7 @@ def _to_disk(path: Path) -> None:
 def _alone(folder: Path, limit_s: float, progress: Progress) -> Iterator[bool]:
     """Hold the lock of the cache, and give whether another process had it first.
 
-    :raise ListenerError: if that one does not end
+    :raise ListenerError: if that process does not release it in time
     """
     lock = ownership.acquire_lock(folder)
     has_waited = lock is None
@@ -184,7 +184,7 @@ def from_location(
 ) -> Fetcher:
     """Make a fetcher of a path or a URL (http, https, file).
 
-    Proxies of the environment apply. Users and passwords in the URL are in no message.
+    Proxies of the environment apply. Messages leave out users and passwords in the URL.
 
     :param limit_s: how long a download may take in all
     """
@@ -206,20 +206,20 @@ def from_location(
 
 
 def _download(url: str, target: Path, limit_s: float, progress: Progress) -> None:
-    import requests  # a job waits for what is imported above
+    import requests  # not above, as a job waits for the imports there
     import urllib3
 
     parts = urlsplit(url)
     auth = None
-    if parts.username is not None:  # given apart, so that it is in no text of an error
+    if parts.username is not None:  # given apart, so that no text of an error has it
         auth = (unquote(parts.username), unquote(parts.password or ""))
     bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-    shown = urlunsplit((*urlsplit(bare)[:3], "", ""))  # of a query nobody knows what is secret
+    shown = urlunsplit((*urlsplit(bare)[:3], "", ""))  # a query may have secrets
     fix = (
         "Check the URL and HTTPS_PROXY, or download the jar on another machine and give its path "
         "to --from."
     )
-    plain = {"Accept-Encoding": "identity"}  # what is read below is what was sent
+    plain = {"Accept-Encoding": "identity"}  # the bytes below must be those of the file
     ends = time.monotonic() + limit_s
     try:
         with (
@@ -246,9 +246,9 @@ def _download(url: str, target: Path, limit_s: float, progress: Progress) -> Non
 
 
 def _until(ends: float, response: Any) -> Iterator[bytes]:
-    """Yield what comes until a time, as it comes: a chunk could take a slow server for ever.
+    """Yield the bytes of a response as they arrive: a slow server could need too long for a chunk.
 
-    :raise TimeoutError: if there is more by then
+    :raise TimeoutError: if there are more bytes after the time ``ends``
     """
     while chunk := response.read1(_CHUNK):
         if time.monotonic() > ends:
@@ -257,7 +257,7 @@ def _until(ends: float, response: Any) -> Iterator[bytes]:
 
 
 def _reason(error: BaseException) -> str:
-    """Give the answer of a server, or the first cause of there being none."""
+    """Give the status that a server answered with; without an answer, the first cause of that."""
     response = getattr(error, "response", None)
     if response is not None:
         return f"{response.status_code} {response.reason}"

@@ -1,8 +1,8 @@
 """Injection: a spark-submit call to the same call with the listener and its transport in it.
 
-Whatever is appended to is first looked up in all places where it can stand (:mod:`.submission`),
-and the result is passed once. Everything here is ``dict -> new dict``, and injecting twice changes
-nothing. The user's own keys win, but for those without which nothing can be collected: the
+A value that is extended is first looked up in all places where it can stand (:mod:`.submission`),
+and the result is passed once. Every function here is ``dict -> new dict``, and injecting twice
+changes nothing. The user's own keys win, except two without which nothing can be collected: the
 transport (:func:`with_collecting`), and the application's run id, which is ours.
 
 The listener sends its events into the bundle, next to the user's own transport. A backend's key
@@ -40,7 +40,7 @@ USER_TRANSPORT = "user"
 REDACTION = "spark.redaction.regex"
 
 REDACTED_BY_DEFAULT = "(?i)secret|password|token|access[.]?key"
-"""Spark's own default, which a value of ours replaces (org.apache.spark.internal.config)."""
+"""Spark's own default (org.apache.spark.internal.config); a value that we set replaces it."""
 
 _REDACTED = (
     r"spark[.]openlineage[.]transport[.].*(auth|headers|urlParams|url|properties|sslContext)[.]?"
@@ -48,12 +48,12 @@ _REDACTED = (
 
 
 class ExistingTransport(StrEnum):
-    """What becomes of a transport that the user configured for Spark."""
+    """The treatment of a transport that the user configured for Spark."""
 
     KEEP = "keep"
-    """Spark goes on sending to it."""
+    """Spark goes on sending to the transport."""
     COLLECT_ONLY = "collect_only"
-    """It is left out: only the task's own event is sent."""
+    """The transport is left out: only the task's own event is sent."""
 
 
 def to_file(location: str) -> dict[str, str]:
@@ -66,9 +66,9 @@ def with_collecting(
     ours: Mapping[str, str],
     existing: ExistingTransport = ExistingTransport.KEEP,
 ) -> Submission:
-    """Have the events come to the worker, next to the user's own transport if there is one.
+    """Have the events sent to the worker, next to the user's own transport if there is one.
 
-    :param ours: properties of the transport that they come by
+    :param ours: properties of the transport that sends to the worker
     :raise ListenerError: if the user's transport would not work as a child of a composite one
     """
     user = {key for key in submission.keys() if key.startswith(TRANSPORT)}  # noqa: SIM118  (method)
@@ -76,7 +76,7 @@ def with_collecting(
     own_child = f"{TRANSPORT}transports.{OWN_TRANSPORT}."
     if existing is ExistingTransport.COLLECT_ONLY:
         kind = None
-    if kind is None:  # what is set for none would be ours
+    if kind is None:  # without a type, other keys would become part of our transport
         submission = submission.without_conf(*user).with_file({}, user)
     alone = {f"{TRANSPORT}{k}": v for k, v in ours.items()}
     if kind is None or all(submission.value(key) == value for key, value in alone.items()):
@@ -98,7 +98,7 @@ def with_collecting(
     if kind == "composite":
         return without_secrets(submission.with_conf(children))
     renamed = {f"{TRANSPORT}transports.{USER_TRANSPORT}.{k}": v for k, v in suffixes.items()}
-    # What the user kept in a file stays in a file.
+    # Properties that the user kept in a file stay in a file.
     argued = {
         new: value
         for new, value in renamed.items()
@@ -117,7 +117,7 @@ def _original(key: str) -> str:
 
 
 def without_secrets(submission: Submission) -> Submission:
-    """Move what may be a secret of a transport from the arguments to the file."""
+    """Move the properties of a transport that may be secrets from the arguments to the file."""
     moved = {
         key: str(value)
         for key, value in submission.conf.items()
@@ -129,10 +129,10 @@ def without_secrets(submission: Submission) -> Submission:
 
 
 def without_secret_transport(submission: Submission) -> Submission:
-    """Leave the transport out of the arguments, if a secret is in it, so that nothing is sent.
+    """Remove the whole transport from the arguments if it has a secret, so that nothing is sent.
 
-    All of it: without a key the listener would send in vain, and without a URL throw each time.
-    What the file has of a transport stays there, and a type among the arguments wins.
+    All its keys are removed: without a key the listener would send in vain, and without a URL it
+    would throw each time. Transport properties in the file stay, as the type in the arguments wins.
     """
     argued = {key: str(v) for key, v in submission.conf.items() if key.startswith(TRANSPORT)}
     if all(is_public(key, value) for key, value in argued.items()):
@@ -142,14 +142,14 @@ def without_secret_transport(submission: Submission) -> Submission:
 
 
 _SHORTEST_SECRET = 6
-"""Characters of the shortest text that is hidden: `1` or `true` would be, all over a log."""
+"""Characters of the shortest text that is hidden: hiding `1` or `true` would spoil a whole log."""
 _AUTHORIZATION = re.compile(r"(?:Basic|Bearer|Token|ApiKey) +(\S+)", re.IGNORECASE)
 
 
 def transport_secrets(submission: Submission) -> tuple[str, ...]:
-    """Values of the user's transport that may be secrets, wherever they stand.
+    """Give the values of the user's transport that may be secrets, from arguments and file.
 
-    Of a URL the password counts as well, of an authorization what follows its scheme.
+    The password in a URL counts as well, and so does the part of an authorization after its scheme.
     """
     found: list[str] = []
     for key in _secret_keys(submission):
@@ -162,7 +162,7 @@ def transport_secrets(submission: Submission) -> tuple[str, ...]:
 
 
 def _secret_keys(submission: Submission) -> list[str]:
-    """Properties of transports that may be secrets."""
+    """List the properties of transports that may be secrets."""
     return [
         key
         for key in sorted(submission.keys())
@@ -189,7 +189,7 @@ def is_public(key: str, value: str) -> bool:
 
 
 def _url(text: str) -> SplitResult | None:
-    """Parse a URL; None if it is none."""
+    """Parse a URL; None if it cannot be parsed."""
     try:
         return urlsplit(text)
     except ValueError:
@@ -230,7 +230,8 @@ def _can_be_composed(kind: str, keys: Mapping[str, str]) -> bool:
 
 PREFIX = "spark.openlineage."
 
-# The listener's own default, and what distinguishes overwrites of a table from those of partitions.
+# The listener's own default, and properties that show whether a table or only its partitions are
+# overwritten.
 _CAPTURED = (
     *("spark.master", "spark.app.name"),  # the listener's own default
     "spark.sql.sources.partitionOverwriteMode",  # whether an overwrite replaces only partitions
@@ -239,8 +240,9 @@ _CAPTURED = (
     "spark.sql.optimizer.plannedWrite.enabled",  # the sort that would show them
 )
 
-# With --jars the listener meets its classes through two loaders and logs a trace for every query.
-# Java 8, on which Spark 3.5 runs too, does not know the option and would not start.
+# With --jars the listener finds its classes through two loaders and logs a trace for every query;
+# these options prevent that. Java 8, on which Spark 3.5 runs too, does not know --add-opens and
+# would not start without the first option.
 QUIET_JVM = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     "--add-opens=java.base/java.security=ALL-UNNAMED",
@@ -251,17 +253,17 @@ SUBMIT_OPTS = "SPARK_SUBMIT_OPTS"
 """Environment variable with options of the JVM that ``spark-submit`` starts."""
 
 OBSERVER = "spark.sparklineage."
-"""Prefix of what the observer in the driver reads of its configuration."""
+"""Prefix of the properties that the observer in the driver reads."""
 DELTA_TAG = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 class Observation(Frozen, frozen=True):
-    """What makes the driver observe the partitions that are read and written.
+    """The observer's settings in the driver, by which it records partitions.
 
     :param zip: entry of ``--py-files`` for the observer (:mod:`.submitted_files`)
-    :param path: file that it shall write
+    :param path: file that the observer shall write
     :param tag: text that marks Delta commits as this application's
-    :param deliver: URL of the folder to which a driver in a cluster delivers what is captured, as
+    :param deliver: URL of the folder to which a driver in a cluster delivers its capture, as
         Spark knows it; empty on this worker
     """
 
@@ -272,16 +274,17 @@ class Observation(Frozen, frozen=True):
 
 
 class Injection(Frozen, frozen=True):
-    """What is to be injected.
+    """The additions to a submission.
 
     :param jars: listener jar to add, unless the job has one, and jars that extend the listener
     :param events_path: file that the listener shall write
     :param application_run_id: OpenLineage run id that the application shall have
     :param defaults: further ``spark.openlineage.*`` properties, each set only if the user set none
-    :param existing_transport: what becomes of a transport of the user's
-    :param submit_opts: ``SPARK_SUBMIT_OPTS`` of the environment; None where the driver would not
-        have it
-    :param is_quiet: whether options of Java may be added; what they would replace has to be known
+    :param existing_transport: the treatment of the user's transport
+    :param submit_opts: ``SPARK_SUBMIT_OPTS`` of the environment; None if the driver would not have
+        it
+    :param is_quiet: whether options of Java may be added: only if the options that they would
+        replace are known
     :param observation: None leaves the driver unobserved
     :param sending: properties of the transport by which the listener shall send its events to the
         worker instead of writing them; empty if it can write them
@@ -315,7 +318,7 @@ def inject(submission: Submission, injection: Injection) -> Submission:
 
 
 def injected_names(before: Submission, after: Submission) -> tuple[str, ...]:
-    """Names of what injection added or changed; never values."""
+    """Give the names of the properties that injection added or changed; never values."""
     names = {key for key, value in after.conf.items() if before.conf.get(key) != value}
     names |= {key for key, value in after.in_file.items() if before.in_file.get(key) != value}
     names |= {
@@ -332,7 +335,7 @@ def refuse_connect(submission: Submission, master: str, env: Mapping[str, str]) 
     """Refuse a job of Spark Connect: its driver, and the driver's listeners, are the server's.
 
     :param master: of the Spark connection
-    :param env: environment that it would be submitted with
+    :param env: environment with which the job would be submitted
     :raise ListenerError: names the fix
     """
     remote = submission.value("spark.remote") or env.get("SPARK_REMOTE")
@@ -360,7 +363,7 @@ def _with_listener(submission: Submission) -> Submission:
 
 
 def _with_jars(submission: Submission, jars: tuple[str, ...]) -> Submission:
-    """Append jars to what Spark would take: the flag, else ``spark.jars``, which it replaces."""
+    """Append jars to the list that Spark would take: the flag replaces ``spark.jars``."""
     key = "spark.jars"
     given = submission.listed_jars()
     missing = [jar for jar in jars if jar not in given]
@@ -374,12 +377,12 @@ def _with_jars(submission: Submission, jars: tuple[str, ...]) -> Submission:
 
 
 def _raw(flag: str | None, given: list[str]) -> list[str]:
-    """Give the user's part of a list: blanks around count in a flag, in a property they do not."""
+    """Give the user's part of a list: spaces around an entry count in a flag, not in a property."""
     return [flag] if flag and given else given
 
 
 def can_observe(submission: Submission) -> bool:
-    """Whether there is a Python driver; spark-submit refuses ``--py-files`` where there is none."""
+    """Whether there is a Python driver; without one, spark-submit refuses ``--py-files``."""
     return submission.application.endswith(".py")
 
 
@@ -389,9 +392,9 @@ def takes_tag(submission: Submission, tag: str) -> bool:
 
 
 def _with_observer(submission: Submission, observation: Observation | None) -> Submission:
-    """Append the observer to the py-files that Spark would take, and the file that it is to write.
+    """Append the observer to the py-files that Spark would take, and set its properties.
 
-    It goes last, so that no module of the user's own files is hidden by it. The user's Delta
+    The observer goes last, so that it hides no module of the user's own files. The user's Delta
     metadata stays as it is; the commits are then not distinguished from those of others.
     """
     if observation is None or not can_observe(submission):
@@ -438,5 +441,5 @@ def with_quiet_jvm(opts: str) -> str:
     """Append the options of :data:`QUIET_JVM`, once, to a ``SPARK_SUBMIT_OPTS``."""
     if QUIET_JVM[1] in opts.split():
         return opts
-    # Appended and not made anew: blanks in quotes are the user's.
+    # Appended, and not split and joined: spaces in quotes are the user's.
     return " ".join([opts, *QUIET_JVM]).strip()

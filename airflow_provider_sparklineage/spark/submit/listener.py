@@ -1,8 +1,8 @@
-"""The OpenLineage listener: which goes with which Spark, which one a jar is, and if it is whole.
+"""The OpenLineage listener: the versions that fit a Spark, and the version and state of a jar.
 
 A listener that does not fit throws in Spark's listener thread and ends the user's SparkContext, so
-what is not known to fit is not injected. A jar with a damaged class in it ends the SparkContext
-when the class is loaded, however complete its directory looks.
+a listener that is not known to fit is not injected. A jar with a damaged class ends the
+SparkContext when the class is loaded, however complete the jar's directory looks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ VERSION = "1.53.0"
 
 
 class Pin(Frozen, frozen=True):
-    """What a published jar of :data:`VERSION` is known by: SHA-256 digest, and size in bytes."""
+    """The SHA-256 digest and the size in bytes of a published jar of :data:`VERSION`."""
 
     sha256: str
     size: int
@@ -49,46 +49,46 @@ JAR_NAME = re.compile(
 )
 _COORDINATE = re.compile(rf"{GROUP}:openlineage-spark(?:_(?P<scala>\d\.\d+))?:(?P<version>[^:]+)")
 
-# Of each Spark from which on, the first listener that does not end its SparkContext
+# From a version of Spark on: the first listener that does not end its SparkContext
 # (OpenLineage's issue 3931 and pull request 4779).
 _FIRST_LISTENERS = (((4, 2), "1.53.0"), ((4, 0), "1.37.0"))
 NEWEST_SPARK = (4, 2)
 """The newest Spark that this package is tested with."""
-_FIRST_SPARK = (3, 2)  # OpenLineage's own matrix begins there
+_FIRST_SPARK = (3, 2)  # the first version in OpenLineage's own test matrix
 
 
 class Identity(Frozen, frozen=True):
-    """Version and Scala version that a listener declares; None where it does not."""
+    """Version and Scala version of a listener, as it declares them; None if it does not."""
 
     version: str | None
     scala: str | None
 
 
 def artifact(scala: str) -> str:
-    """Name of the listener's artifact for a Scala version."""
+    """Give the name of the listener's artifact for a Scala version."""
     return f"openlineage-spark_{scala}"
 
 
 def coordinate(scala: str, version: str = VERSION) -> str:
-    """Maven coordinate of a listener, as ``--packages`` takes it."""
+    """Give the Maven coordinate of a listener, as ``--packages`` takes it."""
     return f"{GROUP}:{artifact(scala)}:{version}"
 
 
 def identity_of_coordinate(text: str) -> Identity | None:
-    """Find which listener a Maven coordinate names; None if it names something else."""
+    """Read the listener's identity from a Maven coordinate; None if it is another artifact's."""
     match = _COORDINATE.fullmatch(text.strip())
     # Up to 1.8.0 there was one artifact without a suffix, for Scala 2.12.
     return Identity(match["version"], match["scala"] or "2.12") if match else None
 
 
 def identity_of_name(name: str) -> Identity | None:
-    """Find which listener a jar's file name claims; None if it claims to be something else."""
+    """Read the listener's identity from a jar's file name; None if it is another jar's."""
     match = JAR_NAME.fullmatch(name)
     return Identity(match["version"], match["scala"]) if match else None
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
-    """Give the leading numbers of a version: (4, 0, 1) of ``4.0.1-SNAPSHOT``."""
+    """Give the leading numbers of a version: (4, 0, 1) for ``4.0.1-SNAPSHOT``; () without any."""
     match = re.match(r"\d+(?:\.\d+)*", version)
     return tuple(int(number) for number in match.group().split(".")) if match else ()
 
@@ -124,14 +124,14 @@ def misfit(name: str, found: Identity, spark: str, scala: str) -> ListenerError 
     return None
 
 
-# A submission waits for this, 100 ms at most for all of lineage, so a jar is not opened with
-# ``zipfile``: that lists its 11,000 entries first, which takes 70 ms. To find three of them in the
-# bytes of the directory takes half a millisecond.
+# A submission waits for this, and all of lineage may take 100 ms of it. So a jar is not opened with
+# ``zipfile``, which first lists the 11,000 entries, in 70 ms. To find three entries in the bytes of
+# the directory takes half a millisecond.
 
 
 _LISTENER_ENTRY = LISTENER_CLASS.replace(".", "/") + ".class"
 _VERSION_ENTRY = "io/openlineage/spark/agent/version.properties"
-# A class whose code names the collections' converters, which differ between Scala's versions.
+# A class whose code names the converters of collections, which differ between Scala's versions.
 _SCALA_ENTRY = "io/openlineage/spark/agent/util/ScalaConversionUtils.class"
 _SCALA_CLASSES = (
     (b"scala/collection/convert/Decorators", "2.12"),
@@ -154,11 +154,11 @@ class ListenerJar(Frozen, frozen=True):
 
 
 def read_jar(path: Path) -> ListenerJar:
-    """Read which listener a jar is.
+    """Read the identity of a listener's jar.
 
-    What is inside it counts for more than its name, which people change.
+    The content counts for more than the file name, which people change.
 
-    :raise ListenerError: if it is missing, damaged or not a listener; names the fix
+    :raise ListenerError: if the jar is missing, damaged or not a listener; names the fix
     """
     if not path.is_file():
         problem = f"The listener jar {path} does not exist."
@@ -169,7 +169,7 @@ def read_jar(path: Path) -> ListenerJar:
         raise ListenerError(problem, fix)
     try:
         entries = _entries(path, (_LISTENER_ENTRY, _VERSION_ENTRY, _SCALA_ENTRY))
-        entries[_LISTENER_ENTRY]  # it may be another jar
+        entries[_LISTENER_ENTRY]  # a KeyError if it is another jar
     except (OSError, zipfile.BadZipFile, zlib.error, struct.error, KeyError) as error:
         problem = f"{path} is not a readable OpenLineage listener jar ({type(error).__name__})."
         fix = (
@@ -208,7 +208,7 @@ def _scala_of_code(code: bytes) -> str | None:
 
 
 def _entries(path: Path, names: tuple[str, ...]) -> dict[str, bytes]:
-    """Read those of the named entries that an archive has."""
+    """Read the named entries of an archive; a name that it does not have is left out."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - _MAX_COMMENT - _END_RECORD.size))
@@ -218,7 +218,7 @@ def _entries(path: Path, names: tuple[str, ...]) -> dict[str, bytes]:
             msg = "no end of an archive"
             raise zipfile.BadZipFile(msg)
         *_, length, offset, _comment = _END_RECORD.unpack_from(tail, at)
-        if _ZIP64 in (length, offset):  # too many entries for this short way
+        if _ZIP64 in (length, offset):  # the archive is too large for this short way
             with zipfile.ZipFile(path) as archive:
                 return {n: archive.read(n) for n in names if n in archive.NameToInfo}
         file.seek(offset)
@@ -261,12 +261,12 @@ def _entry_content(record: bytes, header: tuple[int, ...]) -> bytes:
     return content
 
 
-# Whether a jar is whole is checked before each job. A published jar is known by its digest, which
-# takes 30 ms; of another one every entry is unpacked, which takes 700 ms, once for a content.
+# Whether a jar is whole is checked before each job. A published jar is recognised by its digest,
+# which takes 30 ms. Of another jar every entry is unpacked, once per content, which takes 700 ms.
 
 
-# What zipfile and the libraries below it raise of content that is none of an archive's. A disk that
-# fails now may do better the next time, so an OSError is nothing to remember.
+# The errors of zipfile and the libraries below it for damaged content. An OSError is not among
+# them: a disk that fails now may work the next time, so its failure must not be remembered.
 _DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError),
     *(NotImplementedError, RuntimeError, ValueError, OverflowError),
@@ -274,22 +274,22 @@ _DAMAGED = (
 
 
 class _Whole(msgspec.Struct, frozen=True):
-    """The content of a jar could be unpacked."""
+    """A kept answer: the content of a jar could be unpacked."""
 
 
 def digest_of(jar: Path) -> str:
-    """Give the SHA-256 digest of a file.
+    """Give the SHA-256 digest of a file, in hex.
 
-    :raise OSError: if it cannot be read
+    :raise OSError: if the file cannot be read
     """
     with jar.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def damage(jar: Path, cache: Path) -> str:
-    """Name the damage of a jar, as ``it is no archive``; empty if the jar is whole.
+    """Describe the damage of a jar, as ``it is no archive``; empty if the jar is whole.
 
-    :param cache: folder in which the digests of whole jars are kept, if it can be
+    :param cache: folder in which the digests of whole jars are kept, if it can be written
     :raise OSError: if the jar cannot be read
     """
     digest = digest_of(jar)
@@ -299,13 +299,13 @@ def damage(jar: Path, cache: Path) -> str:
     if remembered.recall(cache, question, _Whole, float("inf")) is not None:
         return ""
     problem = _unpacked_damage(jar)
-    if not problem and digest_of(jar) == digest:  # else it was being copied meanwhile
+    if not problem and digest_of(jar) == digest:  # otherwise the jar was being copied meanwhile
         remembered.remember(cache, question, _Whole())
     return problem
 
 
 def _unpacked_damage(jar: Path) -> str:
-    """Unpack all entries, and give what is wrong with the first that cannot be."""
+    """Unpack all entries; describe the first that cannot be unpacked; empty if there is none."""
     what = "it is no archive"
     try:
         with zipfile.ZipFile(jar) as archive:

@@ -1,9 +1,10 @@
-"""Which Spark will run, the listener that its job has already, and the one that it is given.
+"""The Spark that will run, the listener that its job has already, and the one that it is given.
 
-There is one listener in a driver. If the user brings one it is that; two, or one that does not fit
-its Spark, end the SparkContext. One on the driver's own class path is loaded by another loader than
-connectors in ``--jars`` (Delta, Iceberg), does not see their classes, and leaves their datasets out
-silently. A job without a listener gets the configured jar, else the one in the cache.
+There is one listener in a driver. If the job has one, that is used; two listeners, or one that does
+not fit its Spark, end the SparkContext. A listener on the driver's own class path is loaded by
+another loader than connectors in ``--jars`` (Delta, Iceberg), does not see their classes, and
+leaves their datasets out silently. A job without a listener gets the configured jar, else the one
+in the cache.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class ListenerSource(StrEnum):
-    """Where a listener would come from."""
+    """The place that a listener of the job comes from."""
 
     JARS = "--jars"
     PACKAGES = "--packages"
@@ -47,7 +48,7 @@ class ListenerSource(StrEnum):
 
     @property
     def is_of_jvm(self) -> bool:
-        """Whether the JVM's own loader has it, which does not see what ``--jars`` brings."""
+        """Whether the JVM's own loader has the listener, which then does not see ``--jars``."""
         return self in (ListenerSource.DRIVER, ListenerSource.SPARK)
 
 
@@ -55,7 +56,7 @@ class JobListener(NamedTuple):
     """A listener that the job has.
 
     :param name: path or coordinate, as the user wrote it
-    :param path: where it is on this machine; None if it is on another one
+    :param path: of the jar on this machine; None if it is on another machine
     """
 
     source: ListenerSource
@@ -64,7 +65,7 @@ class JobListener(NamedTuple):
     path: Path | None = None
 
 
-# Connectors whose classes the listener looks into; a JDBC driver, for one, it does not.
+# Connectors whose classes the listener looks into; it does not look into JDBC drivers, for one.
 _CONNECTOR = (
     r"(?:^|[/_:-])(delta-(?:core|spark|iceberg|hudi)|iceberg-spark|hudi-spark|paimon-spark|"
     r"spark(?:-\d[\d.]*)?-bigquery|spark-snowflake|spark-mssql|spark-redshift|spark-cassandra|"
@@ -75,7 +76,7 @@ _CONNECTOR = (
 def job_listeners(
     submission: Submission, distribution: SparkDistribution
 ) -> tuple[JobListener, ...]:
-    """Find all listeners that a submission would have, without reading more than their names.
+    """Find all listeners that a submission would have, mostly by the names of its jars.
 
     A jar of another name is looked into if it is on this machine: people rename jars.
     """
@@ -97,10 +98,10 @@ def only_listener(
     distribution: SparkDistribution,
     cache: Path,
 ) -> JobListener | None:
-    """Give the only listener among those found, None if there is none.
+    """Give the only listener of those found; None if none was found.
 
-    :param cache: where it is kept that a jar is whole
-    :raise ListenerError: if there are several, it does not fit this Spark, it is damaged, or it
+    :param cache: folder in which the digests of whole jars are kept
+    :raise ListenerError: if there are several, or the one does not fit this Spark, is damaged, or
         would not see connectors of the job; names the fix
     """
     if not found:
@@ -146,7 +147,7 @@ def require_fit(name: str, identity: Identity, distribution: SparkDistribution) 
 def require_whole(jar: Path, cache: Path) -> None:
     """Refuse a listener with a damaged class, which would end the SparkContext when it is loaded.
 
-    :param cache: where it is kept that a jar is whole
+    :param cache: folder in which the digests of whole jars are kept
     :raise ListenerError: names the fix
     """
     if problem := _damage(jar, cache):
@@ -167,13 +168,13 @@ def checked_extensions(
 ) -> tuple[tuple[str, ...], tuple[ListenerError, ...]]:
     """Check which jars that extend the listener can be added to ``--jars``.
 
-    A jar that is not there would end the job, and one that is a listener would be a second one.
+    A jar that does not exist would end the job, and one that is a listener would be a second one.
 
     :param given: paths on this machine, or URLs that Spark knows
     :param own: the job's own listener, if it has one
-    :param cache: where it is kept that a jar is whole
+    :param cache: folder in which the digests of whole jars are kept
     :param is_remote: whether the driver runs elsewhere; ``local:`` is a path there
-    :return: those that can, and for each of the others an error
+    :return: the names that can be added, and an error for each other one
     """
     usable, errors = [], []
     for name in given:
@@ -192,7 +193,7 @@ def _extension_problem(
     if own is not None and own.source.is_of_jvm:
         problem = f"would not be seen by a listener on {own.source}"
         return problem, f"Take {own.name} away from there."
-    if scrub(name) != name:  # what is added is an argument, which every user of the machine reads
+    if scrub(name) != name:  # it would be an argument, which every user of the machine can read
         return "has a user or a key in its URL", "Put the jar on the worker and give its path."
     is_there = is_remote and submitted_files.scheme(name) == "local"
     path = None if is_there else local_path(name)
@@ -245,12 +246,13 @@ def spark_of(
     *,
     in_task: bool = False,
 ) -> SparkDistribution:
-    """Find out which Spark a ``spark-submit`` is: as declared, else by its files, else ask it.
+    """Find the Spark of a ``spark-submit``: as declared, else by its files, else by asking it.
 
-    :param env: environment that it would be submitted with
+    :param env: environment with which the job would be submitted
     :param declared: versions of Spark and Scala (:func:`.distribution.declared`)
-    :param in_task: whether a job waits: then not for long, nor for what has just given no answer
-    :raise ListenerError: if there is none, or its version is not known; names the fix
+    :param in_task: whether a job waits: then the limit is shorter, and a command that has just
+        given no answer is not asked again
+    :raise ListenerError: if there is no Spark, or its version is not known; names the fix
     """
     by_files = distribution.find(spark_binary, env)
     if declared is not None:
@@ -281,14 +283,12 @@ def jar_for(
     *,
     is_remote: bool = False,
 ) -> str:
-    """Find the listener jar to add for a Spark that has none of its own.
+    """Find the listener jar to add to a job that has none: the configured one, else the cached.
 
-    That is the configured one, else the one in the cache.
-
-    :param configured: path on this worker, or a URL, of which only the name is looked at
+    :param configured: path on this worker, or a URL, of which only the name is checked
     :param is_remote: whether the driver runs elsewhere; ``local:`` is a path there
     :return: the path, or the URL
-    :raise ListenerError: if there is none, or none that works; names the fix
+    :raise ListenerError: if there is no jar, or it does not work; names the fix
     """
     if configured is None:
         return str(_cached_jar(spark, env).absolute())
@@ -315,7 +315,7 @@ def _cached_jar(spark: SparkDistribution, env: Mapping[str, str]) -> Path:
             problem = f"The listener {jar} is damaged: it {damage}."
             fix = "Run `sparklineage fetch-listener` on the worker, which replaces it."
         raise ListenerError(problem, fix)
-    # It is not read to find out which one it is: its digest says that.
+    # The jar need not be read for its version: its digest is that of the pinned version.
     require_fit(jar.name, Identity(VERSION, spark.scala), spark)
     return jar
 
@@ -330,14 +330,15 @@ def fetch_for(
     progress: fetching.Progress = lambda _: None,
     in_task: bool = False,
 ) -> Path:
-    """Fetch the listener for a Spark into the cache, at once if it is there.
+    """Fetch the listener for a Spark into the cache; return at once if it is there.
 
-    :param spark_binary: whose resolver is used where no ``location`` is given
+    :param spark_binary: the command whose resolver is used if no ``location`` is given
     :param location: path or URL of the jar
     :param repositories: further repositories for the resolver
     :param progress: takes lines for the user who waits
-    :param in_task: whether a job waits: then not for long, nor for what has just failed
-    :raise ListenerError: if it cannot be had; names the fix
+    :param in_task: whether a job waits: then the limit is shorter, and a fetch that has just
+        failed is not tried again
+    :raise ListenerError: if the jar cannot be fetched; names the fix
     """
     if fetching.is_cached(spark.scala, env):
         return fetching.cached(spark.scala, env)
@@ -358,14 +359,14 @@ def fetch_for(
     try:
         return fetching.fetch(spark.scala, fetcher, env, progress, limit_s=limit_s)
     except ListenerError as error:
-        # Who waited for another process that failed does not know why; that one has kept it.
+        # A process that waited for a failed fetch does not know its reason, which is kept already.
         if remembered.recall(cache, failed, _FailedFetch, remembered.FAILURE_S) is None:
             remembered.remember(cache, failed, _FailedFetch(error.problem, error.fix))
         raise
 
 
 class _FailedFetch(msgspec.Struct, frozen=True):
-    """Why there was no listener: the sentences of a :exc:`ListenerError`."""
+    """The reason of a failed fetch: the sentences of a :exc:`ListenerError`."""
 
     problem: str
     fix: str
@@ -380,7 +381,7 @@ def _resolving_fetcher(
     limit_s: float,
     progress: fetching.Progress,
 ) -> fetching.Fetcher:
-    # Imported here, because a job waits for what is imported above.
+    # Imported here, because a job waits for the imports of this module.
     from airflow_provider_sparklineage.spark.submit import commands
 
     if refusal := commands.java_refusal(env, here):
@@ -398,7 +399,7 @@ def _resolving_fetcher(
 
 
 def _submit_command(spark: SparkDistribution, spark_binary: str) -> str:
-    """Give a path for ``spark-submit``: the one on PATH may be somewhere else than SPARK_HOME."""
+    """Give the path of ``spark-submit`` in SPARK_HOME; the one on PATH may be of another Spark."""
     if spark.home and (found := spark.home / "bin" / "spark-submit").is_file():
         return str(found)
     return spark_binary

@@ -1,7 +1,7 @@
 """Answers that take seconds to find out, kept for the next tasks of this user: small files of JSON.
 
-They lie next to the fetched listeners, or, where nothing can be written there (in an image's
-cache), in the user's own folder of the temporary folder. A file of anybody else is not believed.
+They lie next to the fetched listeners, or, if that folder cannot be written (as in an image's
+cache), in the user's own folder of the temporary folder. A file of another user is not believed.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ T = TypeVar("T")
 
 A_DAY_S = 24 * 3600.0
 FAILURE_S = 900.0
-"""For how long tasks do not try again what took their time in vain."""
+"""For so long, tasks do not repeat a slow attempt that failed."""
 _AHEAD_S = 60.0
 _MAX_BYTES = 1 << 16
 _BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def recall(cache: Path, question: str, answer: type[T], max_age_s: float = A_DAY_S) -> T | None:
-    """Give the answer that was kept to a question; None if there is none that can be believed.
+    """Give the kept answer to a question; None if no kept answer can be believed.
 
-    :param max_age_s: how old it may be; one that comes from the future is too old as well, but
-        for the little that the clock of a server can be ahead
+    :param max_age_s: how old the answer may be. An answer from the future counts as too old, unless
+        it is only a little ahead, as the clock of a file server can be.
     """
     for folder in _folders(cache):
         with suppress(OSError, msgspec.MsgspecError):
@@ -51,7 +51,7 @@ def recall(cache: Path, question: str, answer: type[T], max_age_s: float = A_DAY
 
 
 def remember(cache: Path, question: str, answer: msgspec.Struct) -> None:
-    """Keep the answer to a question, where that is possible."""
+    """Keep the answer to a question, if a folder can be written."""
     for folder in _folders(cache):
         with suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def remember(cache: Path, question: str, answer: msgspec.Struct) -> None:
 
 def _folders(cache: Path) -> Iterator[Path]:
     yield cache
-    with suppress(FileNotFoundError):  # there is none that can be written to
+    with suppress(FileNotFoundError):  # there is no temporary folder that can be written to
         yield Path(tempfile.gettempdir()) / f"sparklineage-{os.getuid()}"
 
 

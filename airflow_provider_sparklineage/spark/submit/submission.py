@@ -4,8 +4,8 @@ A value of the user can stand in four places, and Spark merges none of them: a f
 ``--conf``, which beats the properties file, which replaces ``spark-defaults.conf``
 (``org.apache.spark.deploy.SparkSubmitArguments.mergeDefaultSparkProperties``).
 
-Where spark-submit stands in a command of the user's own, :func:`read_command_line` reads what the
-command's text shows of the call, and :func:`shell_arguments` writes what is put into it.
+If spark-submit stands in a command of the user's own, :func:`read_command_line` reads the parts of
+the call that the command's text shows, and :func:`shell_arguments` writes the added arguments.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 class Submission(Frozen, frozen=True):
     """The arguments of a SparkSubmitOperator that injection reads and replaces.
 
-    :param application: what is submitted; only a ``.py`` file has a Python driver to observe
-    :param file_properties: what the properties file, or else ``spark-defaults.conf``, has
-    :param new_file: what a properties file must have that replaces that one, because something
-        in it may be a secret and so must not become an argument; None if that file stays
+    :param application: the submitted file; only a ``.py`` file has a Python driver to observe
+    :param file_properties: the content of the properties file, or else of ``spark-defaults.conf``
+    :param new_file: the content of a properties file that has to replace that one, because some
+        value may be a secret and so must not become an argument; None if that file stays
     """
 
     conf: Mapping[str, str] = field(default_factory=dict)
@@ -47,28 +47,28 @@ class Submission(Frozen, frozen=True):
 
     @property
     def in_file(self) -> Mapping[str, str]:
-        """What the properties file has that the job will be submitted with."""
+        """The properties of the file with which the job will be submitted."""
         return self.file_properties if self.new_file is None else self.new_file
 
     def value(self, key: str) -> str | None:
-        """Find the value of a property that Spark would take: ``--conf`` before the file."""
+        """Give a property's value as Spark would take it: ``--conf`` before the file; else None."""
         value = self.conf.get(key, self.in_file.get(key))
         return None if value is None else str(value)
 
     def keys(self) -> set[str]:
-        """All properties that have a value."""
+        """Give all properties that have a value."""
         return {*self.conf, *self.in_file}
 
     def listed_jars(self) -> list[str]:
-        """Jars that Spark would take: of the flag, else of ``spark.jars``, which it replaces."""
+        """List the jars that Spark would take: of the flag, which replaces ``spark.jars``."""
         return listed(self.jars or self.value("spark.jars"))
 
     def listed_packages(self) -> list[str]:
-        """Maven coordinates that Spark would resolve."""
+        """List the Maven coordinates that Spark would resolve."""
         return listed(self.packages or self.value("spark.jars.packages"))
 
     def class_path(self) -> str | None:
-        """Class path that the driver's JVM would start with."""
+        """Give the class path with which the driver's JVM would start; None if there is none."""
         return self.driver_class_path or self.value("spark.driver.extraClassPath")
 
     def with_conf(self, values: Mapping[str, str]) -> Submission:
@@ -76,17 +76,17 @@ class Submission(Frozen, frozen=True):
         return replace(self, conf={**self.conf, **values})
 
     def without_conf(self, *keys: str) -> Submission:
-        """Leave out arguments ``--conf`` of these properties."""
+        """Remove these properties from the arguments ``--conf``."""
         return replace(self, conf={k: v for k, v in self.conf.items() if k not in keys})
 
     def with_file(self, values: Mapping[str, str], without: Collection[str]) -> Submission:
-        """Set properties in the file, and leave others out of it."""
+        """Set properties in the file, and remove others from it."""
         kept = {key: value for key, value in self.in_file.items() if key not in without}
         new = {**kept, **values}
         return self if new == self.in_file else replace(self, new_file=new)
 
     def all_in_file(self) -> Submission:
-        """Give everything by the file, which any argument of the same name beats."""
+        """Move all arguments to the file; any argument of the same name then beats the file."""
         flags = {
             "spark.jars": self.jars,
             "spark.jars.packages": self.packages,
@@ -104,12 +104,12 @@ class Submission(Frozen, frozen=True):
 
 
 def listed(text: str | None) -> list[str]:
-    """Take a list of Spark's apart: commas between, blanks around."""
+    """Split a list as Spark does: at commas, without spaces around the items."""
     return [item.strip() for item in (text or "").split(",") if item.strip()]
 
 
-# The text of a command is a template that is being rendered, so it is read and never taken apart as
-# a shell would: a variable or an expression in it has no value yet.
+# The text of a command is a template that is being rendered, so it is only searched, and not parsed
+# as a shell would parse it: a variable or an expression in it has no value yet.
 
 
 _EXPRESSION = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
@@ -119,7 +119,7 @@ _UNKNOWN, _MACRO = "$", "\0"
 _STATEMENT_ENDS = re.compile(r"(?<!\\)\n|;|&&|\|\|?")
 _BINARY = re.compile(r"(?<![^\s;&|(\"'])((?:[\w.~+/-]*/)?spark\d?-submit)(?=\s|\Z)")
 _APPLICATION = re.compile(r"(?<![^\s\"'])([^\s\"'=]+\.py)(?=[\s\"']|\Z)")
-# Of these Spark takes one. The user's alone would leave out the jar, and not the listener.
+# Spark takes only one of each. If it takes the user's, our jar is left out, but not the listener.
 _COLLIDING = re.compile(
     r"(?<![^\s\"'])(--jars|--py-files|--properties-file)(?=[\s=\"'])"
     r"|(?<![\w.])(spark\.(?:jars|submit\.pyFiles|extraListeners))(?==)"
@@ -127,9 +127,9 @@ _COLLIDING = re.compile(
 
 
 class CommandLine(Frozen, frozen=True):
-    """What the text of a command shows of its spark-submit; empty where it does not.
+    """The parts of a spark-submit call that the text of a command shows; empty where it shows none.
 
-    :param colliding: flags and properties that would take the place of what is added
+    :param colliding: flags and properties of the text that would replace added ones
     """
 
     binary: str = ""
@@ -140,9 +140,10 @@ class CommandLine(Frozen, frozen=True):
 
 
 def read_command_line(text: str, macro: str) -> CommandLine:
-    """Read a template.
+    """Read the spark-submit call in a template.
 
-    :param macro: name of the macro that is called in the text, by the statement that counts
+    :param macro: name of the macro in the text; the statement that calls it is read, if it has a
+        spark-submit, and otherwise the whole text
     """
     text = _EXPRESSION.sub(lambda found: _MACRO if macro in found[0] else _UNKNOWN, text)
     own = [s for s in _STATEMENT_ENDS.split(text) if _MACRO in s and _BINARY.search(s)]
@@ -159,7 +160,7 @@ def read_command_line(text: str, macro: str) -> CommandLine:
 
 
 def named_scripts(text: str) -> Iterator[str]:
-    """Yield what is in the shell's scripts of this machine that a text names by their paths."""
+    """Yield the contents of the shell scripts on this machine whose paths are in a text."""
     for name in dict.fromkeys(_SCRIPT.findall(text)):
         with suppress(OSError), open_regular(Path(name)) as file:
             yield file.read(_MAX_SCRIPT).decode(errors="replace")
@@ -171,7 +172,7 @@ def _flag_value(text: str, flag: str) -> str:
 
 
 def shell_arguments(submission: Submission, properties_file: str | None) -> str:
-    """Give what a shell reads as the arguments of a submission, on one line."""
+    """Give the arguments of a submission as a shell reads them, on one line."""
     flags = {
         "--properties-file": properties_file,
         "--jars": submission.jars,

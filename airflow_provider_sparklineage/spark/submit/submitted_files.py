@@ -1,14 +1,14 @@
-"""The files that go with a submission: by which paths, the properties file, the observer's zip.
+"""The files that go with a submission: their paths, the properties file, the observer's zip.
 
-``--jars`` and ``--py-files`` are lists with commas between. An entry that is a URI is one, with
-``#`` before a fragment and ``%2C`` for a comma; of any other entry Spark follows the links first.
-Both are globs. A py-file ends up in ``PYTHONPATH``, where colons stand between, the script that
-starts Spark drops carriage returns, and a JVM of the C locale knows ASCII only. No way of writing
-gets past all of these, so a file with another path than :func:`is_plain` allows gets a second one
-(:class:`Links`).
+``--jars`` and ``--py-files`` are lists with commas between. An entry that is a URI is taken as one,
+with ``#`` before a fragment and ``%2C`` for a comma; for any other entry Spark follows the links
+first. Both are globs. A py-file ends up in ``PYTHONPATH``, where colons stand between, the script
+that starts Spark drops carriage returns, and a JVM of the C locale knows ASCII only. No way of
+writing gets past all of these, so a file whose path :func:`is_plain` does not allow gets a second
+path (:class:`Links`).
 
-A :class:`PropertiesFile` holds what must not become an argument. :func:`observer_zip` packs the
-observer for ``--py-files``; one version of the package gives the same bytes.
+A :class:`PropertiesFile` holds values that must not become arguments. :func:`observer_zip` packs
+the observer for ``--py-files``; one version of the package gives the same bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _PLAIN = re.compile(r"(?:/(?!\.\.(?:/|\Z))[\w.+=@~-]+)+", re.ASCII)
 _ODD = re.compile(r"[^/\w.+=@~-]", re.ASCII)
-# What a URI may have, but for commas, and for fragments, which rename.
+# The characters of a URI, except commas, and except ``#``, as a fragment renames the file.
 _URL = re.compile(r"(?:[\w.~:/?@!$&'()*+;=-]|%[0-9A-Fa-f]{2})+", re.ASCII)
 
 _FIX = (
@@ -43,26 +43,26 @@ _FIX = (
 
 
 def is_plain(path: Path) -> bool:
-    """Whether Spark reads an absolute path, and the one that it leads to, back as it is."""
+    """Whether Spark reads an absolute path, and the path that its links lead to, back unchanged."""
     return all(_PLAIN.fullmatch(str(p)) is not None for p in (path, path.resolve()))
 
 
 def require_plain(path: Path) -> None:
     """Refuse a path that is not plain.
 
-    :raise CaptureError: names the character that is in the way
+    :raise CaptureError: names the character that Spark would misread
     """
     if not is_plain(path):
         raise CaptureError(_misread(path), _FIX)
 
 
 def is_plain_url(url: str) -> bool:
-    """Whether Spark takes a URL in a list for this one URL."""
+    """Whether Spark reads a URL in a list as this one URL."""
     return _URL.fullmatch(url) is not None
 
 
 def scheme(name: str) -> str:
-    """Give the scheme of a URI; a path has none, whatever is in it."""
+    """Give the scheme of a URI, in lower case; empty for a path."""
     match = re.match(r"([A-Za-z][\w+.-]*):", name)
     return match[1].lower() if match else ""
 
@@ -73,12 +73,12 @@ def local_path(name: str) -> Path | None:
         is_uri = scheme(name) in ("file", "local")
         path = Path(unquote(urlsplit(name).path) if is_uri else name)
         return path if path.is_file() else None
-    except (OSError, ValueError):  # no URI, no name of a file, or in a folder of somebody else
+    except (OSError, ValueError):  # no URI, no name of a file, or in a folder of another user
         return None
 
 
 def _misread(path: Path) -> str:
-    """Give the sentence on a path that is not plain; names the character."""
+    """Give the sentence about a path that is not plain; names the character."""
     real = path.resolve()
     if odd := _ODD.search(str(path)):
         return f"Spark would misread {path}, because of {odd[0]!r}."
@@ -88,13 +88,13 @@ def _misread(path: Path) -> str:
 
 
 def _link(path: Path, link: Path) -> None:
-    """Link to a folder, and give a file a second name or a copy: Spark follows links of files."""
+    """Link to a folder; give a file a hard link or a copy, as Spark follows links of files."""
     if path.is_dir():
         link.symlink_to(path)
         return
     try:
         os.link(path.resolve(), link)
-    except OSError:  # another file system, or a file of another user
+    except OSError:  # on another file system, or of another user
         shutil.copyfile(path, link)
 
 
@@ -102,23 +102,25 @@ class Links:
     """Links for one submission, in a private folder that is made with the first of them."""
 
     def __init__(self, bundle: Path | None) -> None:
-        """
-        Make none yet.
+        """Make no link yet.
 
-        :param bundle: of the try, where they are put if its path is plain
+        :param bundle: folder of the try's bundle; links are put into it if its path is plain
         """
         self._bundle = bundle
         self._folder: Path | None = None
         self._forbidden: str | None = None
 
     def forbid(self, reason: str) -> None:
-        """Have none; a sentence says why."""
+        """Allow no links from now on.
+
+        :param reason: a sentence with the reason, for the error
+        """
         self._forbidden = reason
 
     def plain(self, path: Path) -> Path:
         """Give a plain path of a file or folder: its own, or that of a link to it.
 
-        :raise CaptureError: if there can be no link; names the character that is in the way
+        :raise CaptureError: if no link can be made; names the character that Spark would misread
         """
         if is_plain(path):
             return path
@@ -127,7 +129,7 @@ class Links:
             raise CaptureError(problem, _FIX)
         try:
             folder = self._folder = self._folder or self._made(path)
-            # The number is for jars of one name.
+            # The number distinguishes jars of the same name.
             link = folder / f"{len(list(folder.iterdir()))}-{_ODD.sub('_', path.name)}"
             _link(path, link)
         except OSError as error:
@@ -136,10 +138,10 @@ class Links:
         return link
 
     def entry(self, name: str) -> str:
-        """Give the entry of ``--jars`` or ``--py-files`` that Spark takes for the file so named.
+        """Give the entry of ``--jars`` or ``--py-files`` by which Spark finds the named file.
 
-        :param name: an entry itself
-        :raise CaptureError: if there is none
+        :param name: an entry as the user wrote it
+        :raise CaptureError: if Spark would misread the name and no link can be made
         """
         path = local_path(name)
         if path is None:  # a URL
@@ -149,7 +151,7 @@ class Links:
         return name if plain == path else str(plain)
 
     def remove(self) -> None:
-        """Remove the folder, and nothing that a link leads to."""
+        """Remove the folder of links, and no file that a link leads to."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
@@ -165,23 +167,23 @@ class Links:
 
 
 class PropertiesFile:
-    """A file that is for this user only, and for the time that the job runs."""
+    """A properties file for this user only, and for the time that the job runs."""
 
     def __init__(self) -> None:
         self._path: Path | None = None
 
     def write(self, properties: Mapping[str, str], folders: Iterable[Path]) -> str:
-        """Write it into the first folder that takes it; give its path.
+        """Write the file into the first folder that takes it; give its path.
 
-        :param properties: all, those of the file that it replaces as well: Spark reads only one
-        :raise CaptureError: if no folder takes it
+        :param properties: all properties, also those of the replaced file: Spark reads only one
+        :raise CaptureError: if no folder takes the file
         """
         reasons = []
         for folder in folders:
             try:
                 require_plain(folder)
                 capture.require_private(folder)  # or others could put another file in its place
-                # Which makes it 0600.
+                # mkstemp makes it 0600.
                 handle, name = tempfile.mkstemp(prefix=capture.PROPERTIES_PREFIX, dir=folder)
                 self._path = Path(name)
                 os.close(handle)
@@ -196,7 +198,7 @@ class PropertiesFile:
         raise CaptureError(problem, fix)
 
     def remove(self) -> None:
-        """Remove it, if it was written."""
+        """Remove the file, if it was written."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
             self._path = None

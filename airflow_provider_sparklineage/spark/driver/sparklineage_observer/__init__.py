@@ -6,7 +6,7 @@ With ``spark.sparklineage.deliver``, a URL, this file and the listener's are del
 
 ==================  ================================================================================
 :mod:`.attaching`   from interpreter start to a listener on each SparkSession, and to the drain at
-                    exit; what that takes of PySpark, py4j and Log4j
+                    exit; its changes to PySpark, py4j and Log4j
 :mod:`.in_process`  the same in a process that runs several applications, one after the other
 :mod:`.observer`    one query to one record, within the budget
 :mod:`.plans`       a physical plan to its scans, write commands and Python UDFs
@@ -19,15 +19,15 @@ With ``spark.sparklineage.deliver``, a URL, this file and the listener's are del
 :mod:`.delta`       tagged commits to written and removed partitions
 :mod:`.commands`    a write command to its target and, where it is needed, its plan
 :mod:`.records`     the output file and the limits
-:mod:`.jvm`         what is short in Scala and long in py4j
-:mod:`.delivery`    in a cluster, all this and the listener's events to where the worker finds it;
-                    the lines in the driver's log on what fails of that
+:mod:`.jvm`         calls that are short in Scala and long in py4j
+:mod:`.delivery`    in a cluster, the delivery of all this and of the listener's events to a folder
+                    that the worker reads; the lines in the driver's log about failed deliveries
 ==================  ================================================================================
 """
 
 
 def install():
-    """Have each SparkSession of this process observed, once it is made."""
+    """Attach the observer to each SparkSession of this process, once the session is made."""
     from sparklineage_observer import attaching
 
     attaching.install()

@@ -1,10 +1,10 @@
 """From interpreter start to listeners on each SparkSession, and to the drain at exit.
 
-The observer itself is there from the SparkContext on: of a job without a SparkSession the listener
-has events, too, and they may be for us to deliver.
+The observer itself starts with the SparkContext: the listener also has events of a job without a
+SparkSession, and the observer may have to deliver them.
 
-An interpreter that starts waits for what is imported here, so nothing of PySpark, py4j or the
-observer is, before it is used.
+An interpreter that starts waits for the imports of this module. So the modules of PySpark, py4j and
+the observer are imported where they are used.
 """
 
 import atexit
@@ -22,42 +22,43 @@ class Replacements:
         self._replaced = []
 
     def replace(self, owner, name, new):
-        """Put something in the place of a class's own attribute."""
+        """Replace a class's own attribute, and remember the original."""
         self._replaced.append((owner, name, vars(owner)[name], new))
         setattr(owner, name, new)
 
     def undo(self):
-        """Put back what is still replaced by ours; what others have put over it may call ours."""
+        """Put the originals back, except where others have replaced ours: theirs may call ours."""
         while self._replaced:
             owner, name, original, new = self._replaced.pop()
             if vars(owner).get(name) is new:
                 setattr(owner, name, original)
 
 
-# One message of the listener is kept out of the driver's log: it reads like a fault, and is none. A
-# listener in ``--jars`` warns in each application of connectors that extend it and are elsewhere,
-# whether there are any or not. It then gives them what they need of it, and logs another message if
-# that fails. Log4j drops this one, at the logger that has it; where people have settings of their
-# own, nothing is changed.
+# One message of the listener is kept out of the driver's log: it reads like a fault, but is not. A
+# listener in ``--jars`` warns, in each application, about connectors that extend it and are on
+# another class path, whether there are any or not. It then gives them the classes that they need,
+# and logs another message if that fails. Log4j drops the first message, at the logger that has it.
+# If people have Log4j settings of their own, nothing is changed.
 
 
 _WARNING_LOGGER = "io.openlineage.spark.agent.lifecycle.SparkOpenLineageExtensionVisitorWrapper"
 _WARNING = "(?s)An illegal reflective access operation will occur.*"
 _OF_SPARK = "!/org/apache/spark/log4j2-"
-"""In the location of settings that Spark takes where people have none."""
+"""Part of the location of Log4j settings that Spark takes if people have none."""
 
 
 def drop_warning(client):
-    """Drop the message, in a JVM whose log4j has Spark's own settings.
+    """Drop the listener's warning, in a JVM whose Log4j has Spark's own settings.
 
-    :param client: py4j's, of the driver's JVM
+    :param client: the gateway client of py4j, for the driver's JVM
     """
     from py4j.java_gateway import JavaClass
 
     def of_log4j(name):
         return JavaClass("org.apache.logging.log4j." + name, client)
 
-    # As the first message of any of Spark's classes does, which would take the settings anew.
+    # Spark initialises its log with the first message of any of its classes, and would then read
+    # the settings anew. So it is made to do so now.
     spark = getattr(JavaClass("org.apache.spark.util.Utils$", client), "MODULE$")
     spark.initializeLogIfNecessary(False)
     context = of_log4j("LogManager").getContext(False)
@@ -68,24 +69,24 @@ def drop_warning(client):
     dropped = of_log4j("core.filter.RegexFilter").createFilter(
         _WARNING, None, False, result.DENY, result.NEUTRAL
     )
-    # Without a level it has that of the root logger, whatever this will be set to.
+    # Without a level, the logger has that of the root logger, also when that is changed later.
     logger = of_log4j("core.config.LoggerConfig")(_WARNING_LOGGER, None, True)
     logger.addFilter(dropped)
     configuration.addLogger(_WARNING_LOGGER, logger)
     context.updateLoggers()
 
 
-# The server that Java calls Python by is py4j's, which foreachBatch uses, too.
+# Java calls Python through py4j's callback server, which foreachBatch uses, too.
 
 
 _TCP_SEGMENT = 1400  # bytes, as in most networks
 
 
 def start_callback_server(gateway):
-    """Start it, so that a job can end it.
+    """Start the callback server in such a way that a job can end it.
 
-    py4j ends it by closing files from which its own threads read, and waits for them for ever. A
-    job in which Java calls no Python has no such threads, and would not wait.
+    py4j ends the server by closing files from which its own threads read, and waits for the threads
+    without limit. A job in which Java calls no Python has no such threads, and would not wait.
     """
     from py4j.java_gateway import pre_server_shutdown
     from pyspark.java_gateway import ensure_callback_server_started
@@ -100,11 +101,11 @@ def _answer_at_once(server_socket):
     """Have Java send segments that are smaller than its writes, on the connections it will open.
 
     Java writes a long answer 8 KB at a time. Where a segment holds more, the kernel keeps a write
-    back until the one before it is acknowledged, and we acknowledge only after some 40 ms.
+    back until the one before it is acknowledged, and our side acknowledges only after some 40 ms.
     """
     try:
         server_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, _TCP_SEGMENT)
-    except (AttributeError, OSError):  # not of this system: long answers are slow then
+    except (AttributeError, OSError):  # this system cannot do it: long answers are slow then
         return
 
 
@@ -119,7 +120,7 @@ def _wake_readers(server, **_):
 
 
 def java_reference(jvm, listener):
-    """Give what Java has of a Python object: of the object itself it makes a new one each time."""
+    """Give Java's reference to a Python object; py4j would make a new one in each call."""
     from sparklineage_observer.jvm import Classes
 
     held = Classes(jvm).array_list()
@@ -141,7 +142,7 @@ def install():
 
 
 class _Finder(MetaPathFinder):
-    """Steps aside after the one module that it waits for."""
+    """Finds the one module that it waits for, and removes itself from ``sys.meta_path`` then."""
 
     def find_spec(self, name, path, target=None):
         if name != _MODULE:
@@ -160,7 +161,7 @@ class _Finder(MetaPathFinder):
 
 
 class _Loader(Loader):
-    """Stands around the real loader: one zipimporter serves all modules of pyspark.zip."""
+    """Wraps the real loader for one module: one zipimporter serves all modules of pyspark.zip."""
 
     def __init__(self, inner):
         self._inner = inner
@@ -186,17 +187,17 @@ def _wrap(module):
 
 
 def wrap_sessions(module):
-    """Have all that is made from now on observed.
+    """Observe each SparkSession and each SparkContext that is made from now on.
 
-    :param module: with SparkSession, imported
+    :param module: the imported module that has SparkSession
     """
     _wrap_init(module.SparkSession, attach)
-    # Which it has by now, but for Spark Connect.
+    # The class is imported by now, except with Spark Connect.
     _wrap_init(sys.modules["pyspark"].SparkContext, observe)
 
 
 def _wrap_init(of, act):
-    """Let something be done with each instance of a class, once it is made."""
+    """Call a function with each instance of a class, once the instance is made."""
     original = of.__init__
 
     def __init__(self, *args, **kwargs):  # noqa: N807  (replaces the original)
@@ -209,7 +210,7 @@ def _wrap_init(of, act):
 
 
 def _wrap_jvm(of):
-    """Prepare the JVM as soon as there is one: the listener is made later."""
+    """Prepare the JVM as soon as there is one, because the listener is made soon after."""
     original = of._ensure_initialized.__func__
 
     def _ensure_initialized(cls, *args, **kwargs):
@@ -231,10 +232,10 @@ def _prepare_delivery(client):
 
 
 class _Attached:
-    """What is observed in this process, and what was changed for that.
+    """The observer of this process, and the changes that it made to the process.
 
-    observer: None until a context with our configuration is made; settings: what stands for that
-    configuration in a process with other work, which has listeners taken away again.
+    observer: None until a context with our configuration is made; settings: these stand for that
+    configuration in a process with other work, which removes the listeners at the end.
     """
 
     def __init__(self):
@@ -251,7 +252,7 @@ class _Attached:
         self.process = os.getpid()
 
     def registered(self, remove, listener):
-        """Remember how to take a listener away, if that is going to be asked for."""
+        """Remember how to remove a listener, if this process will do so."""
         if self.settings:
             self.listeners.append((remove, listener))
 
@@ -260,7 +261,10 @@ attached = _Attached()
 
 
 def observe(context):
-    """Have the queries of a SparkContext observed, and what is observed delivered; give by what."""
+    """Observe the queries of a SparkContext, and deliver the records if that is configured.
+
+    :return: the observer; None if the configuration asks for none
+    """
     try:
         if attached.observer is None:
             _begin(context)
@@ -302,7 +306,7 @@ def attach(session):
         observer = observe(context)
         if observer is None:
             return
-        key = java_session.hashCode()  # a session has no other than its identity's
+        key = java_session.hashCode()  # Java's default hash, so no other session has it
         if key in attached.sessions:
             return
         attached.sessions.add(key)
@@ -317,7 +321,7 @@ def attach(session):
 
 
 def _wrap_streams(observer):
-    """Listen to a session's streams from the first of them on: a job without any is left alone."""
+    """Listen to a session's streams from its first stream on: a job without any has no listener."""
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     def listen(writer):
@@ -334,7 +338,7 @@ class _Listener:
     """org.apache.spark.sql.util.QueryExecutionListener; called on Spark's listener bus thread."""
 
     class Java:
-        """What py4j reads."""
+        """Names the Java interface for py4j."""
 
         implements = ["org.apache.spark.sql.util.QueryExecutionListener"]  # noqa: RUF012  (py4j)
 
@@ -348,7 +352,7 @@ class _Listener:
         self._observer.finished(function, execution, 0, exception)
 
     def equals(self, _other):
-        """Answer Java, which asks nothing of one and the same."""
+        """Answer Java, which does not compare an object with itself: no other object is equal."""
         return False
 
     def toString(self):  # noqa: N802  (Java's name)
@@ -356,7 +360,7 @@ class _Listener:
 
 
 def _at_exit():
-    # A child that the job has forked has the same connection to the JVM, and would disturb it.
+    # A child that the job has forked shares the connection to the JVM, and would disturb it.
     if attached.observer is None or os.getpid() != attached.process:
         return
     try:

@@ -1,10 +1,11 @@
 """A write command to its target and, where Spark's listener reports too little of it, to its plan.
 
-The plan is Spark's own, as it was analysed, in one text; which relation a leaf of it reads is in no
-text, so the leaves are looked at. Files come with their write already, so a command of theirs is
-recorded only with a plan; of tables the target is recorded in any case.
+The plan is Spark's own analysed plan, as JSON. The JSON does not name the relations that the plan's
+leaves read, so the leaves are asked for them. A write of files is described elsewhere already
+(``writes`` of the record), so its command is recorded only with a plan; a command that writes a
+table is recorded in any case, with its target.
 
-A call through py4j costs a fraction of a millisecond, and the JSON of a plan some of them.
+A call through py4j costs a fraction of a millisecond, and the JSON of a plan a few milliseconds.
 """
 
 import json
@@ -16,7 +17,7 @@ from sparklineage_observer.relations import leaves_of, name_of, place_of, relati
 
 _MORE = re.compile(r"\.\.\. (\d+) more fields")
 _JVM = re.compile(r',"jvmId":"[^"]*"')
-_BYTES = 400  # of an attribute in the plan's JSON, roughly
+_BYTES = 400  # of one attribute in the plan's JSON, roughly
 
 _FILES = "InsertIntoHadoopFsRelationCommand"
 _HIVE = "InsertIntoHiveTable"
@@ -27,15 +28,15 @@ _DELTA_PARTITIONS = "DeltaDynamicPartitionOverwriteCommand"
 _V2_WRITES = ("AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic")
 _ROW_LEVEL = ("ReplaceData", "WriteDelta")
 _CREATIONS = ("CreateTableAsSelect", "ReplaceTableAsSelect")
-# What the listener does not report at all, or with columns that are not the command's.
+# Commands that the listener does not report, or reports with columns that are not theirs.
 _UNREPORTED = (*_DELTA, _DELTA_PARTITIONS, *_ROW_LEVEL, *_CREATIONS)
-# What in the text of a plan the listener makes too little of, or nothing: see docs/limits.md.
+# Parts of a plan's text for which the listener reports too few columns, or none: docs/limits.md.
 _LOST = re.compile(
     r"\)#\d|In(?:Pandas|Arrow)|TransformWithState"  # functions of Python
     r"|Expand|Except|Intersect|scalar-subquery#| FILTER \("
     r"|LogicalRDD|ExternalRDD|LocalRelation|OneRowRelation|Range|InMemoryRelation"
     r"|(?:\[|, )[^#\[\]]* AS |Generate [^#\n]*, (?:true|false), "  # made of no column
-    r"|more fields"  # that the text leaves out
+    r"|more fields"  # columns that the text leaves out
 )
 
 
@@ -47,10 +48,12 @@ class Commands:
         self._bytes = 0
 
     def observe(self, kind, execution, is_hidden, budget):
-        """Describe the write command of a query; None for other commands, and where files say all.
+        """Describe the write command of a query.
 
         :param kind: class of the command, if that is known
         :param is_hidden: gives whether the listener reports nothing of such a plan
+        :return: None if the query has no known write command, if the command is part of another, or
+            if it writes files and needs no plan
         """
         if kind and kind not in _KINDS:
             return None
@@ -61,7 +64,7 @@ class Commands:
         write = _Write(kind, plan, execution)
         if write.is_part:
             return None
-        if kind == TABLE_AS_SELECT:  # the files are written in a query below it
+        if kind == TABLE_AS_SELECT:  # a query below this one writes the files
             return write.record()
         text = write.query.toString() if kind == "MergeIntoCommand" else plan.toString()
         is_needed = self._is_needed(write, text) or is_hidden()
@@ -85,7 +88,7 @@ class Commands:
 
     @staticmethod
     def target_of(parts, execution):
-        """Name the target of a write command alone; None if there is no such command."""
+        """Give the target of a write command, without a plan; None if there is no such command."""
         if not parts.commands and not parts.v2_writes:
             return None
         plan = execution.analyzed()
@@ -96,7 +99,7 @@ class Commands:
         return None if write.is_part else write.record()
 
     def of_batch(self, record, query, budget):
-        """Complete the command of a stream's batch by the plan of what it writes."""
+        """Add the plan and the columns of a stream's batch to the record of its command."""
         write = _Query(query)
         record.update(schema=write.schema(), columns=write.columns())
         leaves = leaves_of([query])
@@ -118,7 +121,7 @@ class Commands:
         return f"a plan that reads {count} times is left out, for more than {limit}"
 
     def _too_long(self, text):
-        """Say why the JSON of a plan is not worth its costs, from what the plan's text shows."""
+        """Give why the JSON of a plan is too long, as estimated by the plan's text; else ""."""
         expressions = text.count("#") + sum(map(int, _MORE.findall(text)))
         return self._too_large(expressions * _BYTES)
 
@@ -138,7 +141,7 @@ class Commands:
             return
         self._bytes += len(text)
         nodes = json.loads(text)
-        nodes[0].pop("analyzedQuery", None)  # the child once more, as it was before
+        nodes[0].pop("analyzedQuery", None)  # the child once more, in an earlier form
         relations = {}
         for *place, leaf in leaves:
             budget.check()
@@ -146,13 +149,13 @@ class Commands:
                 relations[leaf] = relations_of(*place, leaf)
         found = [relation for of in relations.values() for relation in of]
         if not all(relation["path"] or relation["table"] for relation in found):
-            return  # of a database, which the listener names and the plan does not
+            return  # a relation of a database, which the listener names and the plan does not
         columns = write.columns()
         record.update(schema=write.schema(columns), columns=columns, plan=nodes, relations=found)
 
 
 class _Write:
-    """A write command, asked only for what is needed."""
+    """A write command; each property costs calls only when it is asked for."""
 
     def __init__(self, kind, plan, execution):
         self.kind = kind
@@ -161,27 +164,27 @@ class _Write:
         self.relation = plan.table() if kind in (*_V2_WRITES, *_ROW_LEVEL) else None
         self._table = None
         self.is_part = False
-        """Whether it writes nothing, or the rows of a table that another command creates."""
+        """Whether it writes nothing, or writes the rows of a table that another command creates."""
         if self.relation is not None:
             self._table = self.relation.table()
             self.is_part = class_name(self._table).startswith(("Staged", "NoopTable"))
 
     @property
     def query(self):
-        """Give the plan of what is written, or merged."""
+        """The plan of the rows that are written, merged or changed."""
         if self.kind == "MergeIntoCommand":
             return self.plan.source()
         return self.plan.target() if self.kind in _DELTA else self.plan.query()
 
     def record(self):
-        """Begin a record; None of what has neither path nor name."""
+        """Begin a record; None if the target has neither a path nor a name."""
         path, table = self.target()
         if not path and not table:
             return None
         return {"node": self.kind, "target": {"path": path, "table": table}}
 
     def target(self):
-        """Give path and name of what is written, as far as it has them."""
+        """Give path and name of the target; "" for a missing path, None for a missing name."""
         if self.kind == TABLE_AS_SELECT:
             return _made(self.plan.table().identifier(), self._execution.sparkSession())
         if self.relation is not None:
@@ -203,7 +206,8 @@ class _Write:
     def leaves(self):
         """Give the leaves of the plan, and those of each of its subqueries.
 
-        Of commands that have what they write not as their child, Spark finds no leaves.
+        Some commands do not have their query as a child, so Spark finds no leaves below them: for
+        these the leaves of the query are given.
         """
         plans = [self.plan]
         if self.kind in (*_DELTA, *_CREATIONS, _SAVE):
@@ -213,7 +217,7 @@ class _Write:
         return leaves_of(plans)
 
     def columns(self):
-        """Name the columns of the target that the columns of the query become."""
+        """Give the names of the target's columns, in the order of the query's columns."""
         if self.kind == "DeleteCommand":
             return []
         if self.kind in (_FILES, _HIVE):
@@ -222,7 +226,7 @@ class _Write:
         return names_of(query.output())
 
     def schema(self, columns):
-        """Give the target's columns with their types."""
+        """Give the schema of the target, as the JSON of Spark's StructType."""
         if self.relation is not None:
             return json.loads(self.relation.schema().json())
         if self.kind in _DELTA:
@@ -263,7 +267,7 @@ _KINDS = frozenset(
 
 
 def _created(resolved):
-    """Give path and name of a table that was created."""
+    """Give path and name of a table that a V2 command created; the path is "" if it is gone."""
     catalog, name = resolved.catalog(), resolved.identifier()
     try:
         path, _ = place_of(catalog.loadTable(name))
@@ -273,7 +277,7 @@ def _created(resolved):
 
 
 def _made(identifier, session):
-    """Give path and name of a table of Spark's own catalog."""
+    """Give path and name of a table in Spark's own catalog; the path is "" if it is not there."""
     try:
         table = session.sessionState().catalog().getTableMetadata(identifier)
         return table.location().toString(), name_of(table)

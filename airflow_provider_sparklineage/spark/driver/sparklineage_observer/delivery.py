@@ -1,12 +1,12 @@
-"""What the listener and the observer of a driver in a cluster write, brought to the worker.
+"""Brings the files of the listener and the observer from a driver in a cluster to the worker.
 
-Both write into a folder of the driver's container, which is gone with the container. A thread puts
-what is new there into a folder that the worker reads, too: whole lines, in segments that are never
+Both write into a folder of the driver's container, which is gone with the container. A thread
+copies new lines into a folder that the worker reads, too: whole lines, in segments that are never
 changed. It does so shortly after each query that has written, at the latest every 30 s, and at
 exit. ``spark/capture/remote.py`` has the layout.
 
-The job waits for none of it but at exit, and then only so long. What fails is tried again, with
-pauses that grow.
+The job never waits for the thread, except at exit, and then for a limited time. A failed delivery
+is tried again, with pauses that grow.
 """
 
 import json
@@ -21,15 +21,15 @@ from sparklineage_observer.jvm import Classes, option
 from sparklineage_observer.records import shortened
 
 # In the driver's log there must be no secret: ``scheme://user:password@`` and ``?signature=…`` in
-# an URL; ``container@`` of Azure is none.
+# an URL; ``container@`` of Azure is not a secret.
 _USER_IN_URL = re.compile(r"(?<=://)(?:[^/\s@]*:[^/\s@]*|(?<!abfs://)(?<!abfss://)[^/\s@]*)@")
 _QUERY_IN_URL = re.compile(r"(?<=\?)[^\s?=]+=\S+")
-# An exception of Java's, below py4j's own first line.
+# The exception of Java, below the first line that py4j adds.
 _JAVA_EXCEPTION = re.compile(r"\n: (?:[\w$]+\.)*([^\n]+)")
 
 
 def reason_of(error):
-    """Describe an exception in one line without secrets; of Java's what Java says."""
+    """Describe an exception in one line without secrets; an exception of Java in Java's text."""
     text = str(error)
     java = _JAVA_EXCEPTION.search(text)
     line = java.group(1) if java else f"{type(error).__name__}: {text}".partition("\n")[0]
@@ -37,7 +37,7 @@ def reason_of(error):
 
 
 def without_secrets(text):
-    """Leave out what can be a secret in an URL."""
+    """Remove the parts of URLs that can be secrets from a text."""
     return _QUERY_IN_URL.sub("…", _USER_IN_URL.sub("", text))
 
 
@@ -46,17 +46,17 @@ def say(text):
     try:
         sys.__stderr__.write(f"sparklineage: {without_secrets(text)}\n")
         sys.__stderr__.flush()
-    except Exception:  # there is none, or nobody reads it
+    except Exception:  # there is no error stream, or its reader is gone
         return
 
 
-_SEGMENT_BYTES = 8 * 1024 * 1024  # of a segment, unless one line is longer
+_SEGMENT_BYTES = 8 * 1024 * 1024  # of a segment, unless its first line is longer
 
 
 class Segments:
-    """Knows what of a file is delivered.
+    """Reads a file segment by segment; knows how much of the file is delivered.
 
-    pending: the segment that was taken and is not delivered yet; it stays the same until it is
+    pending: the segment that was taken and is not delivered yet; it stays the same until then.
     """
 
     def __init__(self, kind, file):
@@ -69,11 +69,11 @@ class Segments:
 
     @property
     def name(self):
-        """Of the pending segment."""
+        """The file name of the pending segment."""
         return f"{self.kind}-{self.delivered + 1:05d}.ndjson"
 
     def take(self):
-        """Take the lines that are new, unless some are pending; whether any are."""
+        """Take the new lines of the file, unless a segment is pending; give whether one is now."""
         if not self.pending:
             self.pending = self._lines()
             self._at += len(self.pending)
@@ -85,7 +85,7 @@ class Segments:
         self.delivered += 1
 
     def left(self):
-        """Describe what is not taken; empty if that is nothing."""
+        """Describe the bytes that were not taken, as they end in no line; "" if there are none."""
         if not os.path.exists(self._file):
             return ""
         size = os.path.getsize(self._file) - self._at
@@ -98,7 +98,7 @@ class Segments:
             status = os.fstat(file.fileno())
             identity = (status.st_dev, status.st_ino)
             if identity != self._identity or status.st_size < self._at:
-                self._at = 0  # it is another one, of which all is new
+                self._at = 0  # another file is in its place, and all its lines are new
             self._identity = identity
             file.seek(self._at)
             found = b""
@@ -110,16 +110,16 @@ class Segments:
                     return found[:end]
 
 
-_MASK = "007"  # the worker, who collects and removes it, may be another user of the group
-_BLOCK = 1024 * 1024  # of one call: py4j makes a text of it, which both sides keep in memory
+_MASK = "007"  # the worker collects and removes the files, maybe as another user of the group
+_BLOCK = 1024 * 1024  # of one call: py4j makes a text of the bytes, which both sides keep in memory
 _PUTS_WHOLE_FILES = ("s3a", "s3", "s3n", "gs")
 """Schemes of stores in which a file is not there before it is closed, and renaming is copying."""
 
 
 class RemoteFolder:
-    """Puts files into the folder; each appears whole or not at all.
+    """Puts files into the remote folder; each appears whole or not at all.
 
-    The file system is an instance of its own: a job may close the one that Spark shares.
+    The file system is an instance of its own: a job may close the instance that Spark shares.
     """
 
     def __init__(self, jvm, hadoop_conf, url):
@@ -131,18 +131,18 @@ class RemoteFolder:
         self._thread = None
         self.url = url
         self.has_worked = False
-        """Whether the instance that there is has put a file."""
+        """Whether the present instance of the file system has put a file."""
 
     def make(self):
-        """Make the folder, where a file does not make it."""
+        """Make the folder, except in stores where a file makes its folders."""
         if not self._is_whole:
             self._connected().mkdirs(self._classes.path(self.url))
 
     def put(self, name, content):
-        """Write a file; after a failure, with the same content."""
+        """Write a file; to be called again, with the same content, after a failure."""
         file_system = self._connected()
         final = aside = self._path(name)
-        # After a failure it may be there nevertheless: the answer was what did not arrive.
+        # After a failure the file may be there nevertheless: only the answer to the write was lost.
         if self._tried != name or not file_system.exists(final):
             self._tried = name
             if not self._is_whole:
@@ -158,18 +158,18 @@ class RemoteFolder:
         stream = file_system.create(path, True)
         for begin in range(0, len(content), _BLOCK):
             stream.write(content[begin : begin + _BLOCK])
-        # Not after an error: a store would take what it has got for the whole file.
+        # Not closed after an error: a store would take the part that it has for the whole file.
         stream.close()
 
     def disconnect(self):
-        """Take another instance the next time: this one may be what has failed."""
+        """Close the file system; the next call opens another one, as this one may be the cause."""
         file_system, self._file_system = self._file_system, None
         self.has_worked = False
         if file_system is not None:
             file_system.close()
 
     def interrupt(self):
-        """End a call that hangs: its thread of the JVM can keep the JVM from ending."""
+        """Interrupt a call that hangs: its thread in the JVM can keep the JVM from ending."""
         if self._thread is not None:
             self._thread.interrupt()
 
@@ -180,7 +180,7 @@ class RemoteFolder:
             conf = self._classes.configuration(self._conf)  # as it is now: a job may change it
             conf.set("fs.permissions.umask-mode", _MASK)
             file_system = self._classes.file_system.newInstance(uri, conf)
-            file_system.setWriteChecksum(False)  # or a local one has a second file of each
+            file_system.setWriteChecksum(False)  # of a local file system: a second file for each
             self._file_system = file_system
         return self._file_system
 
@@ -190,8 +190,8 @@ class RemoteFolder:
 
 _KINDS = ("events", "observations")
 _EVERY_S = 30
-_SHORTLY_S = 0.5  # in which the listener's event of the query comes, and other queries end
-_BREATH = 10  # times as long as a delivery took, but
+_SHORTLY_S = 0.5  # in this time the listener's event of the query arrives, and other queries end
+_BREATH = 10  # a pause lasts so many times as long as the delivery took, up to the next limit
 _LONGEST_BREATH_S = 5
 _THINNING = 100  # an application that is hours old need not deliver each second
 _LONGEST_PAUSE_S = 120
@@ -200,10 +200,11 @@ _EXIT_S = 10
 
 
 def prepare(client):
-    """Make the folder that is delivered from; before there is a context, and so the listener.
+    """Make the folder for files to deliver, before a SparkContext, and with it a listener, is made.
 
-    :return: the observer's file in it, as the JVM and so the listener would find it; None where
-        nothing is to be delivered, or another process of this JVM does
+    :param client: the gateway client of py4j
+    :return: the absolute path of the observer's file in the folder; None if nothing is delivered,
+        if another process of this JVM delivers, or if the folder cannot be made
     """
     from py4j.java_gateway import JavaClass
 
@@ -218,7 +219,7 @@ def prepare(client):
     try:
         os.makedirs(folder, 0o700, exist_ok=True)
         for kind in _KINDS:
-            # Where a container is started again, it has delivered what it left.
+            # A container that is started again has delivered the files that its former driver left.
             if os.path.exists(_file(folder, kind)):
                 os.unlink(_file(folder, kind))
     except OSError as error:
@@ -228,16 +229,16 @@ def prepare(client):
 
 
 def begun(context, url, run, file, observer):
-    """Begin to deliver what a driver's observer and its listener write.
+    """Begin to deliver the files of a driver's observer and its listener.
 
-    :param url: of the folder of this run
-    :param run: its id
+    :param url: of the remote folder of this run
+    :param run: the application's run id
     :param file: the observer's; the listener's is next to it
     """
     java = context._jsc.sc()
     started_ms = int(time.time() * 1000)
     number = option(java.applicationAttemptId()) or ""
-    # So that names sort in time.
+    # Zeros in front, so that the names sort in time.
     attempt = f"{int(number) if number.isdigit() else 1:05d}-{started_ms:013d}"
     folder = f"{url.rstrip('/')}/{attempt}-{uuid.uuid4().hex[:8]}"
     start = {
@@ -245,7 +246,7 @@ def begun(context, url, run, file, observer):
         "application_id": java.applicationId(),
         "started_ms": started_ms,
     }
-    # What is kept of the context here outlives it: the job may stop it.
+    # The remote folder keeps objects of the context that outlive it: the job may stop the context.
     remote = RemoteFolder(context._jvm, context._jsc.hadoopConfiguration(), folder)
     delivery = Delivery(remote, os.path.dirname(file), start, observer.report)
     observer.after_write = delivery.wanted
@@ -254,11 +255,11 @@ def begun(context, url, run, file, observer):
 
 
 class Delivery:
-    """Delivers what is in a folder.
+    """Delivers the files of a folder, in a thread.
 
     :param remote: the RemoteFolder of this driver
-    :param start: what its ``start.json`` is to have
-    :param record: what records an error
+    :param start: the content of its ``start.json``
+    :param record: function that records the text of an error
     """
 
     def __init__(self, remote, folder, start, record):
@@ -281,15 +282,15 @@ class Delivery:
         self._thread = threading.Thread(target=self._run, name="sparklineage", daemon=True)
 
     def begin(self):
-        """Begin to deliver, next to the job."""
+        """Start the thread that delivers, next to the job."""
         self._thread.start()
 
     def wanted(self):
-        """Deliver soon: something was written."""
+        """Deliver soon, as a query has written."""
         self._wanted.set()
 
     def finish(self):
-        """Deliver the rest, or give up."""
+        """Deliver the rest, or give up after a limited time, with a line in the driver's log."""
         self._ending.set()
         self._wanted.set()
         self._thread.join(_EXIT_S)
@@ -354,7 +355,7 @@ class Delivery:
                 self._put_new()
             if is_last:
                 self._end = self._end_of(begun)
-        if self._end is not None:  # after which nothing else is put, even if it has to be again
+        if self._end is not None:  # nothing else is put after it, even if it has to be put again
             self._remote.put("end.json", _json(self._end))
 
     def _end_of(self, begun):
@@ -364,7 +365,7 @@ class Delivery:
             "segments": {segments.kind: segments.delivered for segments in self._files},
             "delivery_ms": round((self._spent + time.monotonic() - begun) * 1000),
             "errors": [text for text in left if text],
-            # By what Python ended; of sys.exit() nothing is known.
+            # The exception that ended Python; sys.exit() leaves no trace here.
             "failed": getattr(getattr(sys, "last_type", None), "__name__", ""),
         }
 
@@ -375,7 +376,7 @@ class Delivery:
                 segments.put()
 
     def _recovered(self):
-        """Record what had failed. Before, the record could not have been delivered either."""
+        """Record the failures so far: before, their record could not have been delivered either."""
         late = time.monotonic() - self._failed_since
         self._failures = 0
         for reason in self._unrecorded:
@@ -394,7 +395,7 @@ class Delivery:
             say(f"cannot deliver lineage to {self._remote.url}: {self._reason}")
         try:
             self._remote.disconnect()
-        except Exception:  # what has failed may well fail again
+        except Exception:  # the cause of the failure may make this fail, too
             return
 
 

@@ -1,8 +1,8 @@
 """Delta: the tagged commits of this application to written and removed partitions.
 
 Every commit carries ``spark.databricks.delta.commitInfo.userMetadata``, which the injection sets to
-the application's tag (unless the user has a use for it). The logs are read at exit, newest first,
-with the driver's own file system and credentials.
+the application's tag (unless the user has set the property). The logs are read at exit, newest
+commit first, with the driver's own file system and credentials.
 """
 
 import json
@@ -47,21 +47,21 @@ class DeltaTables:
             self._paths.add(path.rstrip("/"))
 
     def may_skip(self, command, session, started, ended):
-        """Remember a command that writes nothing if there is a table, or no row that it changes."""
+        """Remember a command that writes nothing if its table exists, or if no row matches it."""
         path = path_of(command, session)
         if path:
             self.written(path)
             self._may_skip.append((path.rstrip("/"), started, ended))
 
     def writes(self, classes, hadoop_conf, limits):
-        """Describe the commits of this application, table by table."""
+        """Yield one record per table with this application's commits, or with the table's error."""
         tables = {}
         for path in self._paths:
             tables.setdefault(qualified(classes, hadoop_conf, path), set()).add(path)
         for path in sorted(tables):
             try:
                 commits, times = self._commits(path, classes, hadoop_conf, limits)
-            except Exception as error:  # one table's trouble is not the others'
+            except Exception as error:  # an error of one table must not stop the others
                 yield {"error": message_of(f"Delta log of {path}", error)}
                 continue
             spans = [span for known, *span in self._may_skip if known in tables[path]]
@@ -70,9 +70,10 @@ class DeltaTables:
                 yield {"kind": "commits", "writes": commits}
 
     def _commits(self, path, classes, hadoop_conf, limits):
-        """Give our commits, and the times of all since the application began, be they ours or not.
+        """Give this application's commits, and the times of all commits since it began.
 
-        A job may have given some of its own another tag while it ran.
+        The times include those of other writers: a job may have given some of its own commits
+        another tag while it ran.
         """
         log = classes.path(path + "/_delta_log")
         file_system = log.getFileSystem(hadoop_conf)
@@ -109,8 +110,9 @@ class DeltaTables:
 def _skipped(path, spans, times):
     """Describe the commands that may have written nothing, and during which nothing was committed.
 
-    :param spans: begin and end of each
-    :param times: when commits of anybody were made
+    :param spans: begin and end of each command, in ms
+    :param times: when commits of any writer were made, in ms; if one time is missing, no command
+        counts as skipped
     """
     if None in times:
         return []
@@ -131,10 +133,10 @@ def _skipped(path, spans, times):
 
 
 class _Schema:
-    """What the log has on columns, newest first: their names and types.
+    """The names and types of columns, learned from a table's log, newest commit first.
 
-    With column mapping, files have the partition values by physical names, which differ from the
-    columns' own in tables that were made with it.
+    With column mapping, files have the partition values by physical names. In tables that were made
+    with column mapping, these differ from the names of the columns.
     """
 
     def __init__(self):
@@ -155,10 +157,10 @@ class _Schema:
             self._incomplete = []
 
     def expect(self, write, actions):
-        """Note a write if only an older commit has the columns of the files that it removed.
+        """Note a write that removed files, if only an older commit has their partition columns.
 
-        Their values have none for those that are null, and the folders are no help where they are
-        random, as Delta 4.4 makes them for tables with column mapping.
+        A removed file has no values for columns that are null. Its folders do not name the columns
+        where they are random, as Delta 4.4 makes them for tables with column mapping.
         """
         added, removed = _changed(actions)
         if not added and any(_in_folders(*_place(file)) is None for file in removed):
@@ -197,15 +199,15 @@ def _write(path, version, info, actions):
     if not added and not removed and any("add" in a or "remove" in a for a in actions):
         return None  # OPTIMIZE and the like: the same data in other files
     parameters = info.get("operationParameters") or {}
-    # Of a stream it is its output mode: Append, Complete or Update.
+    # For a stream, the mode is its output mode: Append, Complete or Update.
     mode = str(parameters.get("mode") or parameters.get("outputMode", "")).lower()
     if version == 0:
         mode = "create"
     elif "REPLACE TABLE" in str(info.get("operation")):
         mode = "whole"
     elif mode == "overwrite":
-        # With a predicate (replaceWhere) rows are replaced. The log has the same for full and for
-        # dynamic overwrites, so of a partitioned table no more is claimed than of a dynamic one.
+        # With a predicate (replaceWhere) rows are replaced. The log is the same for full and for
+        # dynamic overwrites, so the overwrite of a partitioned table counts as the weaker: dynamic.
         partly = parameters.get("predicate") not in (None, "[]", "")
         partitioned = any(a.get("partitionValues") for a in added)
         mode = "rows" if partly else "dynamic" if partitioned else "whole"
@@ -254,7 +256,7 @@ def _place(file):
 
 
 def _columns(path, values, complete):
-    """Give a file's partition columns: a removed file has no values for those that are null."""
+    """Give the partition columns of a file; a removed file has no values for its null columns."""
     named = _in_folders(path, values)
     if named is None and set(complete) > set(values):
         return tuple(complete)
@@ -262,9 +264,9 @@ def _columns(path, values, complete):
 
 
 def _in_folders(path, values):
-    """Give the columns in the names of a file's folders; None where these are no help.
+    """Give the columns in the names of a file's folders; None if the folders do not name them.
 
-    They do not where they are random, or hold change data, or are another table's.
+    They do not if they are random, if they hold change data, or if they belong to another table.
     """
     if "/" not in path:
         return ()
@@ -275,7 +277,7 @@ def _in_folders(path, values):
     return named if named and set(named) >= set(values) else None
 
 
-# Where Delta's commands and nodes keep the table's path; which of them there are is private to it.
+# The ways to a table's path in commands and nodes of Delta: they are private, and differ by class.
 _PATHS = (
     lambda c: c.deltaLog().dataPath().toString(),
     lambda c: c.targetFileIndex().path().toString(),
@@ -289,7 +291,7 @@ _PATHS = (
 
 
 def path_of(command, session):
-    """Give the path of the table that a command is about; None if it is about none."""
+    """Give the path of the table that a command writes; None if it has no table."""
     for path in _PATHS:
         try:
             return path(command)

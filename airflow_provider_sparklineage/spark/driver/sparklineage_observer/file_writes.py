@@ -3,8 +3,8 @@
 No object in the driver keeps them: the command's metrics count files, bytes and partitions. But
 Spark gives all files of one write job one UUID (``part-00000-<uuid>…``). So the folders are
 listed, newest first, until there is one new UUID with exactly the command's numbers: then its
-folders are the partitions written (``exact``). Without such a match the new files are all that is
-known (``listing``); without files, nothing is (``unknown``).
+folders are the partitions written (``exact``). Without such a match, the folders of all new files
+are given (``listing``); without new files, no partition is known (``unknown``).
 """
 
 import re
@@ -22,9 +22,9 @@ from sparklineage_observer.jvm import (
 )
 from sparklineage_observer.records import OverBudgetError
 
-# The files in the folders of a table are listed level by level and some folders at a time: a call
-# cannot be stopped. Its answer stays in the JVM where only the next call needs it, and comes over
-# as one text where it is looked at.
+# The files in the folders of a table are listed level by level, and some folders per call: a call
+# cannot be stopped. The answer of a call stays in the JVM if only the next call needs it. If Python
+# looks at the answer, it comes over as one text.
 
 
 CHUNK = 400  # folders in one listing call
@@ -42,11 +42,11 @@ class Folders:
         self._file_system = classes.path(base).getFileSystem(hadoop_conf)
 
     def files(self, patterns, first):
-        """Give the files below, those in the folders that were changed last first.
+        """Give the files below the base, those in the folders that were changed last first.
 
         :param patterns: of the folders' names, level by level
         :param first: how many folders are listed at first, if there are more
-        :return: statuses, for each call to the file system
+        :return: the statuses of the files, one iterable for each call to the file system
         """
         for paths in self._folders(patterns, first):
             listed = self._listed(paths)
@@ -63,7 +63,7 @@ class Folders:
         found, count = [], 0
         for paths in self._folders(patterns[:-1], CHUNK):
             listed = self._listed(paths, matching)
-            # Before it becomes a text, which takes longer than the listing.
+            # Counted in the JVM: to make a text of the answer takes longer than the listing.
             count += _count(listed)
             self._budget.require(count, "directories", "folders")
             found += listed
@@ -79,14 +79,14 @@ class Folders:
             start, size = start + size, CHUNK
 
     def _listed(self, paths, *matching):
-        """List what is in some folders, and fits a filter of paths: a list of FileStatus[]."""
+        """List the entries of some folders that match a filter of paths: a list of FileStatus[]."""
         try:
             return [self._file_system.listStatus(paths, *matching)]
         except Exception as error:
             if not _is_gone(error):
                 raise
         listed = []
-        for path in paths:  # one of them was deleted meanwhile
+        for path in paths:  # one of the folders was deleted meanwhile
             self._budget.check()
             try:
                 listed.append(self._file_system.listStatus(path, *matching))
@@ -103,7 +103,7 @@ class Folders:
 
 
 def escaped(name):
-    """Give the pattern that fits a name alone."""
+    """Give the glob pattern that matches exactly this name."""
     return _GLOB.sub(r"\\\1", name)
 
 
@@ -120,7 +120,7 @@ _SLACK_MS = 60000  # clocks of a file system may differ from the driver's
 
 
 class FileWrites:
-    """Knows which files earlier writes of this application left where."""
+    """Finds the files of write commands; remembers the UUIDs of the application's own writes."""
 
     def __init__(self, classes, hadoop_conf):
         self._classes = classes
@@ -130,7 +130,7 @@ class FileWrites:
         self._paths = {}
 
     def observe(self, kind, command, started_ms, budget):
-        """Describe a write command; None for commands that do not write files themselves."""
+        """Describe a write command; None for a command that does not write files itself."""
         if kind == "InsertIntoHadoopFsRelationCommand":
             write, path = _insert_into_files(kind, command, self._classes)
         elif kind == "InsertIntoHiveTable":
@@ -159,7 +159,10 @@ class FileWrites:
         return write
 
     def gone(self, budget):
-        """Name the folders that were written, and that are not there any more."""
+        """Give the written folders that do not exist any more.
+
+        :raise OverBudgetError: if the time is up
+        """
         gone = []
         for path in list(self._paths)[: budget.limits.written]:
             budget.check()
@@ -170,14 +173,14 @@ class FileWrites:
 
     @staticmethod
     def _place(write):
-        """Give the folder below which a write is looked for."""
+        """Give the folder whose files are listed: the path of a write, and the values it fixes."""
         columns = [d["field"] for d in write["layouts"][0]["dimensions"]]
         return (write["path"], *_leading(write["static"], columns))
 
     def _find(self, write, layout, started_ms, budget):
         columns = [d["field"] for d in layout["dimensions"]]
         if not columns:
-            # The full relation; whether an append found it empty is not worth a listing.
+            # The full relation. Whether an append found it empty is not worth a listing.
             layout["partitions"] = [[]]
             write["shared"] = [[]] if write["mode"] == "append" else []
             return
@@ -186,7 +189,8 @@ class FileWrites:
             return
         static = _leading(write["static"], columns)
         if len(static) == len(columns) and None not in static:
-            # Known from the command alone; the files show only whose other files are there.
+            # The command alone names the partition; the listing shows only whether other writers
+            # have files in it.
             layout["partitions"] = [[str(value) or None for value in static]]
         if self._place(write) in self._given_up:
             message = "its folders were too many to list before"
@@ -197,11 +201,12 @@ class FileWrites:
         if len(matched) == 1 or len({frozenset(groups[u].parts) for u in matched}) == 1:
             write["how"] = "exact"
         else:
-            # Nothing fits, or writes of equal size at the same time: what is new is all of theirs.
+            # No group fits, or several do, of writes of equal size at the same time: all new
+            # files count.
             new = [u for u, g in groups.items() if u not in own and g.modified >= started_ms]
             matched = matched or new
             if layout["partitions"] and not matched:
-                return  # written into a location of its own
+                return  # the partition has a location of its own, outside the base
             write["how"] = "listing" if matched else "unknown"
         parts = set()
         for identity in matched:
@@ -213,7 +218,10 @@ class FileWrites:
         write["shared"] = sorted_partitions(foreign & parts)
 
     def _groups(self, write, base, columns, started_ms, budget):
-        """List the files below a base by the UUID of their write, until one group fits."""
+        """List the files below a base by the UUID of their write, until one group fits.
+
+        :return: the groups of new files by UUID; the partitions of all listed files by UUID
+        """
         own = self._own.get(base, {})
         groups = {}
         others = {}
@@ -238,7 +246,7 @@ class FileWrites:
         return groups, others
 
     def _below(self, base, columns, static):
-        """Give the folder that all partitions of a write are in, and patterns of theirs."""
+        """Give the folder above all partitions of a write, and the patterns of folders in it."""
         names = [
             None if value is None else self._classes.partition_folder(column, value)
             for column, value in zip_longest(columns, static)
@@ -268,12 +276,12 @@ class _Group:
 
 
 def is_ignore(command):
-    """Whether a command writes nothing where there is something already."""
+    """Whether a command writes nothing if its target exists already."""
     return command.mode().toString() == "Ignore"
 
 
 def _is_skipped(command):
-    """Whether a command found something in its place: then it has never committed."""
+    """Whether a command found that its target existed: then it has never committed."""
     took = option(command.metrics().get("jobCommitTime"))
     return is_ignore(command) and took is not None and took.isZero()
 
@@ -288,7 +296,7 @@ def _fits(group, write):
 
 
 def _leading(static, columns):
-    """Give the values of the leading columns that a write has fixed; None is null."""
+    """Give the fixed values of a write for its leading partition columns; None is null."""
     values = []
     for column in columns:
         if column not in static:

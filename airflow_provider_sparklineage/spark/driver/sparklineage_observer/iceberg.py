@@ -24,7 +24,7 @@ def table_of(spark_table):
 
 
 def scan(read, node, budget):
-    """Describe a BatchScanExec of Iceberg; None for one of a table of metadata."""
+    """Describe a BatchScanExec of Iceberg; None for a scan of a metadata table."""
     spark_scan = node.scan()
     read.update(table=node.table().name(), scan=class_name(spark_scan))
     description = spark_scan.description()
@@ -33,7 +33,7 @@ def scan(read, node, budget):
     if table is None or _OF_METADATA.search(table.getClass().getName()):
         return None
     static, runtime = _STATIC.search(description), _RUNTIME.search(spark_scan.toString())
-    # Where a version describes its scans in another way, the full text stands for the filters.
+    # In versions that describe their scans in another way, the full text stands for the filters.
     filters = [static.group(1) if static else description, runtime.group(1) if runtime else ""]
     read["pushed_filters"] = [text for text in filters if text and text != "[]"]
     base = table.location().rstrip("/")
@@ -51,17 +51,20 @@ def scan(read, node, budget):
 
 
 def _splits(node, spark_scan):
-    """Give the splits that were read: after dynamic pruning, which inputPartitions is not."""
+    """Give the splits that were read: after dynamic pruning, unlike inputPartitions."""
     if node.runtimeFilters().isEmpty():
         return items(node.inputPartitions())
     try:
         return [s for group in items(node.filteredPartitions()) for s in items(group.toList())]
-    except Exception:  # private in Spark 3; the scan itself keeps what was left
+    except Exception:  # private in Spark 3; the scan itself keeps the splits that were left
         return list(spark_scan.toBatch().planInputPartitions())
 
 
 def _snapshot_id(table, spark_scan):
-    """Give the snapshot that is read, as text: it is too long for a JSON number."""
+    """Give the id of the snapshot that is read, as text: it is too long for a JSON number.
+
+    None if the table has no snapshot.
+    """
     try:
         asked = spark_scan.snapshotId()
     except Exception:  # not public in every version
@@ -86,7 +89,7 @@ class _Collected:
         partition = file.partition()
         written = partition.toString()
         nulls = ()
-        if "null" in written:  # of a null, or of the text
+        if "null" in written:  # a null value, or the text "null"
             nulls = tuple(partition.get(i) is None for i in range(partition.size()))
         key = (spec_id, written, nulls)
         if key not in self._known:
@@ -94,7 +97,7 @@ class _Collected:
             self._found.setdefault(spec_id, set()).add(self._known[key])
 
     def add_all(self, files, classes, budget):
-        """Add many files: all printed in one call, then one of each partition looked at."""
+        """Add many files: print them all in one call, then look at one file of each partition."""
         listed = classes.array_list()
         for file in each(files):
             budget.check()
@@ -148,7 +151,7 @@ class _Collected:
         return self._dimensions[spec_id]
 
     def layouts(self, base):
-        """Describe the partitions; where there are none, with the dimensions of the latest spec."""
+        """Give the layouts of the files; without files, one empty layout of the latest spec."""
         found = self._found or {max(self._specs.keySet()): set()}
         return [
             {
@@ -161,7 +164,7 @@ class _Collected:
 
 
 class Snapshots:
-    """The snapshots of this application in the tables that it read or wrote, each reported once."""
+    """The snapshots of this application in the tables that it wrote, each reported once."""
 
     def __init__(self):
         self._tables = {}
@@ -172,7 +175,7 @@ class Snapshots:
         self._tables[table.location().rstrip("/")] = table
 
     def fresh(self, application_id, classes, budget):
-        """Describe the snapshots that were made since the last call."""
+        """Describe the snapshots of the application that were made since the last call."""
         writes = []
         for base in sorted(self._tables):
             table = self._tables[base]
@@ -233,7 +236,7 @@ def written_table(node):
 
 
 def table_of_logical_write(plan):
-    """Give the Iceberg table that a logical V2 write is directed at; None if it is none."""
+    """Give the Iceberg table that a logical V2 write targets; None if the plan is no such write."""
     try:
         return table_of(plan.table().table())
     except Exception:  # not a V2 write

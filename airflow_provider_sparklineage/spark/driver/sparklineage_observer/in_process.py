@@ -1,7 +1,8 @@
-"""Observing in a process that is more than a driver: a task of Airflow's, in which PySpark runs.
+"""The observer in a process that is more than a driver: an Airflow task in which PySpark runs.
 
-It has other work before and after, and may run several applications, not all of them observed. So
-nothing stays when one has ended: neither in PySpark, nor with a session that goes on.
+The process has other work before and after, and may run several applications, of which only some
+are observed. So the observer leaves nothing behind when an application has ended: neither in
+PySpark, nor in a session that goes on.
 """
 
 import importlib
@@ -18,7 +19,7 @@ _SERVING = ("run", "wait_for_commands")
 def begin(settings):
     """Observe the applications of this process from now on, until :func:`end`.
 
-    :param settings: what a driver has in its configuration (``spark.sparklineage.…``)
+    :param settings: the settings that a driver has in its configuration (``spark.sparklineage.…``)
     """
     attached.begin(settings)
     for name in _LOGGERS:
@@ -27,13 +28,13 @@ def begin(settings):
 
 
 def finish(drain_ms):
-    """Wait for queries that are still to be reported, and write the last records."""
+    """Wait until Spark has reported the queries that are over, and write the last records."""
     if attached.observer is not None:
         attached.observer.finish(drain_ms)
 
 
 def end():
-    """Leave PySpark and its sessions as they were found."""
+    """Put PySpark and its sessions back into the state before :func:`begin`."""
     attached.replacements.undo()
     for remove, listener in attached.listeners:
         try:

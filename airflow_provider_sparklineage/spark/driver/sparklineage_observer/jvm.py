@@ -1,7 +1,7 @@
-"""What is short in Scala and long in py4j.
+"""Calls that are short in Scala and long in py4j.
 
-A call through py4j costs a fraction of a millisecond, so collections come over as one text
-wherever their elements are many.
+A call through py4j costs a fraction of a millisecond, so a collection comes over as one text
+wherever it has many elements.
 """
 
 import json
@@ -14,16 +14,17 @@ _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _STATUS = re.compile(
     r"path=(.+?); isDirectory=(true|false)(?:; length=(\d+))?.*?modification_time=(\d+)", re.DOTALL
 )
-_NUMBER = re.compile(r"#\d+L?(?:-T\S+)?\Z")  # of an attribute, behind its name
-# As Spark prints a map of them: ``numFiles -> SQLMetric(id: 7, name: Some(…), value: 3)``.
+_NUMBER = re.compile(r"#\d+L?(?:-T\S+)?\Z")  # the id of an attribute, behind its name
+# A metric, as Spark prints a map: ``numFiles -> SQLMetric(id: 7, name: Some(…), value: 3)``.
 _METRIC = re.compile(r"(?:\A|\x01)(\w+) -> [^\x01]*, value: (-?\d+)\)(?=\x01|\Z)")
 
 
 class Classes:
     """The classes of the driver's JVM that the observer calls, each looked up once.
 
-    By their full names: of ``jvm.org.apache`` py4j asks for ``org`` and ``org.apache`` as classes
-    first, and Spark asks all its class loaders for each of them, some 2 ms per part.
+    They are looked up by their full names: for ``jvm.org.apache`` py4j asks for ``org`` and
+    ``org.apache`` as classes first, and Spark asks all its class loaders for each of them, which
+    costs some 2 ms per part.
     """
 
     def __init__(self, jvm):
@@ -53,7 +54,7 @@ class Classes:
 
     @cached_property
     def split(self):
-        """Make a String[] of a text, and of what stands between its parts."""
+        """Make a String[] of a text and the separator of its parts."""
         return self._named("org.apache.hadoop.util.StringUtils").getStrings
 
     @cached_property
@@ -91,7 +92,7 @@ class Classes:
 
     @cached_property
     def content_of(self):
-        """Read a stream to its end."""
+        """Read an input stream to its end, as text."""
         return self._named("org.apache.commons.io.IOUtils").toString
 
     @cached_property
@@ -101,7 +102,7 @@ class Classes:
 
     @cached_property
     def partition_folder(self):
-        """Name the folder of a column's value, escaped as Spark and Hive do."""
+        """Give the name of a value's folder, ``column=value``, escaped as by Spark and Hive."""
         utils = self._named("org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils")
         return utils.getPartitionPathString
 
@@ -129,14 +130,14 @@ def items(sequence):
 
 
 def each(iterable):
-    """Walk a java.lang.Iterable."""
+    """Yield the elements of a java.lang.Iterable."""
     iterator = iterable.iterator()
     while iterator.hasNext():
         yield iterator.next()
 
 
 def option(value):
-    """Give what is in a Scala Option, or None."""
+    """Give the value of a Scala Option; None if it is empty."""
     return value.get() if value.isDefined() else None
 
 
@@ -149,7 +150,7 @@ def texts(sequence):
 def statuses(classes, array):
     """Read a FileStatus[]: (path, is directory, length, modified at in ms), one after the other.
 
-    As a list they would be enough for a full collection of the job's garbage.
+    This is a generator, as a list of so many could start a full garbage collection in the job.
     """
     for match in _STATUS.finditer(classes.text_of(array)):
         path, directory, length, modified = match.groups()
@@ -157,13 +158,13 @@ def statuses(classes, array):
 
 
 def qualified(classes, hadoop_conf, path):
-    """Give a path its scheme, so that one folder is one path."""
+    """Give a path with its scheme, so that each folder has one form of its path."""
     hadoop_path = classes.path(path)
     return hadoop_path.getFileSystem(hadoop_conf).makeQualified(hadoop_path).toString()
 
 
 def text_of_file(classes, file_system, path):
-    """Read a file of text."""
+    """Read a text file, as UTF-8."""
     stream = file_system.open(classes.path(path))
     try:
         return classes.content_of(stream, "UTF-8")
@@ -172,13 +173,13 @@ def text_of_file(classes, file_system, path):
 
 
 def metrics(known, *names):
-    """Read those of a plan's or command's metrics that are there, in one call."""
+    """Read the named metrics of a plan or command, in one call; missing ones are left out."""
     values = dict(_METRIC.findall(known.mkString("\x01")))
     return {name: int(values[name]) for name in names if name in values}
 
 
 def dimensions(struct):
-    """Give a StructType as identity dimensions."""
+    """Give the fields of a StructType as identity dimensions."""
     fields = json.loads(struct.json())["fields"]
     return [
         {
@@ -196,11 +197,11 @@ def names_of(sequence):
 
 
 def attributes(classes, sequence):
-    """Give the attributes of partitions as identity dimensions, in some calls for all of them."""
+    """Give partition attributes as identity dimensions, with few calls for all of them."""
     names = names_of(sequence)
     if not names:
         return []
-    # As ``struct<dt:date,region:string>``; no type of a partition's column has columns in it.
+    # As ``struct<dt:date,region:string>``; the type of a partition column has no fields itself.
     struct = ",".join(f"{re.escape(name)}:(.+?)" for name in names)
     types = re.fullmatch(f"struct<{struct}>", classes.struct_of(sequence).catalogString())
     return [
@@ -226,9 +227,9 @@ def value_of(segment):
 
 
 def split_directory(directory, columns):
-    """Split a directory below which files lie into (base, values of the partition columns).
+    """Split a directory of files into (base, values of the partition columns).
 
-    :return: None where the directory does not end in ``column=value`` for all the columns, as with
+    :return: None if the directory does not end in ``column=value`` for all the columns, as with
         a partition that was added with a location of its own
     """
     if not columns:

@@ -1,4 +1,4 @@
-"""One query to one record, within the budget; at exit the drain and what only then is known."""
+"""One query to one record, within the budget; at exit the drain and the last records."""
 
 import re
 import threading
@@ -29,15 +29,16 @@ from sparklineage_observer.relations import names_tables, reads_without_scan
 from sparklineage_observer.scans import Schemas
 from sparklineage_observer.streams import Streams
 
-# The duration that Spark reports begins where it optimises the plan, unless that was done before.
+# The duration that Spark reports begins where Spark optimises the plan; it leaves that step out if
+# the plan was optimised before.
 _PHASE = re.compile(r"optimization -> PhaseSummary\((\d+), (\d+)\)")
 _IGNORED = ("Catalog",)
-# Of Delta; they commit nothing where no row is theirs.
+# Commands of Delta; they commit nothing if no row matches their condition.
 _CHANGES = ("UpdateCommand", "DeleteCommand", "MergeIntoCommand")
 
 
 class Observer:
-    """All observation of one driver."""
+    """Observes all queries of one driver."""
 
     def __init__(self, file, tag, limits=""):
         self._limits = Limits(limits)
@@ -58,10 +59,13 @@ class Observer:
         self._commands = Commands(self._limits)
         self._schemas = Schemas()
         self.after_write = lambda: None
-        """To be called after each query that wrote, once it is recorded."""
+        """Is called after each query that wrote, once the query is recorded."""
 
     def context_is(self, jvm, java_context):
-        """Take the SparkContext's JVM view; called for each session, acts on a new context."""
+        """Take a SparkContext; called for each session, so a known context changes nothing.
+
+        :param jvm: the JVM view of py4j
+        """
         if self._java_context is java_context:
             return
         self._java_context = java_context
@@ -83,18 +87,18 @@ class Observer:
         )
 
     def failed(self, where, error):
-        """Record a failure of the observer itself."""
+        """Record an error of the observer itself, with the place of the error."""
         self.report(message_of(where, error))
 
     def report(self, text):
-        """Record what went wrong."""
+        """Record the text of an error."""
         try:
             self._records.write({"error": shortened(text)})
         except Exception:  # the job must never notice
             return
 
     def finished(self, function, execution, duration_ns, exception=None):
-        """Record a query that has ended, as Spark reports."""
+        """Record a query that has ended; Spark's listener calls this once or more per query."""
 
         def look():
             # A cloned session inherits its listeners, so a query may come more than once.
@@ -108,7 +112,10 @@ class Observer:
         self.observe("query", look)
 
     def observe(self, what, look):
-        """Record what there is to be seen; nothing once the application's budget is spent."""
+        """Record the result of a function; do nothing once the application's budget is spent.
+
+        :param look: gives a record, or None if there is nothing to record
+        """
         begun = time.monotonic()
         try:
             with self._lock:
@@ -142,7 +149,7 @@ class Observer:
         except Exception:
             if exception is None:
                 raise
-            return None  # it has failed before there was a plan, so it has read nothing
+            return None  # the query failed before it had a plan, so it has read nothing
         parts = plans.parts_of(plan, self._classes.identity, lambda: names_tables(execution))
         if not parts.has_data():
             return None
@@ -168,13 +175,14 @@ class Observer:
         return record if any(record.get(key) for key in content) else None
 
     def read(self, record, scan, budget):
-        """Add what a scan read to a record, and give it; None if that is nobody's data."""
+        """Add the read of a scan to a record, and give it; None if it reads no data of the user."""
         read = scans.observe(scan.kind, scan.node, self._classes, budget)
         if read is None:
             return None
         if scan.filters:
             read["data_filters"] = [*read.get("data_filters", []), *scan.filters]
-        # Of what a limit alone is taken from, the first file is opened whatever is in it.
+        # A limit may end the query before all files are opened. But the first file of the only scan
+        # is opened in any case.
         files = read.get("numFiles", read.get("resultDataFiles"))
         if scan.is_limited and not (scan.is_alone and files == 1):
             read["planned"] = True
@@ -193,7 +201,8 @@ class Observer:
 
     def _command(self, record, parts, execution, budget):
         def is_hidden():
-            # With Delta's extension the listener drops what it takes for steps of Delta's own.
+            # With Delta's extension the listener takes adaptive plans for Delta's own steps, and
+            # drops them.
             return self._has_delta and parts.kind == plans.ADAPTIVE
 
         kind = parts.commands[0][0] if parts.commands else None
@@ -202,7 +211,7 @@ class Observer:
             record["command"] = command
 
     def _failed_command(self, record, parts, execution):
-        """Name what was to be written: of some failures the listener reports success."""
+        """Name the target of a failed write: the listener reports some failures as successes."""
         command = self._commands.target_of(parts, execution)
         if command is not None:
             record["command"] = command
@@ -239,13 +248,14 @@ class Observer:
             return
         record["writes"].append(write)
         if write.get("skipped"):
-            # Of scans of files it is known whether they were opened; others need not be asked.
+            # Whether files were opened is known, so reads of files stay. Other scans need not
+            # have been asked for rows.
             record["reads"] = [r for r in record["reads"] if r["node"] == "FileSourceScanExec"]
         else:
             self._last_writes[write["path"]] = started
 
     def _table_as_select(self, record, command, started):
-        """Note that it was skipped, as IF NOT EXISTS does, where no query below it has written."""
+        """Record the command as skipped, by IF NOT EXISTS, if no query below it wrote the table."""
         target = record.get("command", {}).get("target")
         if target is None or not is_ignore(command):
             return
@@ -263,12 +273,12 @@ class Observer:
             self._delta.command(node, execution.sparkSession())
 
     def commit_snapshots(self, record, budget):
-        """Add the Iceberg snapshots to a record that were not there before."""
+        """Add to a record the Iceberg snapshots that are new since the last call."""
         fresh = self._snapshots.fresh(self._application_id, self._classes, budget)
         record["writes"].extend(fresh)
 
     def finish(self, drain_ms):
-        """Wait for queries that are still to be reported, then read what only the end shows."""
+        """Wait until Spark has reported all queries, then record commits, folders and the end."""
         try:
             context = self._java_context.sc()
             if not context.isStopped():

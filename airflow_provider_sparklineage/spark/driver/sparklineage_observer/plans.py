@@ -1,27 +1,28 @@
 """A physical plan to its scans, write commands and Python UDFs.
 
-The plan's text, which is one call, shows whether there are any: the nodes of other plans are not
-walked. Adaptive plans, query stages, caches, reused exchanges and sub-queries are looked through.
-What a command has executed already (``CommandResultExec``) is not: it was a query of its own.
+The plan's text, which is one call, shows whether it has any: the nodes of other plans are not
+walked. The walk goes through adaptive plans, query stages, caches, reused exchanges and
+sub-queries. It does not go into the result of a command that was executed already
+(``CommandResultExec``): the command was a query of its own.
 """
 
 import re
 
 from sparklineage_observer.jvm import items, kind_of
 
-# How what is recorded begins in the text of a plan.
+# The beginnings of the nodes that are recorded, in the text of a plan.
 _READS = re.compile("FileScan |Scan hive |BatchScan")
 _WRITES = re.compile(
     r"ExecV1|AppendData|OverwriteByExpression|OverwritePartitionsDynamic|ReplaceData|WriteDelta"
     r"|DeleteFromTable|AtomicCreateTableAsSelect|AtomicReplaceTableAsSelect"
-    # Of these commands none writes data, or is about a table that another command will not name.
+    # The excluded commands write no data, or are about a table that another command will not name.
     r"|Execute (?!(?:Add|Describe|Explain|List|Reset|Set|Show|AlterView|CreateView|DropTable"
     r"|(?:Alter|Create|Drop)(?:Database|Function))\w*Command\b)"
 )
 _ROWS = re.compile("LocalTableScan (?!<empty>)")
 _LIMIT = re.compile("Limit|CollectTail")
 _UDF = "EvalPython"
-_CUT = re.compile(r"\d more characters|Truncated plan of")  # as long as a job allows a text to be
+_CUT = re.compile(r"\d more characters|Truncated plan of")  # a job can limit the length of the text
 
 _SCANS = ("FileSourceScanExec", "HiveTableScanExec", "BatchScanExec")
 _ANYTHING = f"FileScan Execute Subquery Limit {_UDF}"
@@ -39,14 +40,14 @@ _V2_WRITES = (
 ADAPTIVE = "AdaptiveSparkPlanExec"
 _CACHED = "InMemoryTableScanExec"
 _REUSED = ("ReusedExchangeExec", "ReusedSubqueryExec")
-_MAX_DEPTH = 60  # of plans in plans; a guard, real ones have a handful
+_MAX_DEPTH = 60  # of plans in plans; a guard: real plans have a handful
 
 
 class Scan:
-    """A scan, and what stands above it in the plan.
+    """A scan, and the nodes above it in the plan.
 
     filters: SQL of the predicates that a V2 scan left to Spark; is_limited: whether the query may
-    have ended before all of it was read; is_alone: whether it is the only scan of the plan.
+    have ended before all of the scan was read; is_alone: whether it is the only scan of the plan.
     """
 
     def __init__(self, kind, node, filters=(), is_limited=False):
@@ -58,11 +59,11 @@ class Scan:
 
 
 class PlanParts:
-    """What was found in a plan.
+    """The parts of a plan that read or write.
 
     kind: class name of the plan's root; scans: a list of :class:`Scan`; rows: leaves with rows in
     the place of a scan; commands: ``(class name, command)`` of V1 writes; v2_writes:
-    ``(class name, node)``; udfs: Python UDFs with the columns that they are given.
+    ``(class name, node)``; udfs: Python UDFs with their argument columns.
     """
 
     def __init__(self):
@@ -74,7 +75,7 @@ class PlanParts:
         self.udfs = []
 
     def has_data(self):
-        """Whether there is anything that reads or writes."""
+        """Whether any part reads or writes data."""
         return bool(self.scans or self.rows or self.commands or self.v2_writes)
 
 
@@ -82,7 +83,8 @@ def parts_of(plan, identity, is_about_tables=bool):
     """Collect the parts of a physical plan.
 
     :param identity: ``System.identityHashCode`` of the driver, to distinguish nodes
-    :param is_about_tables: gives whether rows in the place of scans may be an answer about tables
+    :param is_about_tables: gives whether the query names tables, so that rows in the place of a
+        scan may be an answer from a table's statistics; called only if there are such rows
     """
     found = PlanParts()
     text = plan.toString()
@@ -98,7 +100,7 @@ def parts_of(plan, identity, is_about_tables=bool):
 
 
 class _Walk:
-    """A walk through a plan and those in it; what the text of all has nowhere is not looked for."""
+    """A walk through a plan and its inner plans; skips kinds of nodes missing from its text."""
 
     def __init__(self, found, identity, text):
         self._found = found
@@ -106,7 +108,7 @@ class _Walk:
         self._seen = set()
         self._has_subqueries = "ubquery" in text
         self._has_limits_or_udfs = bool(_LIMIT.search(text)) or _UDF in text
-        # Of a write without scans nobody asks what other leaves it has.
+        # The other leaves of a write without scans are of no use.
         self._has_leaves = bool(_READS.search(text)) or _UDF in text or not _WRITES.search(text)
 
     def collect(self, plan, depth=0, is_limited=False, kind=None):
@@ -124,7 +126,7 @@ class _Walk:
 
     def _is_seen(self, plan):
         if not (self._has_leaves or self._has_subqueries):
-            return False  # no plan has more than one in it
+            return False  # no plan contains more than one other plan then
         number = self._identity(plan)
         is_seen = number in self._seen
         self._seen.add(number)
@@ -162,9 +164,10 @@ class _Walk:
                 self.collect(leaf, depth + 1, may_end_early, kind)
 
 
-# What may stand between a scan and the filter of its rows.
+# Nodes that may stand between a scan and the filter of its rows.
 _TRANSPARENT = ("WholeStageCodegenExec", "InputAdapter", "ColumnarToRowExec")
-# What may end before it has all rows of its child, and what has all of them before it gives one.
+# Nodes that may end before they have all rows of their child; and nodes that have all rows of their
+# child before they give one.
 _LIMITS = ("CollectLimitExec", "CollectTailExec", "LocalLimitExec", "GlobalLimitExec")
 _BLOCKING = (
     "ShuffleExchangeExec",
@@ -177,9 +180,11 @@ _BLOCKING = (
 
 
 def _above(plan, identity, is_limited):
-    """Find what is above each leaf: (filters right above it, whether a limit may end it early).
+    """Give for each leaf: (filters right above it, whether a limit may end it early).
 
-    V1 scans know their filters, V2 scans only those that they took.
+    V1 scans know their filters, V2 scans only those that they took over from Spark.
+
+    :return: by the identity of the leaf
     """
     found = {}
     waiting = [(plan, [], is_limited)]
@@ -216,9 +221,9 @@ def _inner(plan, kind):
 
 
 def _stages(plan):
-    """Give the stages that were run, with those that their results made superfluous.
+    """Give the stages that were run, also those that the final plan does not have any more.
 
-    Where a join's side turns out to be empty, the final plan has neither of its sides.
+    If one side of a join turns out to be empty, the final plan has neither of its sides.
     """
     try:
         stages = items(plan.context().stageCache().values().toSeq())

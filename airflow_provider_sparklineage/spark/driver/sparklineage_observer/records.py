@@ -1,4 +1,4 @@
-"""The output file and the limits; what exceeds a limit is reported once, and then left out."""
+"""The output file and the limits; a limit that is exceeded is reported once."""
 
 import errno
 import json
@@ -7,14 +7,14 @@ import threading
 import time
 
 VERSION = 1
-"""Of the record format: ``schemas/observation.json``."""
+"""The version of the record format, which ``schemas/observation.json`` describes."""
 
 
 class Limits:
-    """How much may be looked at; overridden by ``name=value,...``.
+    """The most that the observer looks at; a text ``name=value,...`` overrides the defaults.
 
-    Each is far above what a job of ordinary size needs, and low enough that looking stays a matter
-    of seconds on Spark's listener thread.
+    Each limit is far above the need of a job of ordinary size, and low enough that the observer
+    takes only seconds on Spark's listener thread.
     """
 
     def __init__(self, text=""):
@@ -25,11 +25,11 @@ class Limits:
         self.total_seconds = 600.0
         self.total_bytes = 64 * 1024 * 1024
         self.commits = 1000  # of one table, read at exit
-        self.written = 1000  # folders that are looked for at exit
-        self.plans = "needed"  # or of "all" writes
-        self.plan_bytes = 1024 * 1024  # of one: some 100 ms
+        self.written = 1000  # folders whose existence is checked at exit
+        self.plans = "needed"  # plans are recorded where needed, or of "all" writes
+        self.plan_bytes = 1024 * 1024  # of the JSON of one plan: some 100 ms
         self.plans_bytes = 16 * 1024 * 1024
-        self.leaves = 100  # of a plan; some six calls each
+        self.leaves = 100  # of a plan; each costs some six calls
         for item in text.split(","):
             name, _, value = item.partition("=")
             if name.strip() in self.__dict__:
@@ -38,16 +38,16 @@ class Limits:
 
 
 MAX_MESSAGE = 500
-"""Characters of what went wrong: an exception of the JVM can have a plan of megabytes in it."""
+"""Characters of an error message: an exception of the JVM can contain a plan of megabytes."""
 
 
 def message_of(where, error):
-    """Describe an exception in a few words."""
+    """Describe an exception in one short text that begins with the place of the error."""
     return shortened(f"{where}: {type(error).__name__}: {error}")
 
 
 def shortened(text):
-    """Truncate a message, between words where it can be: half a secret would not be recognised."""
+    """Truncate a message, between words if possible: masking would miss half a secret."""
     if len(text) <= MAX_MESSAGE:
         return text
     kept = text[: MAX_MESSAGE - 1]
@@ -56,9 +56,9 @@ def shortened(text):
 
 
 class Clock:
-    """Compares the driver's clock with one that nobody sets.
+    """Compares the driver's clock, which can be set, with the monotonic clock, which cannot.
 
-    put_back: by how many ms the clock was put back, in all, as far as it was looked at.
+    put_back: the sum of the ms by which the clock was put back between calls of :meth:`look`.
     """
 
     def __init__(self):
@@ -66,9 +66,9 @@ class Clock:
         self._ahead = _ahead()
 
     def look(self):
-        """Give by how many ms it was put back since the last look, if that is more than a second.
+        """Give by how many ms the clock was put back since the last look; 0 for up to a second.
 
-        What adjusts it slowly adjusts both.
+        A service that adjusts the clock slowly adjusts both clocks, and so is not noticed.
         """
         ahead = _ahead()
         if ahead is None:
@@ -87,7 +87,7 @@ _PUT_BACK_MS = 1000
 
 
 def _ahead():
-    """Give by how much one clock is ahead; None where another thread came between, each time."""
+    """Give the seconds by which one clock is ahead; None if other threads disturbed each try."""
     for _ in range(3):
         before = time.monotonic()
         now = time.time()
@@ -109,13 +109,13 @@ class Budget:
         self._until = time.monotonic() + limits.seconds
 
     def check(self):
-        """Raise OverBudgetError when the time is up."""
+        """Raise OverBudgetError if the time is up."""
         if time.monotonic() > self._until:
             message = f"looking took longer than {self.limits.seconds:g} s"
             raise OverBudgetError(message)
 
     def require(self, count, limit, what):
-        """Raise OverBudgetError when there is more to look at than the named limit allows."""
+        """Raise OverBudgetError if a count is above the named limit."""
         allowed = getattr(self.limits, limit)
         if count > allowed:
             message = f"{count} {what} are more than the limit of {allowed}"
@@ -125,8 +125,8 @@ class Budget:
 def query_record(query, function, started, ended, duration=0):
     """Begin the record of a query; times in ms.
 
-    started: when Spark began to optimise it, None if not known; ended: when it was over at the
-    latest; duration: 0 if not known.
+    started: when Spark began to optimise the query, None if not known; ended: a time at which the
+    query was over; duration: 0 if not known.
     """
     if started is None:
         started = ended - duration
@@ -148,7 +148,7 @@ def query_record(query, function, started, ended, duration=0):
 
 
 def guarded(record, what, act):
-    """Let the trouble of one node not be that of the others."""
+    """Do one part of a query's work; note its error in the record, so that other parts go on."""
     try:
         act()
     except OverBudgetError as error:
@@ -158,10 +158,10 @@ def guarded(record, what, act):
 
 
 class Records:
-    """Appends records to the file, full lines only, for this user only.
+    """Appends records to the file: full lines only, and readable for this user only.
 
-    A record that cannot be written, on a disk that is full, is lost; the next one that can be says
-    so.
+    A record that cannot be written, because the disk is full, is lost; the next record that can be
+    written is preceded by an error that counts the lost ones.
     """
 
     def __init__(self, file, limits):
@@ -172,10 +172,10 @@ class Records:
         self._lost = 0
         self._is_torn = False
         self.full = False
-        """That nothing more is written: looking on would be in vain."""
+        """Whether the size limit is reached: nothing more is written, so looking is of no use."""
 
     def write(self, record):
-        """Append a record; beyond the size limit, one that says so, and nothing after it."""
+        """Append a record; at the size limit, append a report of it, and then nothing more."""
         line = _line(record)
         with self._lock:
             if self.full:
@@ -194,7 +194,7 @@ class Records:
         if self._lost:
             error = message_of(f"{self._lost} record(s) could not be written", self._why)
             line = _line({"error": error}) + line
-        if self._is_torn:  # or the half of a line would spoil this one
+        if self._is_torn:  # or the half line before would spoil this line, too
             line = b"\n" + line
         handle = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:

@@ -1,7 +1,7 @@
-"""What a leaf of a logical plan reads: paths, and names of tables.
+"""A leaf of a logical plan to the paths and the tables that it reads.
 
 A leaf is found by its text, which comes over for all leaves in one call. A query that Spark answers
-from statistics has no scan, so :func:`reads_without_scan` finds what it is about by its leaves.
+from statistics has no scan, so :func:`reads_without_scan` finds its tables by its leaves.
 """
 
 import json
@@ -23,7 +23,7 @@ def leaves_of(plans):
 
 
 def relations_of(leaves, position, text):
-    """Describe what a leaf reads; nothing for leaves that read no table and no files."""
+    """Describe the relations that a leaf reads; [] for a leaf that reads no table and no files."""
     if not text.startswith(("Relation ", "RelationV2", "HiveTableRelation ")):
         return []
     leaf = leaves.apply(position)
@@ -34,7 +34,7 @@ def relations_of(leaves, position, text):
 
 
 def _places(leaf, text):
-    """Name what a leaf reads: (path, table)."""
+    """Give (path, table) for each relation that a leaf reads; [] if its roots are too many."""
     if text.startswith("RelationV2"):
         return [place_of(leaf.table())]
     if text.startswith("HiveTableRelation"):
@@ -47,13 +47,13 @@ def _places(leaf, text):
     except Exception:  # neither files nor a table of files
         return [("", name)]
     if leaf.isStreaming() and class_name(index) == "InMemoryFileIndex":
-        roots = {root.rpartition("/")[0] for root in roots}  # of a batch they are its files
+        roots = {root.rpartition("/")[0] for root in roots}  # the roots of a batch are its files
     roots = sorted({_above_partitions(root) for root in roots})
     return [(root, name) for root in roots] if len(roots) <= _MAX_ROOTS else []
 
 
 def place_of(table):
-    """Give the path, if there is one, and the name of a DataSource V2 table."""
+    """Give the path and the name of a DataSource V2 table; "" if it has no path."""
     if class_name(table) == "RowLevelOperationTable":
         table = table.table()
     for path in (lambda: table.table().location(), lambda: table.path().toString()):
@@ -65,7 +65,7 @@ def place_of(table):
 
 
 def name_of(table):
-    """Give the full name of a catalog's table, if there is one."""
+    """Give the full name of a catalog's table; None if there is no table."""
     return table.identifier().unquotedString() if table is not None else None
 
 
@@ -82,19 +82,20 @@ def _above_partitions(root):
 
 
 _FROM_STATISTICS = "Spark answered a query from statistics, and opened no file for it"
-# How tables and files begin in the text of an analysed plan; one that is cut may hide some.
+# The beginnings of tables and files in the text of an analysed plan. A text that is cut may hide
+# some, so it counts as well.
 _RELATION = re.compile(
     r"\b(?:Relation|RelationV2|HiveTableRelation)\b|\d more characters|Truncated plan of"
 )
 
 
 def names_tables(execution):
-    """Whether a query is about any table or files; most that have rows for a plan are not."""
+    """Whether a query names a table or files; most queries that have only rows as a plan do not."""
     return bool(_RELATION.search(execution.analyzed().toString()))
 
 
 def reads_without_scan(parts, execution):
-    """Describe what a query without any scan is about; nothing if that is no table and no files."""
+    """Describe the tables and files of a query without any scan; [] if it names none."""
     if parts.scans or not any(rows.rows().size() for rows in parts.rows):
         return []
     found = {}

@@ -27,21 +27,21 @@ from sparklineage_observer.records import OverBudgetError
 _FILE_4 = re.compile(r"path: (\S+), range: ")
 _FILE_3 = re.compile(r"path=(.+?); isDirectory=", re.DOTALL)
 _DELTA_LOG = "DeltaLogFileIndex"
-# Indexes that give all files of their roots, but for what the filters and options of a scan leave
-# out. Others may be a choice already, as Delta makes one before it rewrites the files of a table.
+# Indexes that give all files of their roots, except those that the filters and options of a scan
+# leave out. Other indexes may be a choice of files, as Delta makes one before it rewrites files.
 _ALL_FILES = ("InMemoryFileIndex", "CatalogFileIndex", "MetadataLogFileIndex")
 _CHOOSING = {"pathglobfilter", "modifiedbefore", "modifiedafter"}
 # Spark sets this option where it reads the text of files to find the columns of CSV, JSON or XML,
 # and where a stream reads texts.
 _INFERENCE = "__globpaths__"
-_MAX_ODD = 1000  # partitions read value by value, some ten calls each
+_MAX_ODD = 1000  # partitions read value by value, at some ten calls each
 _EPOCH = datetime.date(1970, 1, 1)
 
 
 def observe(kind, scan, classes, budget):
     """Describe a scan; None for one that reads no data of the user.
 
-    ``cut`` in the description is what was not looked at.
+    ``cut`` in the description says which limit was reached; the partitions are then missing.
     """
     read = {"node": kind}
     try:
@@ -112,10 +112,10 @@ def _file_scan(read, scan, classes, budget):
 
 
 def _is_unopened(known):
-    """Whether a scan was planned and never run: its files are measured when it is.
+    """Whether a scan was planned and never run: Spark measures its files when it runs.
 
-    A write that was skipped or failed has such scans. To ask one for its partitions would list them
-    for the first time.
+    A write that was skipped or failed has such scans. To ask such a scan for its partitions would
+    list them for the first time.
 
     :param known: the scan's metrics
     """
@@ -146,7 +146,7 @@ def _layout(base, schema, partitions):
 
 
 def _base(roots, schema):
-    """Find the folder of the relation above its partitions' folders."""
+    """Find the folder of the relation: the first root without its partitions' folders."""
     columns = {d["field"].lower() for d in schema}
     segments = roots[0].split("/") if roots else [""]
     while len(segments) > 1 and segments[-1].partition("=")[0].lower() in columns:
@@ -155,7 +155,7 @@ def _base(roots, schema):
 
 
 def _selected(selected, columns, classes, budget):
-    """Read the partitions off the files' paths: one call for all; None if a path has none."""
+    """Read the partitions from the files' paths, in one call; None if a path does not name one."""
     if is_array(selected):  # Spark 3: PartitionDirectory[]
         files = _FILE_3.findall(classes.text_of(selected))
     else:  # Spark 4: ScanFileListing
@@ -172,7 +172,7 @@ def _selected(selected, columns, classes, budget):
 
 
 def _by_value(selected, schema, budget):
-    """Read the partitions' own values, for those whose folders do not have them."""
+    """Read the values of partitions one by one, as their folders do not name them."""
     if not is_array(selected):
         iterator = selected.filePartitionIterator()
         rows = []
@@ -212,7 +212,7 @@ def _is_iceberg(node):
 
 
 def _v2_scan(read, node, classes, budget):
-    """Describe a DataSource V2 scan: its table's transforms; of file sources the partitions too."""
+    """Describe a DataSource V2 scan: its transforms; for file sources also its partitions."""
     scan = node.scan()
     read.update(table=node.table().name(), description=scan.description()[:2000])
     read["partitioning"] = [transform.describe() for transform in node.table().partitioning()]
@@ -269,20 +269,20 @@ def _hive_scan(read, scan, budget):
     return read
 
 
-# The columns are in the first read of each relation; later ones cost no call.
+# The columns are described in the first read of each relation; later reads cost no call.
 
 
 _MAX_SCHEMA_BYTES = 1024 * 1024
 
 
 class Schemas:
-    """Knows of which relations the columns were described."""
+    """Describes the columns of relations, each relation once."""
 
     def __init__(self):
         self._described = set()
 
     def describe(self, read, kind, scan):
-        """Add the columns of the full relation to its first read."""
+        """Add the columns of the full relation to a read, if it is the first of the relation."""
         bases = [layout["base"] for layout in read.get("layouts", ())]
         key = (*(read.get("roots") or bases), read.get("table"))
         if key in self._described or not any(key):

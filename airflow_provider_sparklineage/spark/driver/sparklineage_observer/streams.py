@@ -1,9 +1,9 @@
 """A stream's batches to records: Spark reports them to no QueryExecutionListener.
 
-It reports each batch that has ended to a StreamingQueryListener, by its number. The stream's latest
-execution is then that of the batch, with the scans of just its files; seldom it is already one
-after it, and then the partitions read are unknown. A sink of files has its own log of what each
-batch wrote, and a table its commits.
+Spark reports each batch that has ended to a StreamingQueryListener, by the batch's number. The
+stream's latest execution is then that of the batch, with scans of just the batch's files. Seldom
+the latest execution is already that of the next batch, and then the partitions read are unknown. A
+sink of files has its own log of the files that each batch wrote, and a table its commits.
 """
 
 import datetime
@@ -24,27 +24,29 @@ from sparklineage_observer.jvm import (
 )
 from sparklineage_observer.records import Budget, OverBudgetError, guarded, query_record, shortened
 
-# Below the folder of a stream's sink of files, ``_spark_metadata/<batch>`` names the files that the
-# batch wrote, and each tenth or so, ``<batch>.compact``, those of all batches until then.
+# In the folder of a stream's sink of files, ``_spark_metadata/<batch>`` names the files that the
+# batch wrote. About each tenth log file, ``<batch>.compact``, names those of all batches so far.
 
 
 _ENTRY = re.compile(r".*/_spark_metadata/(\d+)(\.compact)?")
-_BYTES_PER_FILE = 150  # at least
+_BYTES_PER_FILE = 150  # of a log file, at least
 _BEFORE_THE_PATH = re.compile(r"^[A-Za-z][\w+.-]*:(//[^/]*)?")
 
 
 class SinkLog:
-    """Reads the logs with the driver's own file system and credentials."""
+    """Reads the logs of file sinks with the driver's own file system and credentials."""
 
     def __init__(self, classes, hadoop_conf):
         self._classes = classes
         self._conf = hadoop_conf
 
     def write(self, path, batch, types, began, budget):
-        """Describe what a batch wrote.
+        """Describe the files that a batch wrote, as a write of a record.
 
-        :param types: of the columns
-        :param began: when a batch without any row began, in ms; it may have been written before
+        :param types: of the columns, by name
+        :param began: when a batch without any row began, in ms: if its log file is older, an
+            earlier attempt wrote the files, and the write has no partitions; None for a batch
+            with rows
         """
         write = {"node": "FileSink", "format": "files", "path": path, "mode": "append"}
         try:
@@ -70,7 +72,10 @@ class SinkLog:
         return {**write, "how": "exact", "layouts": layouts, "numFiles": len(files)}
 
     def _files(self, path, batch, budget):
-        """Give the paths of the files of a batch, and when they were logged."""
+        """Give the paths of the files that a batch wrote, and when they were logged, in ms.
+
+        :raise OverBudgetError: if the log misses a batch, or a log file is too long
+        """
         log = self._classes.path(f"{path}/_spark_metadata")
         file_system = log.getFileSystem(self._conf)
         entries = {}
@@ -103,20 +108,20 @@ class SinkLog:
 
 
 def _bare(uri):
-    """Give the path of a URI."""
+    """Give the path of a URI, without scheme and host."""
     return _BEFORE_THE_PATH.sub("", uri)
 
 
 _INTERFACE = "org.apache.spark.sql.streaming.PythonStreamingQueryListener"
 _SOURCE = re.compile(r"(?:FileStreamSource|DeltaSource)\[(.*)\]", re.DOTALL)
 _SINK = re.compile(r"(FileSink|DeltaSink)\[(.*)\]", re.DOTALL)
-_MADE_UP = ("Rate", "MemoryStream")  # sources without anybody's data
+_MADE_UP = ("Rate", "MemoryStream")  # sources with generated rows, which are no data set
 
 
 class Streams:
-    """The streams of one SparkContext, described with an observer's ways to look and record.
+    """The streams of one SparkContext; each batch becomes a record of the observer's.
 
-    :param tables: its DeltaTables, Snapshots and Commands
+    :param tables: the observer's DeltaTables, Snapshots and Commands
     """
 
     def __init__(self, observer, classes, hadoop_conf, limits, tables):
@@ -132,9 +137,12 @@ class Streams:
         self._folders = set()
 
     def listen_to(self, session):
-        """Register with the session that a stream is made in; give what ends that, and for whom."""
+        """Register a listener with the session of a stream, once per session.
+
+        :return: pairs (function that removes the listener, listener); empty if it was there already
+        """
         java_session = session._jsparkSession
-        key = java_session.hashCode()  # a session has no other than its identity's
+        key = java_session.hashCode()  # Java's default hash, so no other session has it
         if key in self._sessions:
             return []
         self._sessions.add(key)
@@ -144,19 +152,19 @@ class Streams:
         return [(manager.removeListener, listener)]
 
     def started(self, run, query):
-        """Remember a stream; its own thread waits for this."""
+        """Remember a stream that starts; the stream's own thread waits for this call."""
         if query is not None:
-            self._has_begun = True  # for good: queries are reported later than streams
+            self._has_begun = True  # for good: queries are reported later than streams are
             self._running[run] = _Stream(query.streamingQuery())
 
     def progressed(self, progress):
-        """Record a batch that has ended."""
+        """Record a batch that has ended, from Spark's progress report as a dict."""
         stream = self._running.get(progress["runId"])
         if stream is not None and "addBatch" in progress["durationMs"]:
             self._observer.observe("stream", lambda: self._batch(stream, progress))
 
     def terminated(self, run):
-        """Record what a stream read in a batch that did not end."""
+        """Record the reads of a batch that a stream began and did not end."""
         stream = self._running.pop(run, None)
         if stream is not None:
             self._observer.observe("stream", lambda: self._interrupted(stream))
@@ -198,9 +206,9 @@ class Streams:
             record["python_udfs"] = parts.udfs
 
     def narrow(self, read, scan):
-        """Let the read of a batch be one of a part, if it is: its relation has but its own files.
+        """Mark a stream batch's read as one of chosen files: its scan has the batch's files alone.
 
-        What a stream is joined with is read like any other.
+        A table that the stream is joined with keeps its read as it is.
         """
         link = option(scan.logicalLink()) if self._has_begun else None
         if link is None or not link.isStreaming():
@@ -210,7 +218,7 @@ class Streams:
         for layout in read.get("layouts", ()):
             if not layout["dimensions"]:
                 layout["base"] = _folder_of(layout["base"], self._folders)
-            if read.get("numFiles") == 0:  # the batch was not executed, or all of it pruned
+            if read.get("numFiles") == 0:  # the batch was not executed, or all of it was pruned
                 layout["partitions"] = []
             layouts[layout["base"]] = layout
         if "layouts" in read:
@@ -218,7 +226,7 @@ class Streams:
 
     @staticmethod
     def _note_others(record, stream, sources):
-        """Say once for each stream which of its sources are not looked at."""
+        """Note, once for each stream, the sources whose reads are not recorded."""
         names = [source["description"] for source in sources]
         others = [n for n in names if not _SOURCE.match(n) and not n.startswith(_MADE_UP)]
         if others and not stream.is_noted:
@@ -226,7 +234,7 @@ class Streams:
             record["cut"] = [shortened(f"what a stream reads from {name}") for name in others]
 
     def _sink(self, record, stream, execution, progress, budget):
-        """Describe what a batch wrote: files here, tables by their commits."""
+        """Describe the write of a batch: files from the sink's log, tables from their commits."""
         sink = _SINK.match(progress["sink"]["description"])
         if sink is None:
             table = iceberg.table_of(stream.sink())
@@ -252,7 +260,8 @@ class Streams:
 class _Stream:
     """A running stream.
 
-    batch: the latest one that has ended; ended: when that was, or when the stream began.
+    batch: number of the latest batch that has ended, None before the first; ended: when that batch
+    ended, or else when the stream began, in ms.
     """
 
     def __init__(self, query):
@@ -269,10 +278,13 @@ class _Stream:
 
 
 class _Listener:
-    """What Spark calls: of a start on the stream's thread, of the rest on that of its events."""
+    """The Python side of Spark's StreamingQueryListener.
+
+    Spark calls ``onQueryStarted`` on the stream's thread, the other methods on that of its events.
+    """
 
     class Java:
-        """What py4j reads."""
+        """Names the Java interface for py4j."""
 
         implements = [_INTERFACE]  # noqa: RUF012  (py4j)
 
@@ -306,24 +318,27 @@ class _Listener:
 
 
 def _milliseconds(text):
-    """Read a time as Spark writes it: ``2024-05-06T10:00:00.123Z``."""
+    """Give the ms since the epoch of a time as Spark writes it: ``2024-05-06T10:00:00.123Z``."""
     at = datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%f%z")
     return int(at.timestamp() * 1000)
 
 
 def _folders(sources):
-    """Give the folders that sources of files or Delta tables read; of other sources nothing."""
+    """Give the folders of those sources that read files or Delta tables."""
     found = (_SOURCE.match(source["description"]) for source in sources)
     return [match.group(1) for match in found if match]
 
 
 def _missed(folder):
-    """Describe a read of a batch when its plan is gone."""
+    """Describe a read of a batch whose plan is gone."""
     cut = "the stream had gone on to its next batch before this one was looked at"
     return {"node": "FileSourceScanExec", "roots": [folder], "cut": cut}
 
 
 def _folder_of(file, folders):
-    """Give the source's folder that a file is in; the file's own if the source is a pattern."""
+    """Give the source's folder that has a file in it, or the file's own folder if none has.
+
+    None has it where the source is a pattern of folders.
+    """
     inside = [folder for folder in folders if file.startswith(f"{folder.rstrip('/')}/")]
     return max(inside, key=len, default=file.rpartition("/")[0])
