@@ -1,4 +1,4 @@
-"""SparkLineageFreshnessCheck: whether partitions are up to date, as far as the history knows."""
+"""SparkLineageFreshnessCheck: a task that checks in the history if partitions are up to date."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ WHERE c.namespace = $namespace AND c.name = $name AND c.valid_to IS NULL
 
 class SparkLineageFreshnessCheck(BaseOperator):
     """
-    Fail, or skip what follows, unless partitions of a dataset are up to date.
+    Fail or skip this task unless partitions of a dataset are up to date.
 
-    They are not if they were made of data that has changed since, if the run that wrote them read
-    or wrote other partitions than it was expected to, or if nobody is known to have written them.
-    The history answers that, so what ran after its last build does not count. Retries ask it anew.
-    Airflow's metrics get gauges of the dataset: ``sparklineage.stale_partitions`` and
-    ``sparklineage.gaps``.
+    A partition is not up to date if it was made of data that has changed since, if the run that
+    wrote it read or wrote other partitions than expected, or if the history knows no run that wrote
+    it. Runs after the last build of the history are not in it, so they do not count. A retry asks
+    the history anew. Airflow's metrics get two gauges of the dataset:
+    ``sparklineage.stale_partitions`` and ``sparklineage.gaps``.
 
     .. seealso::
-        ``sparklineage stale`` for the same on the command line, with what to run again.
+        ``sparklineage stale`` for the same on the command line, with the runs to repeat.
 
     :param dataset: ``namespace:name``, its URI, or the end of its name (templated)
-    :param partitions: ``["dt={{ ds }}"]``, as on the command line; None: whatever is there
-        (templated)
+    :param partitions: ``["dt={{ ds }}"]``, as on the command line; None: all partitions that the
+        history has of the dataset (templated)
     :param on_finding: ``fail`` or ``skip``
     :param store: URL of the history; by default that of the configuration (templated)
     """
@@ -77,8 +77,9 @@ class SparkLineageFreshnessCheck(BaseOperator):
         """
         Ask the history.
 
-        :raise AirflowException: if something is found, and that is to fail
-        :raise AirflowSkipException: if it is to skip
+        :raise AirflowException: if a partition is not up to date and ``on_finding`` is ``fail``
+        :raise AirflowSkipException: if a partition is not up to date and ``on_finding`` is ``skip``
+        :raise DeclarationError: if ``on_finding`` or ``partitions`` cannot be understood
         """
         from airflow_provider_sparklineage.history.engines.duckdb import History
         from airflow_provider_sparklineage.history.queries.datasets import dataset_of
@@ -103,9 +104,9 @@ Values = dict[str, str]
 
 
 def _wanted(partitions: Collection[str] | None) -> list[Values] | None:
-    """Read partitions as they are written on the command line.
+    """Parse partitions as they are written on the command line; None stays None.
 
-    :raise DeclarationError: if one of them is none
+    :raise DeclarationError: if a text is no partition
     """
     from airflow_provider_sparklineage.history.facts.cells import cell_of_text
     from airflow_provider_sparklineage.history.queries.answers import values_of
@@ -123,7 +124,10 @@ def _wanted(partitions: Collection[str] | None) -> list[Values] | None:
 
 
 def findings(history: Rows, dataset: DatasetName, wanted: list[Values] | None) -> list[str]:
-    """Say what is wrong with partitions of a dataset, and count it in Airflow's metrics."""
+    """List in sentences why partitions of a dataset are not up to date; set Airflow's gauges.
+
+    :param wanted: values by dimension of each partition to check; None: all
+    """
     from airflow_provider_sparklineage.history.queries.gaps import gaps
     from airflow_provider_sparklineage.history.queries.stale import stale
 
@@ -151,7 +155,7 @@ def _stale(one: Stale) -> str:
 
 
 def _of_runs(history: Rows, dataset: DatasetName, wanted: list[Values] | None) -> Iterator[str]:
-    """Say what was written by runs that mismatch, and what was never written."""
+    """Yield a sentence for each partition that a mismatched run wrote, or that no run wrote."""
     from airflow_provider_sparklineage.history.queries.answers import values_of
 
     there = [
@@ -167,7 +171,7 @@ def _of_runs(history: Rows, dataset: DatasetName, wanted: list[Values] | None) -
 
 
 def _is_wanted(partition: Values | None, wanted: list[Values] | None) -> bool:
-    """Whether a partition is one of those wanted; the whole dataset always is."""
+    """Whether a partition is wanted; the whole dataset (None) always is."""
     if partition is None or wanted is None:
         return True
     return any(one.items() <= partition.items() for one in wanted)

@@ -1,7 +1,7 @@
 """Lineage for an operator that runs Spark: arguments, rendering, and the frame of its execution.
 
 Every parse of a DAG file with such an operator imports this module, so modules that only a running
-task needs are imported in functions. The start of the driver is in the mixins made of this one:
+task needs are imported in functions. The subclasses of the mixin put the listener into the driver:
 :mod:`.spark_submit` and :mod:`.pyspark`.
 """
 
@@ -41,12 +41,13 @@ log = logger(__name__)
 
 
 class OpenLineageHooks:
-    """The hooks of an operator whose lineage is collected while it executes.
+    """The OpenLineage hooks of an operator whose lineage is collected while it executes.
 
-    Operators are extended by users, in classes before and after these. So whatever these have that
-    is no argument, and no method of Airflow's, has ``lineage`` in its name, and all state of a task
-    is in one attribute. Of the task's own attributes those are changed into which something has to
-    be injected, and after the job only that is taken out of them again.
+    Users extend the operators with classes before and after these in the order of bases. So each
+    attribute here that is neither an argument nor a method of Airflow's has ``lineage`` in its
+    name, and all state of a task is in one attribute. Of the task's own attributes, only those are
+    changed into which something has to be injected; after the job only the injected part is taken
+    out again.
     """
 
     __slots__ = ()
@@ -57,7 +58,8 @@ class OpenLineageHooks:
     def lineage_try(self) -> Try:
         """The try that this operator is run for; each rendering of its fields begins another.
 
-        Not made with the operator: Airflow runs a shallow copy, which would share it.
+        The try is made on first use, not with the operator: Airflow runs a shallow copy of the
+        operator, which would share the try.
         """
         current = self._lineage_try
         if current is None:
@@ -67,15 +69,17 @@ class OpenLineageHooks:
         return current
 
     def _set_lineage_try(self, current: Try | None) -> None:
-        # Not as Airflow or an operator's own class has it: that may refuse what it does not know.
+        # By object's own method: the __setattr__ of Airflow, or of the operator's class, may refuse
+        # an attribute that it does not know.
         object.__setattr__(self, "_lineage_try", current)
 
     @property
     def doc(self) -> str | None:
-        """The task's text for people; once its job has ended, what it did comes first.
+        """The task's text for people; once the job has ended, a summary of its run comes first.
 
-        Airflow's provider makes the job's facet ``documentation`` of it, over any that an operator
-        gives, and of the DAG's text for a task without one. It asks before it asks the hooks.
+        Airflow's provider makes the job's facet ``documentation`` of this text, or of the DAG's
+        text if the task has none. That facet wins over one that an operator's hooks give. The
+        provider reads this text before it calls the hooks.
         """
         own: str | None = vars(self).get("doc")
         current = self._lineage_try
@@ -86,7 +90,7 @@ class OpenLineageHooks:
         vars(self)["doc"] = text
 
     # Airflow takes its default extractor for every operator that has one of these as a callable.
-    # They are properties so that they are none where lineage is switched off: then the task's
+    # They are properties, so that they can be None where lineage is switched off: then the task's
     # events are the stock ones.
 
     @property
@@ -105,7 +109,7 @@ class OpenLineageHooks:
     def get_openlineage_facets_on_failure(
         self,
     ) -> Callable[[Any], OperatorLineage[Any, Any]] | None:
-        """Hook of Airflow's OpenLineage provider: what had been done until the try failed."""
+        """Hook of Airflow's OpenLineage provider: the lineage of the try until it failed."""
         return self._lineage_on_failure if self.lineage_try.is_on else None
 
     def _lineage_at_start(self) -> OperatorLineage[Any, Any]:
@@ -137,7 +141,7 @@ class OpenLineageHooks:
 
 MISMATCH_POLICIES = ("warn", "ignore", "fail")
 _SIDES = ("reads", "writes")
-# The author of one of these means a side, and a glob of that name would match nothing.
+# An author who writes one of these means a side, and as a glob it would match no dataset.
 _LIKE_SIDE = re.compile(r"(read|write|input|output)s?", re.IGNORECASE)
 
 
@@ -147,9 +151,9 @@ def check_arguments(
     callback: object,
     record_asset_partitions: object,
 ) -> None:
-    """Refuse what can only be a mistake, where the author of the DAG sees it.
+    """Refuse wrong arguments when the task is constructed, where the author of the DAG sees it.
 
-    :raise SettingsError: naming the argument and what it may be
+    :raise SettingsError: names the argument and its possible values
     """
     if on_partition_mismatch not in MISMATCH_POLICIES:
         problem = f"on_partition_mismatch={on_partition_mismatch!r}."
@@ -179,14 +183,17 @@ def check_arguments(
 
 # At each assignment to an attribute Airflow looks for a method `_convert_<attribute>`: a hundred
 # times for each task of a DAG file, mostly in vain, and through all classes of the operator, as
-# Python remembers no search for a name that is put together anew. That takes a fifth of the time of
-# making a task, and more with each class. So each class has the answers.
+# Python caches no lookup of a name that was just put together. That takes a fifth of the time of
+# making a task, and more with each base class. So each class stores the results of these lookups.
 
 
 def note_converters(operator_class: type) -> None:
-    """Let the class itself answer which converter an attribute has: None for most.
+    """Set ``_convert_<attribute>`` on the class itself for each attribute that it assigns.
 
-    :param operator_class: what its constructors assign is among the names that stand in their code
+    The value is the inherited converter, or None if no class has one, which is usual.
+
+    :param operator_class: the names in the code of its constructors are taken as the attributes
+        that they assign; names too many do no harm
     """
     classes = operator_class.__mro__
     constructors = (
@@ -194,27 +201,28 @@ def note_converters(operator_class: type) -> None:
     )
     assigned = {name for c in constructors if inspect.isfunction(c) for name in c.__code__.co_names}
     for name in (f"_convert_{attribute}" for attribute in assigned):
-        # Not what is inherited: that may be the None of a class before the one that has it.
+        # Not by getattr(): that may give the None that was set on a class before the one that
+        # defines the converter.
         found = (vars(of).get(name) for of in classes)
         setattr(operator_class, name, next(filter(None, found), None))
 
 
 _DECLARED = ("reads", "writes")
-"""Templates that every operator with lineage has. ``inlets`` and ``outlets`` are none."""
+"""Template fields of every operator with lineage. ``inlets`` and ``outlets`` are no templates."""
 
 
 # Airflow's metaclass, because Airflow prepares only constructors that an operator class defines
 # itself: default_args, partial() and expand() would not reach those of a plain mixin.
 class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
     """
-    Lineage of the Spark job that an operator runs, however that starts its driver.
+    Lineage of the Spark job that an operator runs, independent of how it starts the driver.
 
     .. seealso::
         :class:`~airflow_provider_sparklineage.operators.spark_submit.SparkLineageSubmitOperator`
         for the arguments.
     """
 
-    # None of its own, so that a task can become one of a class with this mixin.
+    # No slots, so that the class of a task can be changed to one with this mixin.
     __slots__ = ()
 
     lineage: bool = True
@@ -240,7 +248,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if not issubclass(cls, BaseOperator):  # a mixin has nothing yet to add to
+        if not issubclass(cls, BaseOperator):  # a mixin has no template fields or links yet
             return
         fields = tuple(cls.template_fields)
         missing = tuple(name for name in _DECLARED if name not in fields)
@@ -251,7 +259,8 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             more = (link for link in LINKS if link.name not in named)
             cls.operator_extra_links = (*links, *more)
         note_converters(cls)
-        # A property of a subclass is no default, and so is set.
+        # Where a subclass has a property, this is the property itself and equals no value, so the
+        # constructor always sets the argument.
         of_each = {name: getattr(cls, name) for name in ARGUMENTS}
         cls._lineage_defaults = of_each  # type: ignore[attr-defined]
 
@@ -274,7 +283,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if self.is_adopted:  # a mapped one; these are `default_args` for other operators
+        if self.is_adopted:  # a mapped task; the arguments are `default_args` of other operators
             return
         check_arguments(
             on_partition_mismatch,
@@ -301,13 +310,13 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         for name, value in values.items():
             if value is not defaults[name]:
                 setattr(self, name, value)
-        if reads or writes:  # which is unusual, and only then is anything imported
+        if reads or writes:  # unusual; only then is a module imported for it
             self._depend_on_declared_lineage()
 
     def _depend_on_declared_lineage(self) -> None:
-        """Make tasks upstream whose results are in declarations.
+        """Set the tasks whose results are in declarations upstream of this one.
 
-        Airflow looks for them in containers, and in no DatasetSubset.
+        Airflow looks for results in containers, but not in a DatasetSubset.
         """
         from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, listed
 
@@ -324,10 +333,12 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         jinja_env: Environment,
         seen_oids: set[int],
     ) -> None:
-        """Render as Airflow does, for mapped tasks too, then trace which text is of which date."""
+        """Render as Airflow does, for mapped tasks too, then trace the texts to their dates."""
         render = super()._do_render_template_fields  # type: ignore[misc]
         is_over = self._lineage_try is not None and self._lineage_try.is_over(context)
-        if parent is not self or is_over:  # by a callback, before Airflow asks for the event
+        # When a callback renders after the job, the try is kept: Airflow has yet to ask for its
+        # event.
+        if parent is not self or is_over:
             render(parent, template_fields, context, jinja_env, seen_oids)
             return
         of_the_job = [name for name in template_fields if name not in _DECLARED]
@@ -349,8 +360,8 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         return (*self.lineage_traced_fields, *_DECLARED)
 
     def _prepare_lineage(self, context: Context) -> None:
-        """Ask Airflow what START needs, before the fields are rendered; never raises."""
-        # What START needs is imported before its process is forked, once for both.
+        """Ask Airflow for the data that START needs, before rendering; never raises."""
+        # Imported here because the provider forks a process for START: so it is imported only once.
         from airflow_provider_sparklineage.operators.attempt import prepare
 
         with _harmless("Asking Airflow for settings and the last run"):
@@ -366,11 +377,12 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         environment: Environment,
         problem: str = "",
     ) -> None:
-        """Do what is done around rendering, for a task that was rendered without it; never raises.
+        """Prepare and trace lineage for a task whose fields are rendered already; never raises.
 
-        :param templates: what fields of the job were rendered from; of others that is not known
-        :param environment: such a one as they were rendered with
-        :param problem: a sentence for the event, if something is not known that should be
+        :param templates: the templates of the job's fields; a field that is not in here is taken
+            to have no template
+        :param environment: a Jinja environment like the one that the fields were rendered with
+        :param problem: a sentence for the event if a template is not known; else empty
         """
         current = self.lineage_try
         if not current.is_on:
@@ -389,10 +401,10 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         environment: Environment,
         seen_oids: set[int],
     ) -> None:
-        """Trace the fields of the job, which are rendered, and those of lineage; never raises.
+        """Render ``reads`` and ``writes``, and trace these and the job's fields; never raises.
 
-        :param templates: all of these fields as they were
-        :param seen_oids: of what is rendered, or is no template, as Airflow keeps them
+        :param templates: values of all these fields before rendering
+        :param seen_oids: ids of the objects that Airflow does not render (again)
         """
         from airflow_provider_sparklineage.operators.attempt import prepare
 
@@ -403,7 +415,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         for name in _DECLARED:
             try:
                 render(self, [name], context, environment, seen_oids)
-            except Exception as error:  # the job does not need what only lineage asks for
+            except Exception as error:  # the job runs without these fields, only lineage needs them
                 setattr(self, name, ())
                 current.note_unrendered(
                     f"{name} cannot be rendered ({type(error).__name__}: {error})."
@@ -414,7 +426,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             current.prepare_start(self)
 
     def execute(self, context: Context) -> Any:
-        """Run the job with the listener in it, then collect what it reported."""
+        """Run the job with the listener in it, then collect its reports."""
         current = self.lineage_try
         if not current.is_on or not current.is_sent():
             return super().execute(context)  # type: ignore[misc]
@@ -445,13 +457,14 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
                 result = super().execute(context)  # type: ignore[misc]
             outcome = Outcome.COMPLETE
         except AirflowTaskTimeout:
-            # Spark still runs, and Airflow stops it only when this has returned.
+            # Spark still runs, and Airflow stops it only when execute() has returned, so collecting
+            # has to be quick.
             current.deadline.killed()
             raise
         finally:
-            if self._is_lineage_refused():  # and so there is nothing to wait for
+            if self._is_lineage_refused():  # no job was started, so there is none to wait for
                 current.note(is_refused=True, is_awaited=True)
-            # Here and not in the hooks: Airflow cuts those off after ten seconds, losing the event.
+            # Here and not in the hooks: Airflow stops a hook after ten seconds and loses the event.
             with current.cost.after_job():
                 current.finish(outcome, has_failed, context)
             log.info("Lineage took %s.", current.cost)
@@ -461,7 +474,10 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         return result
 
     def _begin_lineage(self, context: Context) -> tuple[Capture | None, Callable[[], None]]:
-        """Put the listener into the job; give the way to take it out of the arguments again.
+        """Put the listener into the job; give the capture, and a function that undoes the change.
+
+        The capture is None if nothing can be captured. The function takes the injected parts out of
+        the operator's arguments.
 
         :raise Exception: if that is not possible, and the try is strict
         """
@@ -486,12 +502,12 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         return capture, put_back
 
     def on_kill(self) -> None:
-        """Stop the job; what lineage is left to collect has to be quick."""
+        """Stop the job; from now on collecting its lineage has only a few seconds."""
         self.lineage_try.deadline.killed()
         super().on_kill()  # type: ignore[misc]
 
     def _arguments_before_lineage(self) -> dict[str, Any]:
-        """Arguments of the job into which something is injected, as the stock operator has them."""
+        """Give the arguments that injection changes, by name, with their present values."""
         return {
             name: getattr(self, name)
             for name in self.lineage_injected_fields
@@ -504,11 +520,11 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         raise NotImplementedError
 
     def _inject_lineage(self, capture: Capture, context: Context) -> Capture:
-        """Put the listener into the job that is about to be started, by way of the arguments."""
+        """Put the listener into the arguments of the job that is about to be started."""
         raise NotImplementedError
 
     def _lineage_running(self, context: Context) -> AbstractContextManager[None]:  # noqa: ARG002  (for those that need it)
-        """Do what there is to do around the job, and while the task waits for it."""
+        """Give a context manager for the job's run; this one imports modules meanwhile."""
         from airflow_provider_sparklineage.operators.attempt import collect
 
         return collect.importing_meanwhile()
@@ -520,7 +536,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
 
 @contextmanager
 def _harmless(what: str) -> Iterator[None]:
-    """Let no defect of what is done in here keep the task from running."""
+    """Log an exception of the block, and go on: a defect in lineage must not stop the task."""
     try:
         yield
     except Exception:
@@ -528,18 +544,19 @@ def _harmless(what: str) -> Iterator[None]:
 
 
 def _put_back(operator: Any, name: str, own: Any, passed: Any, injected: Any) -> None:
-    """Take out of an argument what was injected into it; what was written meanwhile stays.
+    """Take the injected part out of an argument; changes that the job's code made meanwhile stay.
 
-    :param own: the argument before that: a mapping, or a text of entries with commas between
-    :param passed: the argument that was passed on
-    :param injected: a copy of that, from before the job
+    :param own: the argument before injection: a mapping, or a text of entries with commas between
+    :param passed: the argument with the injected part, as it was passed to the job
+    :param injected: a copy of ``passed`` from before the job
     """
     now = getattr(operator, name, own)  # a subclass may have removed it
     if now is own:
         return
     value = own if now == injected else _without_injected(own, injected, now)
     if now is passed and isinstance(own, dict) and isinstance(value, dict) and value != own:
-        # Written into in place, as it would have been into the user's own, which others may hold.
+        # The job's code changed the mapping in place. Without lineage it would have changed the
+        # user's own mapping, to which other code may have a reference, so that is changed too.
         own.clear()
         own.update(value)
         value = own
@@ -569,11 +586,12 @@ def _mapping_without(
             kept[key] = value
         elif value != injected[key]:
             kept[key] = _without_injected(own.get(key), injected[key], value)
-    # The user's own that were extended, or moved to another argument, and nobody changed since.
+    # The user's own entries that injection extended, or moved to another argument, and that the
+    # job's code left alone.
     changed = {key for key in own if key not in kept and (key in now or key not in injected)}
     first = {key: kept.get(key, own[key]) for key in own if key in kept or key in changed}
     return first | kept
 
 
 ARGUMENTS = tuple(inspect.unwrap(LineageMixin.__init__).__kwdefaults__)
-"""Names of the arguments that an operator has by the mixin."""
+"""Names of the arguments that the mixin adds to an operator."""

@@ -1,4 +1,4 @@
-"""Secrets as Airflow knows them: what it masks in logs is masked in lineage."""
+"""Secrets as Airflow knows them: a value that Airflow masks in logs is masked in lineage."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from airflow_provider_sparklineage.model.credentials import scrub
 
 
 def masked(text: str) -> str:
-    """Hide the values of connections, and of all that was registered by ``mask_secret``."""
+    """Hide the secrets of connections, and all values that ``mask_secret`` has registered."""
     return str(redact(text))
 
 
 def masked_message(text: str) -> str:
-    """Hide the same in a message for people, and the credentials of URLs in it; never raises."""
+    """Hide secrets, and the credentials of URLs, in a message for people; never raises."""
     try:
         return masked(scrub(text))
     except Exception:
@@ -24,13 +24,13 @@ def masked_message(text: str) -> str:
 
 
 def mask(*secrets: str) -> None:
-    """Register values that Airflow shall hide in the task's log, and we in its lineage."""
+    """Register secrets, which are hidden from then on in the task's log and in its lineage."""
     for secret in secrets:
         mask_secret(secret)
 
 
 def redacted(facets: dict[str, Any]) -> dict[str, Any]:
-    """Hide the secrets in facets of Airflow's own, as deep as its OpenLineage provider does."""
+    """Hide the secrets in Airflow's own facets, as deep as its OpenLineage provider does."""
     return cast("dict[str, Any]", redact(facets, max_depth=_PROVIDERS_DEPTH))
 
 

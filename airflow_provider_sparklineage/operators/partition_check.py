@@ -1,4 +1,4 @@
-"""What follows from partitions that do not match: a warning, a failure, metrics, asset events."""
+"""Follow up on partitions that do not match: a warning, a failure, metrics, asset events."""
 
 from __future__ import annotations
 
@@ -38,23 +38,24 @@ log = logger(__name__)
 
 _SIDES = ("reads", "writes")
 CALLBACK_S = 30
-"""Seconds that a callback may take: nobody else waits for it."""
+"""Seconds that the task waits for a callback."""
 MAX_KEYS = 1000
-"""Asset partitions of one output: each starts a run of the DAGs that are scheduled on the asset."""
+"""Most asset partitions of one output: each starts a run of each DAG scheduled on the asset."""
 MAX_KEY_LENGTH = 250
-"""Characters of a partition key in Airflow's database."""
-# A database that refuses a key refuses the end of the task with it, which then fails: PostgreSQL a
-# NUL, MySQL what is beyond three bytes of UTF-8, and half of a surrogate pair does not get there.
+"""Most characters of a partition key that Airflow's database can store."""
+# Airflow stores the keys together with the end of the task, so a key that the database refuses
+# makes the task fail. PostgreSQL refuses a NUL, MySQL a character that takes more than three bytes
+# of UTF-8. Half of a surrogate pair cannot be encoded at all.
 _UNKEPT = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
 class PartitionCheck:
-    """Expected against observed partitions of one dataset on one side; what a callback gets.
+    """Expected and observed partitions of one dataset on one side, as a callback gets them.
 
     :param side: ``read`` or ``write``
-    :param is_exact: whether Spark was observed to access these partitions, and a declaration or a
-        path names others: then ``fail`` fails
+    :param is_exact: whether Spark was observed to access these partitions, and the expectation is
+        from a declaration or a path; only then does a mismatch fail the task under ``fail``
     """
 
     side: Side
@@ -63,12 +64,12 @@ class PartitionCheck:
 
     @property
     def check(self) -> Reconciliation:
-        """The outcome."""
+        """The outcome of the comparison of expected and observed partitions."""
         return self.dataset.check
 
     @property
     def message(self) -> str:
-        """Describe a mismatch in a sentence, with where the expectation comes from."""
+        """Describe a mismatch in a sentence, with the source of the expectation."""
         expected, check = self.dataset.expected, self.check
         verb = "read" if self.side is Side.READ else "wrote"
         planned = check.unexpected & self.dataset.planned
@@ -95,7 +96,7 @@ def follow_up(
     """Act on the partitions that a successful job read and wrote; never raises.
 
     :param locator: names outlet assets as the try's datasets are named
-    :return: the task's failure, if ``on_partition_mismatch`` is ``fail`` and there is a reason
+    :return: one failure if ``on_partition_mismatch`` is ``fail`` and a mismatch is exact, else []
     """
     of, policy = operator.check_partitions_of, operator.on_partition_mismatch
     failing: list[AirflowFailException] = []
@@ -112,7 +113,7 @@ def follow_up(
             record_asset_partitions(
                 operator.outlets, lineage, operator.record_asset_partitions, context, locator
             )
-    except (Exception, AirflowTaskTimeout):  # Spark has ended, and how is the task's outcome
+    except (Exception, AirflowTaskTimeout):  # Spark's end decides the task's outcome, not this
         log.warning("Following up on expected and observed partitions failed.", exc_info=True)
     return failing
 
@@ -120,7 +121,7 @@ def follow_up(
 def checks(lineage: TaskLineage, of: str | Collection[str] | None = None) -> list[PartitionCheck]:
     """List the checks of a task's datasets.
 
-    :param of: which count: ``reads``, ``writes``, globs of datasets; all if None
+    :param of: the datasets to check: ``reads``, ``writes``, globs of datasets; all if None
     """
     chosen = [of] if isinstance(of, str) else list(of or ())
     return [
@@ -140,7 +141,7 @@ def checks(lineage: TaskLineage, of: str | Collection[str] | None = None) -> lis
 
 
 def _is_only_planned(dataset: LineageDataset) -> bool:
-    """Whether what differs from the expectation may never have been read."""
+    """Whether all unexpected partitions are only in Spark's plan, and perhaps were never read."""
     check = dataset.check
     return not check.missing and bool(check.unexpected) and check.unexpected <= dataset.planned
 
@@ -156,14 +157,14 @@ def _counts(side: Side, name: str, chosen: list[str]) -> bool:
 
 
 def unmatched_globs(lineage: TaskLineage, of: str | Collection[str] | None) -> list[str]:
-    """List the globs that are none of the task's datasets: perhaps misspelt."""
+    """List the globs that match no dataset of the task: perhaps they are misspelt."""
     names = {str(d.name) for d in (*lineage.inputs, *lineage.outputs)}
     globs = [c for c in ([of] if isinstance(of, str) else of or ()) if c not in _SIDES]
     return [glob for glob in globs if not any(map(compiled(glob).fullmatch, names))]
 
 
 def failures(found: Iterable[PartitionCheck], policy: str) -> list[AirflowFailException]:
-    """Make the task's failure, if the policy is ``fail`` and a mismatch is exact."""
+    """Make the task's failure if the policy is ``fail`` and a mismatch is exact; else give []."""
     failing = [entry for entry in found if entry.check.status.is_mismatch and entry.is_exact]
     if policy != "fail" or not failing:
         return []
@@ -182,8 +183,9 @@ def report(
 ) -> None:
     """Count the statuses in Airflow's metrics, and warn of mismatches.
 
-    :param policy: ``ignore`` warns of nothing; with ``fail`` the failure has the message
-    :param callback: called with the mismatches; whatever it does, it costs no task
+    :param policy: under ``ignore`` there is no warning and no callback; under ``fail`` an exact
+        mismatch is not warned of, because the failure has the message
+    :param callback: called with the mismatches; an error in it does not fail the task
     """
     found = list(found)
     _count(found)
@@ -210,7 +212,7 @@ def _count(found: Iterable[PartitionCheck]) -> None:
 def _call(
     callback: Callable[[list[PartitionCheck]], object], mismatches: list[PartitionCheck]
 ) -> None:
-    """Call the callback, where what hangs can be left to itself, and nothing ends the task."""
+    """Call the callback for at most :data:`CALLBACK_S`; its errors become warnings."""
     try:
         within(CALLBACK_S, lambda: callback(mismatches), "on_partition_mismatch_callback")
     except AirflowTaskTimeout:
@@ -236,9 +238,9 @@ def record_asset_partitions(
 ) -> None:
     """Record the observed partitions of outputs on the outlet assets that are these outputs.
 
-    What cannot be recorded is logged, and costs no task.
+    A partition that cannot be recorded is logged; it does not fail the task.
 
-    :param key_format: e.g. ``"{dt}|{region}"``; True: the values, with ``|`` between several
+    :param key_format: e.g. ``"{dt}|{region}"``; True joins the values with ``|``
     """
     outputs = {d.name: d for d in lineage.outputs if d.observed and d.subset is not None}
     for asset in outlets:
@@ -280,7 +282,9 @@ def _add(event: Any, keys: list[str]) -> None:
 def partition_key(partition: Partition, key_format: str | bool) -> str:
     """Write a partition as the key of an asset's partition.
 
-    :raise DeclarationError: if the format names what is no dimension, or the key is too long
+    :param key_format: e.g. ``"{dt}|{region}"``; True joins the values with ``|``
+    :raise DeclarationError: if the format names something that is no dimension, or if the key is
+        blank, too long, or has a character that a database of Airflow refuses
     """
     values = partition.as_dict()
     if not isinstance(key_format, str):

@@ -1,4 +1,4 @@
-"""PySparkOperator with lineage: the driver is the task's process, and no submission is there."""
+"""PySparkOperator with lineage: the driver is the task's own process; nothing is submitted."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 class PySparkLineageMixin(LineageMixin):
     """
-    Give a PySparkOperator, or a subclass of it, the lineage of what its function does with Spark.
+    Give a PySparkOperator, or a subclass of it, the lineage of its function's work with Spark.
 
     Put it before the operator: ``class ShopOperator(PySparkLineageMixin, ShopPySparkOperator)``.
 
     .. seealso::
-        :class:`SparkLineagePySparkOperator` for what it does, and for its arguments.
+        :class:`SparkLineagePySparkOperator` for a description, and for the arguments.
     """
 
     __slots__ = ()
@@ -35,12 +35,15 @@ class PySparkLineageMixin(LineageMixin):
 
     @property
     def lineage_properties(self) -> Mapping[str, Any]:
-        """What the operator configures the session with, above its connection."""
+        """The operator's session properties, which override those of its connection."""
         operator: Any = self
         return operator.config_kwargs or {}
 
     def _inject_lineage(self, capture: Capture, context: Context) -> Capture:  # noqa: ARG002  (of a submission)
-        """Prepare to add the listener as soon as there is a JVM."""
+        """Note the session's properties, and that the listener goes into the task's own process.
+
+        The listener itself is added as soon as there is a JVM.
+        """
         from msgspec.structs import replace
 
         from airflow_provider_sparklineage.operators.attempt.submit import refused
@@ -58,7 +61,7 @@ class PySparkLineageMixin(LineageMixin):
         return replace(capture, is_in_process=True)
 
     def _lineage_running(self, context: Context) -> AbstractContextManager[None]:
-        """Listen to the driver that this process becomes."""
+        """Listen to Spark while the function runs: this process becomes the driver."""
         current = self.lineage_try
         if current.capture is None or not current.capture.is_in_process:
             return super()._lineage_running(context)
@@ -67,7 +70,10 @@ class PySparkLineageMixin(LineageMixin):
         return TaskDriver(current, context).running()
 
     def _lineage_session(self) -> tuple[str, dict[str, str]]:
-        """Give the master, and the properties, that Airflow's operator is going to set."""
+        """Give the master and the properties that Airflow's operator is going to set.
+
+        The master is ``sc://`` for a connection of Spark Connect, and ``""`` if it is not known.
+        """
         operator: Any = self
         master, properties = "", {}
         if operator.conn_id:
@@ -82,7 +88,7 @@ class PySparkLineageMixin(LineageMixin):
 
 class SparkLineagePySparkOperator(PySparkLineageMixin, PySparkOperator):
     """
-    Run a function that uses PySpark, and report what it read and wrote as the task's lineage.
+    Run a function that uses PySpark, and report the data it read and wrote as the task's lineage.
 
     A drop-in for PySparkOperator: the function is not changed, nor what it returns or raises. The
     OpenLineage listener and the observer are added to the driver, which is the task's process.
@@ -91,18 +97,18 @@ class SparkLineagePySparkOperator(PySparkLineageMixin, PySparkOperator):
         :class:`~airflow.providers.apache.spark.operators.spark_pyspark.PySparkOperator` for all
         further arguments, and
         :class:`~airflow_provider_sparklineage.operators.spark_submit.SparkLineageSubmitOperator`
-        for what becomes of what is collected.
+        for the way from the collected events to the lineage.
 
     :param lineage: False gives exactly the stock PySparkOperator.
-    :param reads: What the function is expected to read: URIs, paths, tables, assets, or a
+    :param reads: The data that the function is expected to read: URIs, paths, tables, assets, or a
         :class:`~airflow_provider_sparklineage.expectations.DatasetSubset` of one. (templated)
-    :param writes: What the function is expected to write, in the same forms. (templated)
+    :param writes: The data that the function is expected to write, in the same forms. (templated)
     :param partition_key_dimensions: Partition columns that the run's partition key stands for:
         ``["dt"]``, or a pattern such as ``"{dt}|{region}"``.
-    :param on_partition_mismatch: What to do if the function accessed other partitions than
+    :param on_partition_mismatch: The consequence if the function accessed other partitions than
         expected: ``warn``, ``ignore``, or ``fail`` the task without a retry when it has returned.
-    :param check_partitions_of: Which datasets that counts for: ``reads``, ``writes``, globs; all if
-        None.
+    :param check_partitions_of: The datasets whose partitions are checked: ``reads``, ``writes``,
+        globs; all if None.
     :param on_partition_mismatch_callback: Called with the list of mismatches.
     :param record_asset_partitions: Record the partitions that were written on the outlet assets
         that are these outputs; a text is the format of the keys, e.g. ``"{dt}|{region}"``.
@@ -112,8 +118,8 @@ class SparkLineagePySparkOperator(PySparkLineageMixin, PySparkOperator):
         ``[sparklineage] strict`` if None.
     :param listener_extensions: Jars on the worker that extend the OpenLineage listener;
         ``[sparklineage] listener_extensions`` if None.
-    :param lineage_conn_id: Connection of type ``sparklineage`` with settings; the default one need
-        not be there.
+    :param lineage_conn_id: Connection of type ``sparklineage`` with settings; the default
+        connection need not exist.
     :param relay_spark_events: Send Spark's own events as well, through Airflow's transport;
         ``[sparklineage] relay_spark_events`` if None.
     """

@@ -27,7 +27,7 @@ class SparkLineageMixin(LineageMixin):
     ``class ShopSubmitOperator(SparkLineageMixin, ShopSparkSubmitOperator)``.
 
     .. seealso::
-        :class:`SparkLineageSubmitOperator` for what it does, and for its arguments.
+        :class:`SparkLineageSubmitOperator` for a description, and for the arguments.
     """
 
     __slots__ = ()
@@ -40,22 +40,22 @@ class SparkLineageMixin(LineageMixin):
 
     @property
     def lineage_properties(self) -> Mapping[str, Any]:
-        """What goes to spark-submit by ``--conf``."""
+        """The properties that go to spark-submit by ``--conf``."""
         operator: Any = self
         return operator.conf or {}
 
     def submit_job(self, context: Context) -> Any:
-        """Submit, where Airflow would go on with what an earlier try submitted if it still runs."""
+        """Submit the job, and note it: Airflow found no running job of an earlier try to resume."""
         self.lineage_try.note(is_submitted=True)
         return super().submit_job(context)  # type: ignore[misc]
 
     def execute_resumable(self, context: Context) -> Any:
-        """Submit, or wait for the end of what an earlier try submitted."""
+        """Submit the job, or wait for the end of the job that an earlier try submitted."""
         self.lineage_try.note(is_resumable=True)
         return super().execute_resumable(context)  # type: ignore[misc]
 
     def get_job_status(self, external_id: Any, context: Context) -> str:
-        """Ask for the state of a job, before going on with it: the job of an earlier try."""
+        """Ask for the state of the job of an earlier try, before Airflow resumes it."""
         self.lineage_try.note(resumed_id=str(external_id))
         status: str = super().get_job_status(external_id, context)  # type: ignore[misc]
         return status
@@ -63,7 +63,7 @@ class SparkLineageMixin(LineageMixin):
     def _arguments_before_lineage(self) -> dict[str, Any]:
         """Arguments of the job into which something is injected, as the stock operator has them."""
         own = super()._arguments_before_lineage()
-        # It begins with this line, and code of the user's may rely on it.
+        # The stock execute() begins with this line, and the user's code may rely on a dict here.
         return own | {"conf": own.get("conf") or {}}
 
     def _is_lineage_refused(self) -> bool:
@@ -78,8 +78,8 @@ class SparkLineageMixin(LineageMixin):
         from airflow_provider_sparklineage.spark.submit.submission import Submission
 
         operator: Any = self
-        # Private, and the only ones of Airflow's that know master, deploy mode, and whether it asks
-        # the cluster for the end of the application.
+        # Private, but only these members of Airflow's know the master, the deploy mode, and whether
+        # Airflow asks the cluster for the end of the application.
         hook = operator._get_hook()  # noqa: SLF001
         connection = hook._connection  # noqa: SLF001
         target = SubmitTarget(
@@ -115,29 +115,29 @@ class SparkLineageMixin(LineageMixin):
 
 class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
     """
-    Run spark-submit and report what the job read and wrote as the lineage of this task.
+    Run spark-submit and report the data that the job read and wrote as the lineage of this task.
 
     A drop-in for SparkSubmitOperator: the job is not changed. The OpenLineage listener is added to
     the submission, its events are collected on the worker, and when the job has ended they are
     merged into one lineage (datasets, schemas, column lineage composed across the job's actions),
-    which Airflow's OpenLineage provider sends with the task's own event. Lineage never fails the
-    task; what could not be collected is named in the event (run facet ``sparkLineage_capture``) and
-    in one warning.
+    which Airflow's OpenLineage provider sends with the task's own event. A problem with lineage
+    does not fail the task, unless ``strict`` is on; the event (run facet ``sparkLineage_capture``)
+    and one warning name the parts that could not be collected.
 
     .. seealso::
         :class:`~airflow.providers.apache.spark.operators.spark_submit.SparkSubmitOperator` for all
         further arguments.
 
     :param lineage: False gives exactly the stock SparkSubmitOperator.
-    :param reads: What the job is expected to read: URIs, paths, tables, assets, or a
+    :param reads: The data that the job is expected to read: URIs, paths, tables, assets, or a
         :class:`~airflow_provider_sparklineage.expectations.DatasetSubset` of one. (templated)
-    :param writes: What the job is expected to write, in the same forms. (templated)
+    :param writes: The data that the job is expected to write, in the same forms. (templated)
     :param partition_key_dimensions: Partition columns that the run's partition key stands for:
         ``["dt"]``, or a pattern such as ``"{dt}|{region}"``.
-    :param on_partition_mismatch: What to do if the job accessed other partitions than
+    :param on_partition_mismatch: The consequence if the job accessed other partitions than
         expected: ``warn``, ``ignore``, or ``fail`` the task without a retry when the job has ended.
-    :param check_partitions_of: Which datasets that counts for: ``reads``, ``writes``, globs; all if
-        None.
+    :param check_partitions_of: The datasets whose partitions are checked: ``reads``, ``writes``,
+        globs; all if None.
     :param on_partition_mismatch_callback: Called with the list of mismatches.
     :param record_asset_partitions: Record the partitions that were written on the outlet assets
         that are these outputs; a text is the format of the keys, e.g. ``"{dt}|{region}"``.
@@ -147,25 +147,26 @@ class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
         ``[sparklineage] strict`` if None.
     :param listener_extensions: Jars on the worker that extend the OpenLineage listener;
         ``[sparklineage] listener_extensions`` if None.
-    :param lineage_conn_id: Connection of type ``sparklineage`` with settings; the default one need
-        not be there.
+    :param lineage_conn_id: Connection of type ``sparklineage`` with settings; the default
+        connection need not exist.
     :param relay_spark_events: Send Spark's own events as well, through Airflow's transport;
         ``[sparklineage] relay_spark_events`` if None.
     """
 
 
-# Airflow's own transport for Spark, which `openlineage_inject_transport_info` asks for. The stock
-# operator would pass it by `--conf`, where every user of the machine reads its key. So it is taken
-# from the provider here, corrected, and goes the way of a transport of the user's own.
+# Airflow's own transport for Spark, if `openlineage_inject_transport_info` asks for it. The stock
+# operator would pass the transport by `--conf`, where every user of the machine can read its key.
+# So the transport is taken from the provider here, corrected, and passed on like one of the user's.
 
 
 _TRANSPORT_FLAG = "_openlineage_inject_transport_info"
 
 
 def airflow_transport_properties(operator: Any, context: Context) -> dict[str, str]:
-    """Give the transport's Spark properties if the operator would inject them, and keep it from it.
+    """Give the Spark properties of Airflow's transport, and keep the operator from injecting them.
 
-    :param operator: a SparkSubmitOperator; its flag is off until its execution has ended
+    :param operator: a SparkSubmitOperator; its flag is switched off until its execution has ended
+    :return: ``{}`` if the flag was off already
     """
     if not getattr(operator, _TRANSPORT_FLAG, False):
         return {}
@@ -175,10 +176,11 @@ def airflow_transport_properties(operator: Any, context: Context) -> dict[str, s
 
 
 def corrected_transport(given: Mapping[str, Any]) -> dict[str, str]:
-    """Correct what the listener would misread in the provider's properties.
+    """Correct the properties of Airflow's provider that the listener would misread.
 
-    The listener puts ``Bearer`` before a key itself, and takes a time of 0, to which times below a
-    second are truncated, as no time at all.
+    The listener puts ``Bearer`` before a key itself, so that prefix is removed. The provider
+    truncates a timeout below a second to 0, which the listener takes as no time at all, so a
+    timeout of 0 is left out.
     """
     properties = {}
     for key, value in given.items():

@@ -1,8 +1,8 @@
-"""What makes a spark-submit in a command of the user's own report its lineage.
+"""The arguments by which a spark-submit in a command of the user's own reports its lineage.
 
-A template has it from a macro (:mod:`airflow_provider_sparklineage.plugins.macros`) while the
-task's fields are rendered. The job gets what an operator's would, by the same injection; nobody
-merges what it reports until ``airflow sparklineage collect`` does.
+A template gets the arguments from a macro (:mod:`airflow_provider_sparklineage.plugins.macros`)
+while the task's fields are rendered. The listener is injected as it is for an operator's job. The
+task does not merge the job's reports; ``airflow sparklineage collect`` merges them later.
 """
 
 from __future__ import annotations
@@ -43,11 +43,13 @@ _DEFAULTS = "spark-defaults.conf"
 
 
 class Asked(Frozen, frozen=True):
-    """What a macro is called with.
+    """The arguments of one call of a macro.
 
-    :param macro: its name
-    :param master: of the spark-submit, as its deploy mode, where the text does not show it
-    :param properties_file: that the spark-submit would have: it reads one alone
+    :param macro: name of the macro
+    :param submission: arguments of spark-submit that the user gives to the macro
+    :param master: ``--master`` of the spark-submit, where the command does not show it
+    :param deploy_mode: ``--deploy-mode``, where the command does not show it
+    :param properties_file: the user's ``--properties-file``; spark-submit reads only one such file
     :param elsewhere: whether the command runs on another machine, or in a container
     """
 
@@ -61,11 +63,11 @@ class Asked(Frozen, frozen=True):
 
 
 class Given(Frozen, frozen=True):
-    """What a command is given.
+    """The answer of a macro, for one command.
 
-    :param arguments: for spark-submit, as a shell reads them
-    :param properties_file: among them, if this package has made one
-    :param spark_binary: that the command runs
+    :param arguments: arguments for spark-submit, quoted for a shell
+    :param properties_file: the properties file among these arguments, if this package wrote it
+    :param spark_binary: the spark-submit that the command runs
     """
 
     arguments: str
@@ -74,7 +76,7 @@ class Given(Frozen, frozen=True):
 
 
 class _Commands:
-    """The commands of one try: what each is given is made once, in one bundle."""
+    """The commands of one try: the answer for each is made once, and all share one bundle."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -121,9 +123,9 @@ class _Commands:
         return made
 
     def _injected(self, asked: Asked, capture: Capture) -> tuple[Capture, Given]:
-        """Put the listener into what a command is given, unless its own text is in the way."""
+        """Put the listener into a command's arguments, unless the command has colliding ones."""
         text = "\n".join(_texts(self._task))
-        for _, made in self._known:  # which is in a field that has been rendered
+        for _, made in self._known:  # our own arguments, in a field that is rendered already
             text = text.replace(made.arguments, "") if made.arguments else text
         if not asked.elsewhere:
             text = "\n".join([text, *named_scripts(text)])
@@ -151,14 +153,18 @@ class _Commands:
         return capture, Given(text, Path(ours) if ours else None, target.spark_binary)
 
     def conf_dir(self, made: Given) -> str:
-        """Give a folder with the properties that were made, and whatever else the user's has."""
+        """Give a configuration folder: the user's files, and our ``spark-defaults.conf``.
+
+        If nothing was added, or the folder cannot be made, give the user's own folder, or ``""`` if
+        there is none.
+        """
         env = distribution.environment(_environment(self._task))
         own = _own_conf_dir(made.spark_binary, env)
         if made.properties_file is None:
             return str(own or "")
         try:
             return str(_linked(own, made.properties_file))
-        except OSError as error:  # of the user's folder, most of all
+        except OSError as error:  # most often the user's folder cannot be read
             if self._capture is not None:
                 self._capture = submit.refused(self._capture, error)
             log.warning("Spark lineage of this command will be incomplete. %s", error)
@@ -169,21 +175,21 @@ _latest: _Commands | None = None
 
 
 def arguments(context: Context, asked: Asked) -> str:
-    """Give the arguments for a spark-submit: those that are asked for, and ours.
+    """Give the arguments for a spark-submit: the user's, and those that this package adds.
 
-    They are made once for a try, however often its fields are rendered. What nobody runs, as in
-    ``airflow tasks render``, is as without lineage.
+    The arguments are made once for a try, however often its fields are rendered. If the task is not
+    running, as in ``airflow tasks render``, nothing is added to the user's arguments.
 
-    :raise Exception: if lineage is impossible, and has to be there (``[sparklineage] strict``)
+    :raise Exception: if lineage is impossible and ``[sparklineage] strict`` is on
     """
     commands = _commands(context)
     return commands.given(asked).arguments if commands else _without_lineage(asked).arguments
 
 
 def conf_dir(context: Context, asked: Asked) -> str:
-    """Give a folder for ``SPARK_CONF_DIR``, the user's own one if nothing is added to that.
+    """Give a folder for ``SPARK_CONF_DIR``: the user's own if nothing is added to it.
 
-    :raise Exception: if lineage is impossible, and has to be there
+    :raise Exception: if lineage is impossible and ``[sparklineage] strict`` is on
     """
     commands = _commands(context)
     if commands is None:
@@ -192,7 +198,7 @@ def conf_dir(context: Context, asked: Asked) -> str:
 
 
 def _commands(context: Context) -> _Commands | None:
-    """Give those of the try that runs in this process; None if the context is of none."""
+    """Give the commands of the try that runs in this process; None if the task is not running."""
     global _latest  # a worker runs one try in a process
     if getattr(context["ti"], "state", None) != "running":
         return None
@@ -219,7 +225,7 @@ def _collision(shown: CommandLine, asked: Asked) -> ListenerError:
 
 
 def _texts(task: Any) -> Iterator[str]:
-    """Yield the texts in a task's template fields, of which some may be rendered already."""
+    """Yield the texts in a task's template fields; some fields may be rendered already."""
     pending = [getattr(task, name, None) for name in task.template_fields]
     while pending:
         value = pending.pop(0)
@@ -232,7 +238,7 @@ def _texts(task: Any) -> Iterator[str]:
 
 
 def _environment(task: Any) -> dict[str, str]:
-    """Give what a task sets of its command's environment, as far as that is no template."""
+    """Give the environment variables in a task's ``env``, without those that are templates."""
     given = getattr(task, "env", None)
     if not isinstance(given, dict):
         return {}
@@ -240,7 +246,7 @@ def _environment(task: Any) -> dict[str, str]:
 
 
 def _linked(own: Path | None, properties_file: Path) -> Path:
-    """Make a folder with all that the user's has, but for the properties."""
+    """Make a folder of links to the user's files, with our file as ``spark-defaults.conf``."""
     folder = properties_file.parent / "conf"
     folder.mkdir(mode=0o700, exist_ok=True)
     files = {f.name: f.absolute() for f in own.iterdir()} if own and own.is_dir() else {}

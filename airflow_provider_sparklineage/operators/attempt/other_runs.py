@@ -1,13 +1,13 @@
-"""Other runs as Airflow knows them: earlier ones of the task, and the tasks before it in its own.
+"""Other runs as Airflow knows them: earlier runs of the task, and the tasks before it in its run.
 
-A backend shows of a task that has not run again the datasets of its last successful run, which is
-found in its XCom or in the archive; no backend is asked. Where there is no such run, something
-stands in for it, so that START does not blank the job's graph: the lineage of another map index, as
-all of them are one job in a backend, or that of a run that failed.
+START repeats the datasets of the task's last successful run, so that the backend goes on to show
+them. They are read from that run's XCom or from the archive; no backend is asked. If there is no
+such run, other lineage stands in for it, so that START does not blank the job's graph: the lineage
+of another map index, as all map indexes are one job in a backend, or that of a run that failed.
 
-The job waits for the answers. Each question is a call to Airflow's API server, so those that mostly
-have an answer come first, and after it nothing is asked. A value that cannot be had is as good as
-none.
+The job waits for the answers. Each question is a call to Airflow's API server, so the questions
+that usually have an answer come first, and the first answer ends the search. An answer that cannot
+be read counts as no answer.
 """
 
 from __future__ import annotations
@@ -33,21 +33,22 @@ if TYPE_CHECKING:
 log = logger(__name__)
 
 PREVIOUS_RUN_TIMEOUT_S = 3.0
-"""The job waits for it."""
+"""Time limit for all questions about earlier runs; the job waits for them."""
 ARCHIVE_S = 1.0
-"""As much of it an archive may take that does not answer."""
+"""The part of :data:`PREVIOUS_RUN_TIMEOUT_S` that the archive may take."""
 
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 _RUNS = 3
-"""How many runs before this one are asked, as long as each has read and written nothing."""
+"""Most earlier runs, or tries, that are looked at; the search goes on while none has datasets."""
 
 
 class Known(NamedTuple):
-    """What is known before a try.
+    """The lineage of an earlier run, as it is known before a try.
 
-    :param last: what the last successful run read and wrote
-    :param stand_in: if there is no such run: what is shown of the job meanwhile
-    :param event: as it was kept, that one of them is of, unless that run has failed
+    :param last: the datasets that the last successful run read and wrote
+    :param stand_in: if there is no such run: the datasets that are shown in their place
+    :param event: the kept event from which ``last`` or ``stand_in`` was made; None if that run has
+        failed, or if nothing was found
     """
 
     last: LastRun = NO_LAST_RUN
@@ -55,7 +56,7 @@ class Known(NamedTuple):
     event: Event | None = None
 
     def in_form_of(self, event: Event) -> Known:
-        """Give the same, of the event in another form than that in which it was kept."""
+        """Give the same for another form of the event, such as the one adapted to a backend."""
         if event is self.event:
             return self
         run = of_event(event)
@@ -67,11 +68,11 @@ NOTHING_KNOWN = Known()
 
 
 def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> Known:
-    """Find what the last successful run of a task read and wrote; never raises.
+    """Find the datasets that the last successful run of a task read and wrote; never raises.
 
-    The nearest run before this one is asked first, by logical date, or by time where runs have
-    none. A backfill of dates before all others has no run before it, and gets the latest. A run
-    that read and wrote nothing says no more than none.
+    The nearest run before this one is looked at first, by logical date, or by time if runs have no
+    logical date. A backfill of dates before all other runs has no run before it, so it gets the
+    latest run. A run that read and wrote nothing is passed over.
 
     :param ti: the task instance that runs
     :param is_dated: whether its run has a logical date
@@ -96,7 +97,7 @@ def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> Kn
 
 
 class _Questions:
-    """The events that Airflow and the archive have of a task, each asked for when it is wanted."""
+    """The events that Airflow and the archive have of a task; each is read only when it is used."""
 
     def __init__(self, ti: Any, archive: Archive | None, *, is_dated: bool) -> None:
         self._ti, self._archive, self._is_dated = ti, archive, is_dated
@@ -105,20 +106,20 @@ class _Questions:
         self._archive_s = ARCHIVE_S
 
     def of_this(self) -> Iterator[Event]:
-        """Yield those of this map index, or of the task if it is not mapped."""
-        if not self._is_dated:  # Airflow has no order of such runs, but of their XComs
+        """Yield the events of this map index, or of the task if it is not mapped."""
+        if not self._is_dated:  # Airflow orders the XComs of runs without a date, not the runs
             yield from self._pulled(self._map_index, include_prior_dates=True)
         for run in self._runs():
             yield from self._of(run)
         if getattr(self._ti, "try_number", 1) > 1:
-            # Airflow has deleted the XCom of the try before, which has failed or was cleared.
+            # The try before failed or was cleared, and Airflow has deleted its XCom.
             yield from self._earlier_tries()
 
     def of_others(self) -> Iterator[Event]:
-        """Yield those of other map indexes, then that of a run that failed."""
+        """Yield the events of other map indexes, then the latest XCom, even of a failed run."""
         if self._map_index >= 0:
             yield from self._answered(self._of_highest_index)
-        for map_index in (0, -1):  # the task may not have been mapped before, or no longer is
+        for map_index in (0, -1):  # the task may have become mapped, or have stopped being mapped
             if map_index != self._map_index:
                 run = self._previous(_LATEST if self._is_dated else None, map_index)
                 yield from self._of(run) if run else ()
@@ -150,9 +151,10 @@ class _Questions:
         return self._ti.get_previous_ti(state="success", logical_date=before, map_index=map_index)
 
     def _of(self, run: Any) -> Iterator[Event]:
-        """Yield what is kept of a run: its XCom, after the archive's if that may have more.
+        """Yield the kept events of a run: the XCom's, after the archive's if that may have more.
 
-        Without the schemas that it then misses, START would be another version of an output.
+        An XCom may lack schemas to stay small. In an event of START without them, an output would
+        become another version of its dataset.
         """
         pulled = list(self._pulled(run.map_index, run_id=run.run_id))
         if not pulled or model.is_preliminary(pulled[0]):
@@ -172,7 +174,7 @@ class _Questions:
     def _of_highest_index(self) -> Event:
         """Pull the XCom of the highest map index of this run that has one, in one call.
 
-        Which index has ended last Airflow does not say, and to pull all of them could be much.
+        Airflow does not report which index ended last, and there may be too many to pull all.
         """
         from airflow.sdk.definitions.xcom_arg import PlainXComArg
         from airflow.sdk.execution_time.lazy_sequence import LazyXComSequence
@@ -184,7 +186,7 @@ class _Questions:
     # --- the archive ------------------------------------------------------------------------------
 
     def _earlier_tries(self) -> Iterator[Event]:
-        """Yield what is kept of tries of this run before this one, the latest first."""
+        """Yield the archived events of earlier tries of this run, the latest try first."""
         ti = self._ti
         for number in range(ti.try_number - 1, max(0, ti.try_number - 1 - _RUNS), -1):
             yield from self._archived(ti.run_id, self._map_index, number)
@@ -207,7 +209,7 @@ class _Questions:
         return max(0.0, self._until - time.monotonic())
 
     def _answered(self, ask: Callable[[], Event]) -> Iterator[Event]:
-        """Yield what is answered, if there is time to ask, and if there is an answer."""
+        """Yield the answer; nothing if no time is left or the question fails."""
         if self._left <= 0:
             return
         try:
@@ -218,21 +220,22 @@ class _Questions:
             yield answer
 
 
-# A backend that keeps one text of a table takes the writer's away when a reader's event has none.
-# So a task repeats the texts of the datasets that the tasks before it wrote.
+# A backend that keeps one description of a table removes the writer's when the event of a reader
+# has no description. So a task repeats the descriptions of the datasets that the tasks before it
+# wrote.
 
 
 MAX_UPSTREAM_TASKS = 5
-"""Of those that are asked; each is a question to Airflow, for which the job waits."""
+"""Most tasks whose events are read; each is a call to Airflow, for which the job waits."""
 UPSTREAM_TIMEOUT_S = 1.0
-"""No more are asked after it."""
+"""After this time no further task is asked."""
 
 
 def upstream_events(ti: Any, task: Any) -> tuple[Event, ...]:
     """Give the events of the tasks before a task, the nearest first; never raises.
 
     :param ti: the task instance that runs
-    :param task: its operator; results of mapped tasks are not looked at
+    :param task: its operator; mapped tasks before it are not looked at
     """
     deadline = time.monotonic() + UPSTREAM_TIMEOUT_S
     found = []
@@ -241,7 +244,7 @@ def upstream_events(ti: Any, task: Any) -> tuple[Event, ...]:
             if time.monotonic() > deadline:
                 break
             value = ti.xcom_pull(task_ids=task_id, key=xcom.KEY, map_indexes=-1)
-            with suppress(DocumentError):  # none, or of another version
+            with suppress(DocumentError):  # there is no event, or one of another version
                 found.append(xcom.decode(value))
     except Exception:
         log.debug("The lineage of the tasks before this one was not found.", exc_info=True)
@@ -251,6 +254,6 @@ def upstream_events(ti: Any, task: Any) -> tuple[Event, ...]:
 def _tasks_before(task: Any) -> list[str]:
     direct = task.upstream_task_ids
     relatives = task.get_flat_relatives(upstream=True)
-    # By an attribute, as the module of the class that has it imports this one.
+    # By an attribute and not by isinstance(): the module of that class imports this one.
     every: set[str] = {each.task_id for each in relatives if hasattr(type(each), "lineage_try")}
     return sorted(every, key=lambda task_id: (task_id not in direct, task_id))

@@ -1,9 +1,9 @@
 """The event of a try leaves: to XCom, archive, backend, and to commands that come later.
 
-XCom and archive have the event that Airflow's OpenLineage provider sends, as no backend has changed
-it (:mod:`~airflow_provider_sparklineage.event.leaving`); of the provider's additions (ownership,
-run facets of Airflow) nothing is in it. Those are kept next to it, for ``resend`` and for
-``collect``.
+XCom and archive have the event before it is adapted to a backend
+(:mod:`~airflow_provider_sparklineage.event.leaving`), and without the additions of Airflow's
+OpenLineage provider (ownership, run facets of Airflow). These additions are kept next to it, for
+``resend`` and for ``collect``.
 """
 
 from __future__ import annotations
@@ -58,19 +58,20 @@ if TYPE_CHECKING:
 log = logger(__name__)
 
 
-# A task's job is described in the backend by the deeds of its run, then by the user's own text.
+# In the backend, the description of a task's job is a summary of its run, then the user's own text.
 
 
 def description_of_run(event: Event, how: Leaving) -> str:
-    """Describe the run that an event is of; empty where the backend shows no such text."""
+    """Describe the run of an event in a text for people; empty if the backend does not show it."""
     return Descriptions(event).of_run() if shows_descriptions(how) else ""
 
 
 def documentation_of_job(operator: Any, own: str | None, run: str) -> str | None:
-    """Put the text of the job's run in front of the one that Airflow would show.
+    """Put the description of the run in front of the text that Airflow would send.
 
     :param own: the operator's ``doc``
-    :return: that, where there is no text of the run
+    :param run: the description of the run
+    :return: ``own`` if ``run`` is empty
     """
     if not run:
         return own
@@ -79,9 +80,10 @@ def documentation_of_job(operator: Any, own: str | None, run: str) -> str | None
 
 
 def own_documentation(task: Any) -> Facets | None:
-    """Give the job facet that Airflow would send of the user's own text; None if there is none.
+    """Give the job facet ``documentation`` of the user's own text; None if there is no text.
 
-    :param task: an operator, whose ``doc`` may begin with what its run did; None if it is not known
+    :param task: an operator, whose ``doc`` may begin with a description of its run, which is left
+        out; None if the operator is not known
     """
     if task is None:
         return None
@@ -102,14 +104,14 @@ def own_documentation(task: Any) -> Facets | None:
 
 
 _BETWEEN_DOCS = "\n\n—\n\n"
-"""Marquez shows all of it as one paragraph."""
+"""A visible line between the two texts, because Marquez shows both as one paragraph."""
 
 
 _DOC_FIELDS = ("doc_md", "doc_json", "doc_yaml", "doc_rst")
 
 
 def _doc_texts(operator: Any, own: str | None) -> Iterator[str | None]:
-    """Give what Airflow's OpenLineage provider looks at, in its order."""
+    """Yield the texts in which Airflow's OpenLineage provider looks for one, in its order."""
     yield own
     for name in _DOC_FIELDS:
         yield getattr(operator, name, None)
@@ -118,22 +120,22 @@ def _doc_texts(operator: Any, own: str | None) -> Iterator[str | None]:
         yield getattr(dag, name, None)
 
 
-# Whether the event has left is noted in the archive until Airflow's client has sent it. The mark is
-# made with the archive's entry, before anything is sent, and it is removed when the client has
-# returned from sending this run's event. So it stays if the process is killed, if Airflow cuts it
-# off, if the client gives up, and if one of the several places that a composite transport sends to
-# did not take the event. Where nobody can tell whether an event arrived, none is marked: with
-# transports that send later.
+# An event that is not sent yet has a mark in the archive. The mark is made with the archive's
+# entry, before anything is sent, and it is removed when Airflow's client has returned from sending
+# this run's event. So the mark stays if the process is killed, if Airflow stops the hook, if the
+# client gives up, and if one of the several places that a composite transport sends to did not take
+# the event. With a transport that sends later, the client cannot know whether an event arrived, so
+# no event is marked.
 
 
 _WATCHED = frozenset({"http", "file", "console", DATAHUB_TRANSPORT})
 """Transports that return when the event has arrived, and raise if it has not."""
 
-_MARK_TIMEOUT_S = 2.0  # to remove a mark: Airflow's time for an event runs
+_MARK_TIMEOUT_S = 2.0  # to remove a mark; short, as it counts into Airflow's own limit for a hook
 
 
 def airflow_additions(manifest: Manifest, context: Context) -> dict[str, Any] | None:
-    """Give what Airflow's OpenLineage provider adds to the event of a try, and a backend needs.
+    """Give the additions of Airflow's OpenLineage provider to a try's event that a backend needs.
 
     :return: None if Airflow's emission policy holds the event back
     """
@@ -178,7 +180,7 @@ def _run_facets(dag_id: str, run_id: str, context: Context) -> dict[str, Any]:
 
 
 def _airflow_facet(run_id: str, context: Context) -> dict[str, Any]:
-    """Give the facet that has run, try and the page of its log; none if it cannot be made."""
+    """Give the facet with the run, the try and the page of its log; ``{}`` if it cannot be made."""
     from airflow.providers.openlineage.utils.utils import get_airflow_run_facet
 
     dag_run, dag, ti, task = (context.get(key) for key in ("dag_run", "dag", "ti", "task"))
@@ -193,7 +195,7 @@ def _job_facets(task: Any) -> dict[str, Any]:
     from openlineage.client.facet_v2 import documentation_job, job_type_job
 
     facets: dict[str, Any] = {"jobType": job_type_job.JobTypeJobFacet("BATCH", "AIRFLOW", "TASK")}
-    # Of a task whose job has ended it says what that did.
+    # For a task whose job has ended, this text begins with a description of its run.
     text, kind = utils.get_task_documentation(task)
     if not text and getattr(task, "dag", None):
         text, kind = utils.get_dag_documentation(task.dag)
@@ -203,18 +205,19 @@ def _job_facets(task: Any) -> dict[str, Any]:
 
 
 def _as_sent(facets: dict[str, Any]) -> dict[str, Any]:
-    """Give facets of Airflow's as JSON, with the secrets hidden that Airflow hides in them."""
+    """Give Airflow's facets as JSON types, with the secrets hidden that Airflow hides in them."""
     from openlineage.client.serde import Serde
 
     hidden = redacted({key: Serde.to_dict(facet) for key, facet in facets.items()})
-    made: dict[str, Any] = json.loads(Serde.to_json(hidden))  # executor_config has any objects
+    # By way of JSON, because executor_config may hold objects of any class.
+    made: dict[str, Any] = json.loads(Serde.to_json(hidden))
     return made
 
 
 def can_be_watched() -> bool:
-    """Whether it is going to be known that an event was sent, or was not."""
+    """Whether Airflow's client can tell if it has sent an event."""
     if sources.why_not_sent() is not None:
-        return False  # nothing is, and nobody wants it to be
+        return False  # Airflow sends no events, so there is nothing to watch
     try:
         transport, _ = sources.transport()
     except SparkLineageError:
@@ -223,13 +226,13 @@ def can_be_watched() -> bool:
 
 
 def watch_delivery(capture: Capture) -> None:
-    """Remove the mark of a try once its event was sent; never raises.
+    """Watch Airflow's client, and remove the mark of a try once its event is sent; never raises.
 
-    Called in the process, or the thread, in which the provider sends the event right after.
+    To be called in the process, or the thread, in which the provider then sends the event.
     """
     try:
         _watch_client(capture)
-    except Exception:  # no client can be made, which the provider meets as well when it sends
+    except Exception:  # no client can be made; the provider fails for the same reason when it sends
         log.debug("It is not watched whether the event is sent.", exc_info=True)
 
 
@@ -245,7 +248,7 @@ def _watch_client(capture: Capture) -> None:
 
     def watched(event: Any) -> None:
         with failures(client.transport) as missed:
-            emit(event)  # raises if nobody took it
+            emit(event)  # raises if no transport took it
         if getattr(getattr(event, "run", None), "runId", None) == run_id:
             vars(client)["emit"] = emit
             if missed:
@@ -268,7 +271,7 @@ def publish(
     *,
     is_for_sending: bool = True,
 ) -> None:
-    """Push the XCom and write the archive; never raises, and what fails is one warning for each.
+    """Push the XCom and write the archive; never raises; a failure of each is one warning.
 
     :param is_for_sending: whether Airflow is going to ask for the event
     """
@@ -288,13 +291,13 @@ def _warning(what: str) -> Iterator[None]:
     try:
         yield
     except (Exception, AirflowTaskTimeout) as error:
-        # Spark has ended, and how it ended is the task's outcome.
+        # Spark has ended, and its end alone decides the task's outcome.
         log.warning("%s (%s: %s).", what, type(error).__name__, error)
         log.debug("Publishing lineage failed.", exc_info=True)
 
 
 def xcom_of(written: Written) -> dict[str, Any] | None:
-    """Make the XCom of an event, as large as it may be; None if not even names fit."""
+    """Make the XCom of an event, with as much detail as fits; None if not even the names fit."""
     return xcom.encode(written, xcom.MAX_BYTES, ever_smaller(written.event, xcom.BOUND))
 
 
@@ -315,7 +318,7 @@ def _sending(capture: Capture, context: Context) -> dict[str, Any] | None:
         return None
     try:
         return airflow_additions(capture.bundle.manifest, context)
-    except Exception:  # of a provider that is not as those that are known
+    except Exception:  # an unknown version of the provider may lack the functions used here
         log.debug("What Airflow adds to the event is not known.", exc_info=True)
         return None
 
@@ -329,12 +332,13 @@ def _archive(
         return
     is_unsent = sending is not None and archive.has_marks and can_be_watched()
     archive.write(task, written, sending, is_unsent=is_unsent)
-    if not is_killed:  # else the next try has the time for it
+    if not is_killed:  # a killed process has no time; the next try sweeps
         with suppress(ArchiveError):  # the next try sweeps
             archive.sweep_at_times(older_than=RETENTION, now=datetime.now(UTC))
 
 
-# Left for `airflow sparklineage collect`, where a try cannot collect its lineage.
+# Additions that are kept for `airflow sparklineage collect`, for a try that cannot collect its
+# lineage itself.
 
 
 _STORE_TIMEOUT_S = 5.0  # the job waits for it
@@ -342,9 +346,9 @@ _MAX_ADDITIONS_BYTES = 16 * 1024 * 1024
 
 
 def keep_additions(capture: Capture, context: Context) -> None:
-    """Keep with a bundle what Airflow adds to its event, ``null`` if that is not for sending.
+    """Keep Airflow's additions to the event with its bundle; never raises.
 
-    Never raises.
+    ``null`` is kept if Airflow's emission policy holds the event back.
     """
     manifest, path = capture.bundle.manifest, capture.bundle.path
     if path is None:
@@ -358,10 +362,10 @@ def keep_additions(capture: Capture, context: Context) -> None:
 
 
 def kept_additions(url: str) -> dict[str, Any] | None:
-    """Give what Airflow adds to the event of a bundle; None if that is not for sending.
+    """Read Airflow's additions to the event of a bundle; None if it is not to be sent.
 
-    :param url: of the bundle's folder
-    :raise CaptureError: if it is not known
+    :param url: URL of the bundle's folder
+    :raise CaptureError: if they cannot be read
     """
     try:
         content = within(
@@ -370,22 +374,22 @@ def kept_additions(url: str) -> dict[str, Any] | None:
             "sparklineage-sending",
         )
         found = json.loads(content)
-    except Exception as error:  # whatever the store's library raises
+    except Exception as error:  # each store's library raises errors of its own
         problem = scrub(f"{url}/{SENDING} cannot be read ({reason(error, _STORE_TIMEOUT_S)}).")
         raise CaptureError(problem) from error
     return found if isinstance(found, dict) else None
 
 
-# Airflow's half of relaying: whether Spark's events may be sent on, and by which transport.
+# Relaying, as far as it needs Airflow: may Spark's events be sent on, and by which transport.
 
 
 def relayed(
     lineage: TaskLineage, bundle: CaptureBundle, task: Any, deadline: Deadline
 ) -> TaskLineage:
-    """Send Spark's events on, and note in the lineage what was not sent. Never raises.
+    """Send Spark's events on; note a degradation if some were not sent. Never raises.
 
-    :param task: the operator, which Airflow's emission policy may keep silent
-    :param deadline: by which it has to be done
+    :param task: the operator, whose events Airflow's emission policy may hold back
+    :param deadline: the time by which sending has to end
     """
     if bundle.events_path is None or lineage.application is None:
         return lineage  # there are no events, which is a degradation already
@@ -419,10 +423,10 @@ def _relay(bundle: CaptureBundle, task: Any, deadline: Deadline) -> str:
     if identity and not resolve_task_emission_policy(task, identity.dag_id, identity.task_id).emit:
         return ""  # neither are the task's own events
     if deadline.is_killed or deadline.has_passed():
-        # Of a task that is killed Airflow's server may have sent the end.
+        # When a task is killed, Airflow's server may have sent the event of its end already.
         return "Spark's events were not sent on, because there was no time left."
     path = bundle.events_path
-    assert path is not None  # noqa: S101  (as the caller has seen)
+    assert path is not None  # noqa: S101  (the caller has checked it)
     configuration = OpenLineageAdapter().get_openlineage_config()
     missing, sent = relay(
         path,

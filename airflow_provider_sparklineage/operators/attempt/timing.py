@@ -16,7 +16,10 @@ AFTER_KILL_S = 3.0  # Airflow sends SIGKILL 5 s after SIGTERM
 
 
 class Deadline:
-    """When collecting, merging and relaying must be done: soon, once Airflow ends the process."""
+    """The time by which collecting, merging and relaying must end.
+
+    Once Airflow ends the process, only :data:`AFTER_KILL_S` are left.
+    """
 
     def __init__(self) -> None:
         self._at: float | None = None
@@ -45,13 +48,13 @@ class Deadline:
 
     @property
     def budget(self) -> Budget:
-        """The time that is left, for those who do not know the clock."""
+        """The time that is left, as a :class:`Budget`, for code that knows nothing of Airflow."""
         return Budget(lambda: self.left)
 
     def part(self, seconds: float, kept: float = 0.0) -> Budget:
-        """Give so much time from now on, whether or not the clock was started.
+        """Give a budget of some seconds from now on, whether or not the clock was started.
 
-        :param kept: seconds that others need once Airflow ends the process
+        :param kept: seconds to leave for other work once Airflow ends the process
         """
         ends = time.monotonic() + seconds
 
@@ -64,15 +67,15 @@ class Deadline:
         return Budget(left)
 
     def has_passed(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no time is left, which is also so before the clock was started."""
         return self.left <= 0
 
 
 class Cost:
     """Seconds of one try, by the clock, that the same task without lineage would not take.
 
-    What Airflow's OpenLineage provider does, which sends START and COMPLETE, is not in them, nor
-    what Spark's listener and the observer take in the driver.
+    They are without the time of Airflow's OpenLineage provider, which sends START and COMPLETE, and
+    without the time that Spark's listener and the observer take in the driver.
     """
 
     def __init__(self) -> None:
@@ -81,7 +84,7 @@ class Cost:
 
     @contextmanager
     def before_job(self) -> Iterator[None]:
-        """Add what is done in here to the wait for the job's start."""
+        """Count the time of the block as time before the job."""
         begun = time.monotonic()
         try:
             yield
@@ -90,7 +93,7 @@ class Cost:
 
     @contextmanager
     def after_job(self) -> Iterator[None]:
-        """Add what is done in here to the wait after the job's end."""
+        """Count the time of the block as time after the job."""
         begun = time.monotonic()
         try:
             yield
