@@ -1,9 +1,9 @@
 """After the job: the reports of the driver, collected and merged into the event of the try.
 
-Nothing here raises, not even Airflow's task timeout if that fires in here: how Spark ended is the
-task's outcome. Whatever goes wrong becomes a degradation in the event, and a problem that needs a
-person's attention one warning. While the job runs, the modules that are needed after it are
-imported.
+Nothing here raises, not even Airflow's task timeout if that fires in here: Spark's end alone
+decides the task's outcome. Each failure becomes a degradation in the event; all failures that need
+a person's attention are in one warning. While the job runs, the modules that are needed after it
+are imported.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 log = logger(__name__)
 
-# The merge is imported where it is used: this module is imported before the submission, which would
-# wait longer for that import than for all else.
+# The modules of the merge are imported in functions: this module is imported before the submission,
+# and importing them would delay that more than all else.
 
 
 class Collected(NamedTuple):
-    """The outcome of the stage: the event of a try, as it is kept and for the backend."""
+    """The outcome of the stage: the capture, and the event of the try, kept and for the backend."""
 
     capture: Capture
     made: Made
@@ -61,19 +61,21 @@ def collect(
     task: object,
     deadline: Deadline,
 ) -> Collected:
-    """Collect and merge into the event of the try.
+    """Collect the driver's reports, and merge them into the event of the try.
 
-    :param outcome: of the job
-    :param has_failed: asked, with what was collected, whether the task fails because of it; then
-        what is sent and what the bundle keeps are of a failed task alike
-    :param last_known: what stands in for what this try does not know of itself
+    :param outcome: outcome of the job
+    :param has_failed: called with the collected lineage; gives whether the task fails because of
+        it. If so, the bundle is merged again as that of a failed task, so that the event that is
+        sent and the bundle that is kept agree
+    :param last_known: the last successful run, whose datasets fill the gaps of this try's lineage
     :param task: the operator, as Airflow's emission policy wants it
+    :param deadline: started here, with ``collect_timeout``
     """
     try:
         if capture.is_resumed:
             capture = resumed(capture, deadline)
         if not capture.is_awaited:
-            raise _not_awaited(capture)  # noqa: TRY301  (as all that cannot be collected)
+            raise _not_awaited(capture)  # noqa: TRY301  (handled like all other failures here)
         timeout_s = capture.settings.collect_timeout.total_seconds()
         deadline.begin(timeout_s)
         capture = _without_receiver(capture, deadline.left)
@@ -91,7 +93,7 @@ def collect(
         if capture.settings.relay_spark_events:
             from airflow_provider_sparklineage.operators.attempt.publish import relayed
 
-            # Its own time: what has been asked may have taken long.
+            # Relaying gets time of its own: has_failed() may have taken long.
             deadline.begin(timeout_s)
             lineage = relayed(completed.lineage, capture.bundle, task, deadline)
             completed = completed._replace(lineage=lineage)
@@ -111,7 +113,7 @@ def given_up(
 ) -> Collected:
     """Make the event of a try whose lineage cannot be collected.
 
-    :param error: why
+    :param error: the reason, which becomes a degradation
     """
     log.debug("Collecting lineage failed.", exc_info=error)
     capture = capture.degraded(*_reason(error))
@@ -121,7 +123,10 @@ def given_up(
 
 
 def _not_awaited(capture: Capture) -> NotAwaitedError:
-    """Say what becomes of the lineage of a job that nobody has waited for."""
+    """Make the error for a job whose end spark-submit did not await; it names the command to run.
+
+    The command collects the lineage later; without a task in the manifest no command is named.
+    """
     problem = (
         "spark-submit did not wait for the end of the job, which is still running as far as is "
         "known, so what it reads and writes is not in this event."
@@ -133,13 +138,13 @@ def _not_awaited(capture: Capture) -> NotAwaitedError:
     return NotAwaitedError(problem, f"When it has ended: {bundles.collect_command(task, *more)}")
 
 
-# What a driver has sent or delivered comes into the bundle.
+# Before the merge: the events and files that a driver has sent or delivered come into the bundle.
 
 
 def resumed(capture: Capture, deadline: Deadline) -> Capture:
-    """Go on with the bundle of the try that submitted the job, if it can be found.
+    """Go on with the bundle of the earlier try that submitted the job, if it can be found.
 
-    That one's run is the parent of the application in its events.
+    In that bundle's events, the parent of the application is the run of the earlier try.
     """
     capture.own_files.stop_listening()  # the driver sends to that try's worker
     capture, theirs = _with_earlier(capture, deadline)
@@ -165,10 +170,11 @@ def resumed(capture: Capture, deadline: Deadline) -> Capture:
 
 
 def _with_earlier(capture: Capture, deadline: Deadline) -> tuple[Capture, Manifest | None]:
-    """Take the bundle of the try that submitted the job, and give its manifest."""
+    """Take the bundle of the try that submitted the job; give its manifest, None if not found."""
     own, location = capture.bundle, capture.settings.capture_location
     if own.manifest.remote:
-        # Its bundle may be on another worker; what its driver delivered is not.
+        # The earlier try's bundle may be on another worker, but the files that its driver delivered
+        # are in the store.
         earlier = earlier_manifest(own.manifest, location.url, deadline, capture.resumed_id)
         return capture, earlier
     with suppress(Exception):
@@ -180,9 +186,9 @@ def _with_earlier(capture: Capture, deadline: Deadline) -> tuple[Capture, Manife
 
 
 def _without_receiver(capture: Capture, seconds: float) -> Capture:
-    """Take no more events, for Spark has ended, and note which are missing.
+    """Close the receiver, as Spark has ended, and note a degradation for missing events.
 
-    :param seconds: that are left for all that is done with them
+    :param seconds: time left for collecting and merging; at most a quarter is spent on waiting
     """
     receiver = capture.own_files.receiver
     if receiver is None:
@@ -194,7 +200,7 @@ def _without_receiver(capture: Capture, seconds: float) -> Capture:
 
 
 def _received(capture: Capture, deadline: Deadline) -> Capture:
-    """Put into the bundle what a driver in a cluster has delivered."""
+    """Fetch the files that a driver in a cluster has delivered into the bundle."""
     manifest, path = capture.bundle.manifest, capture.bundle.path
     if not manifest.remote:
         return capture
@@ -217,11 +223,11 @@ def _received(capture: Capture, deadline: Deadline) -> Capture:
 
 
 _ON_ITS_WAY_S = 2.0
-"""To wait for the last events of a driver, which has ended a second ago."""
+"""Longest wait for the last events of a driver that has just ended."""
 
 
 def _missing_events(receiver: Receiver) -> Iterator[tuple[DegradationCode, str]]:
-    """Yield a degradation for each kind of events that a closed receiver lacks."""
+    """Yield a degradation if a closed receiver got no events, and one if it lost some."""
     if not receiver.events:
         tokens = ""
         if receiver.refused:
@@ -241,19 +247,19 @@ def _missing_events(receiver: Receiver) -> Iterator[tuple[DegradationCode, str]]
         )
 
 
-# The folder to which a driver in a cluster delivers. Whatever is asked of the store ends in time,
-# and a failure of the store is a degradation. What asks is imported only where there is such a
-# driver.
+# The remote folder to which a driver in a cluster delivers. Each call to the store has a time
+# limit, and a failure of the store is a degradation. The modules that call the store are imported
+# only if there is such a driver.
 
 _FIND_S = 10.0
 _END_S = 5.0
-_KEPT_S = 2.0  # of the time that there is once Airflow ends the process: for collecting
+_KEPT_S = 2.0  # once Airflow ends the process, so much of the remaining time is for collecting
 _FOR_RECEIVING = 2 / 3
-"""The rest is for merging what has come."""
+"""Part of the time for receiving; the rest is for merging the files that have come."""
 
 
 def withdraw(manifest: Manifest, deadline: Deadline) -> None:
-    """Remove the folder of a try to which nobody is going to deliver."""
+    """Remove the remote folder of a try to which no driver is going to deliver."""
     from airflow_provider_sparklineage.spark.capture import remote_bundles
 
     remote_bundles.remove(manifest.remote, deadline.part(_END_S, _KEPT_S))
@@ -262,13 +268,13 @@ def withdraw(manifest: Manifest, deadline: Deadline) -> None:
 def earlier_manifest(
     own: Manifest, location: str, deadline: Deadline, resumed_id: str
 ) -> Manifest | None:
-    """Find the manifest of the try that submitted the job, whichever worker it had.
+    """Find the manifest of the try that submitted the job, on any worker; None if not found.
 
-    To the folder of this one nobody is going to deliver, so it is removed.
+    No driver is going to deliver to the remote folder of this try, so that is removed.
 
     :param own: manifest of this try
     :param location: URL of the capture location
-    :param resumed_id: by which Airflow knows the job
+    :param resumed_id: the id by which Airflow knows the job
     """
     from airflow_provider_sparklineage.spark.capture import remote_bundles
 
@@ -284,9 +290,10 @@ def earlier_manifest(
 def end_remote_folder(
     manifest: Manifest, settings: Settings, deadline: Deadline, *, keep: bool
 ) -> None:
-    """Keep or remove the folder of a try, and look now and then for old ones.
+    """Keep or remove the remote folder of a try, and now and then remove old folders.
 
-    :param keep: whether a driver may still deliver, or somebody may have to find its deliveries
+    :param keep: whether a driver may still deliver there, or a later try or a person may need the
+        files in it
     """
     from airflow_provider_sparklineage.spark.capture import remote_bundles
 
@@ -306,10 +313,10 @@ def end_remote_folder(
     )
 
 
-# The bundle is merged, and what it lacks is added.
+# The merge of the bundle, and the completion of its gaps.
 
 _FOR_MERGING = 2 / 3
-"""The rest is for the event of what was merged until then."""
+"""Part of the time for merging; the rest is for making the event of the merged lineage."""
 
 
 def _merged(capture: Capture, deadline: Deadline) -> TaskLineage:
@@ -319,14 +326,15 @@ def _merged(capture: Capture, deadline: Deadline) -> TaskLineage:
 
 
 def _unread(capture: Capture) -> Capture:
-    """Give the bundle as if nothing had been read of it: reading counts into its report."""
+    """Give the capture with an empty report, so that a second merge does not count events twice."""
     return replace(capture, bundle=replace(capture.bundle, report=ReadReport()))
 
 
 class _Completed(NamedTuple):
-    """The lineage of a try, with what the last successful run accessed where it knows nothing.
+    """The lineage of a try, its gaps filled with the datasets of the last successful run.
 
-    :param as_sent: completed by what the backend was sent of the last run, if that is another
+    :param lineage: filled with the last run's datasets as they were kept
+    :param as_sent: filled with them as the backend was sent them; None if both are the same
     """
 
     capture: Capture
@@ -356,7 +364,8 @@ def _event(completed: _Completed, deadline: Deadline) -> Made:
     from airflow_provider_sparklineage.event.pipeline import merged_events
 
     capture, lineage, as_sent = completed
-    # What was kept for it, though a callback or a backend may have taken longer than all.
+    # Making the event always has its part of the time, even if a callback or the relaying has used
+    # up more than all.
     timeout = capture.settings.collect_timeout.total_seconds()
     deadline.begin(max(deadline.left, timeout * (1 - _FOR_MERGING)))
     bundle, how = capture.bundle, capture.settings.leaving
@@ -371,11 +380,15 @@ def _event(completed: _Completed, deadline: Deadline) -> Made:
 def _rest(
     capture: Capture, outcome: Outcome, last_known: BothForms, deadline: Deadline
 ) -> tuple[_Completed, Made]:
-    """Give what is left to report of a try that could not be merged; never raises."""
+    """Make an event without merged lineage; never raises.
+
+    It has the declared datasets and those of the last run. If that fails, it has only the
+    degradations; if that fails too, only its header.
+    """
     try:
         completed = _completed(capture, _without(capture, outcome), last_known)
         return completed, _event(completed, deadline)
-    except (Exception, AirflowTaskTimeout):  # what is declared may be why
+    except (Exception, AirflowTaskTimeout):  # a declaration may be the reason
         from airflow_provider_sparklineage.lineage.dataset import TaskLineage
 
         log.debug("What is declared cannot be reported.", exc_info=True)
@@ -393,7 +406,7 @@ def _rest(
 
 
 def _without(capture: Capture, outcome: Outcome) -> TaskLineage:
-    """Lineage of a try of which nothing was collected: what was declared, and why no more."""
+    """Give the lineage of a try whose bundle was not merged: declared datasets and degradations."""
     from airflow_provider_sparklineage.lineage.declared_and_last_known import declared_lineage
 
     manifest = capture.bundle.manifest
@@ -409,13 +422,13 @@ def _without(capture: Capture, outcome: Outcome) -> TaskLineage:
 
 
 def _end(completed: _Completed, event: Event, deadline: Deadline) -> None:
-    # By now there is an event to send; if cleaning up does not work out, the next try sweeps.
+    # By now there is an event to send; if cleaning up fails, the next try sweeps.
     with suppress(Exception, AirflowTaskTimeout):
         _clean_up(completed.capture, completed.lineage, event, deadline)
 
 
 def _reason(error: BaseException) -> tuple[DegradationCode, str]:
-    """Give the reason why collecting failed, and what to do."""
+    """Give the degradation of an error in collecting: its code, and a message with the fix."""
     if isinstance(error, AirflowTaskTimeout):
         return (
             DegradationCode.COLLECTION_CUT,
@@ -434,7 +447,11 @@ def _reason(error: BaseException) -> tuple[DegradationCode, str]:
 
 
 def _serious(lineage: TaskLineage, event: Event) -> list[str]:
-    """List what a person should know: as the event has it, of which its making may lose more."""
+    """List the messages that need a person's attention, as the event has them.
+
+    The event's list comes first because making the event can add degradations. The lineage's is
+    used if the event has none that need attention.
+    """
     from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
 
     facet = event["run"]["facets"].get(CAPTURE_KEY, {})
@@ -451,7 +468,7 @@ def is_kept(settings: Settings, lineage: TaskLineage, event: Event) -> bool:
 
 
 def _clean_up(capture: Capture, lineage: TaskLineage, event: Event, deadline: Deadline) -> None:
-    """Keep or remove the bundle, and warn once of what needs a person's attention."""
+    """Keep or remove the bundle, and give one warning of all that needs a person's attention."""
     capture.own_files.remove()
     settings, bundle = capture.settings, capture.bundle
     serious = _serious(lineage, event)
@@ -472,7 +489,7 @@ def _clean_up(capture: Capture, lineage: TaskLineage, event: Event, deadline: De
         log.warning("Spark lineage of this try is incomplete. %s%s", " ".join(serious), where)
     elif keep:
         log.info("Spark lineage was collected.%s", where)
-    if not deadline.is_killed:  # else the next try has the time for it
+    if not deadline.is_killed:  # a killed process has no time; the next try sweeps
         if bundle.manifest.remote:
             is_resumable = capture.is_resumable or capture.is_submitted
             may_go_on = lineage.outcome is Outcome.FAIL and is_resumable
@@ -487,20 +504,24 @@ def _clean_up(capture: Capture, lineage: TaskLineage, event: Event, deadline: De
         )
 
 
-# Modules that are needed after the job are imported while it runs, when the task only waits for it:
-# in a thread, which is safe here. It imports modules that the task would import anyway, and an
-# import that fails in it fails again, and is reported, where it is needed. It has ended before the
-# task goes on: Airflow's OpenLineage provider forks then, and a lock that an import holds would
+# Modules that are needed after the job are imported while it runs, when the task only waits for it,
+# in a thread. That is safe: the task would import these modules anyway, and an import that fails in
+# the thread fails again, and is reported, where the module is needed. The thread is joined before
+# the task goes on: Airflow's OpenLineage provider forks then, and a lock that an import holds would
 # never be released in the child.
 
 
 IMPORT_DELAY_S = 1.0
-"""By then spark-submit has been started, which this must not delay. No job of Spark is over."""
+"""Wait before importing: by then spark-submit has started, which the imports must not delay, and
+no Spark job has ended."""
 
 
 @contextmanager
 def importing_meanwhile() -> Iterator[None]:
-    """Import while what is in here runs, if it takes long enough; its outcome stays what it is."""
+    """Import modules in a thread while the block runs, if it takes longer than the delay.
+
+    The block's result or exception is not changed.
+    """
     timer = threading.Timer(IMPORT_DELAY_S, _import_for_collecting)
     timer.daemon = True
     with suppress(RuntimeError):  # there may be no more threads

@@ -1,7 +1,7 @@
-"""Where the driver of a submission writes: into the bundle, for delivery, or to the worker at once.
+"""Decide how a driver's reports come back: in the bundle, by delivery, or sent to the worker.
 
-That depends on where it runs, on the files that come to it from there, and on the settings. Where
-nothing would come back the job gets no listener, and the error names the fix.
+The decision depends on the driver's host, on the files that spark-submit brings there, and on the
+settings. If nothing would come back, the job gets no listener, and the error names the fix.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 class DriverFiles(NamedTuple):
     """The driver's side of a try's files.
 
-    :param folder: in which it writes, as it knows it
-    :param delivered_to: URL of the folder to which it delivers that, as Spark knows it; empty if it
+    :param folder: path, on the driver's host, of the folder in which the driver writes
+    :param delivered_to: URL, for Spark, to which the driver delivers that folder; empty if it
         delivers nothing
     :param are_sent: whether nothing is written, and the listener sends its events to the worker
-    :param takes_uploads: whether spark-submit brings files of this worker to it
-    :param image: URL of the folder, where the driver runs, that has listener and observer; empty if
-        nothing is known of such a folder
+    :param takes_uploads: whether spark-submit brings files of this worker to the driver
+    :param image: URL of a folder on the driver's host that has listener and observer; empty if no
+        such folder is known
     """
 
     host: DriverHost
@@ -51,10 +51,10 @@ class DriverFiles(NamedTuple):
         return self.host.is_remote and not (self.delivered_to or self.are_sent)
 
     def require_carried(self, jar: str) -> None:
-        """Refuse a jar of this worker that would not come to the driver, and so end spark-submit.
+        """Refuse a jar of this worker that cannot come to the driver: spark-submit would fail.
 
         :param jar: entry of ``--jars``
-        :raise RemoteDriverError: names the fix
+        :raise RemoteDriverError: if it cannot come there; names the fix
         """
         if self.takes_uploads or submitted_files.scheme(jar) not in ("", "file"):
             return
@@ -75,7 +75,11 @@ class DriverFiles(NamedTuple):
     def observation(
         self, submission: Submission, bundle: CaptureBundle, links: Links
     ) -> tuple[Observation | None, str | None]:
-        """Put the observer into the bundle; where that is not possible, lineage goes on without."""
+        """Put the observer into the bundle, or find it in the driver's image.
+
+        :return: the observation and None, or None and a sentence with the reason
+        :raise CaptureError: if the observer cannot be written and the driver delivers by it
+        """
         if not can_observe(submission):
             reason = "The application is no Python file"
             if not submission.application:
@@ -107,11 +111,11 @@ def driver_files(
     *,
     is_awaited: bool,
 ) -> DriverFiles:
-    """Decide where the driver writes, and have no links made that would lead nowhere there.
+    """Decide where the driver writes; forbid links if a remote driver could not follow them.
 
     :param bundle: one that has a folder
     :param is_awaited: whether the task ends no earlier than its application
-    :raise RemoteDriverError: if nothing comes back from where it runs
+    :raise RemoteDriverError: if nothing would come back from the driver's host
     :raise CaptureError: if Spark could not find the bundle
     """
     folder = cast("Path", bundle.path)
@@ -146,9 +150,9 @@ def driver_files(
 
 
 def _require_endpoint(host: DriverHost, settings: Settings, *, is_awaited: bool) -> None:
-    """Refuse a driver without Python whose events would come nowhere.
+    """Refuse a driver without Python if no worker could take its events.
 
-    :raise RemoteDriverError: names the fix
+    :raise RemoteDriverError: if there is no endpoint, or the task does not wait; names the fix
     """
     if not settings.capture_endpoint:
         problem = (
@@ -171,16 +175,19 @@ def _require_endpoint(host: DriverHost, settings: Settings, *, is_awaited: bool)
 
 
 def _image(settings: Settings) -> str:
-    """Give the URL of the folder, where the driver runs, from which it has the listener."""
+    """Give the ``local:`` URL of the folder that has the listener's jar on the driver's host.
+
+    The URL is empty if ``listener_jar`` is no ``local:`` URL.
+    """
     jar = settings.listener_jar
     is_there = isinstance(jar, str) and submitted_files.scheme(jar) == "local"
     return str(jar).rpartition("/")[0] if is_there else ""
 
 
 def _require_delivery(host: DriverHost, settings: Settings, *, has_observer: bool) -> None:
-    """Refuse a driver in which nothing delivers what is captured there.
+    """Refuse a driver without an observer: nothing else in it delivers the captured files.
 
-    :raise RemoteDriverError: names the fix
+    :raise RemoteDriverError: if there is none; names the fix
     """
     if not settings.observe:
         problem = (
@@ -207,8 +214,8 @@ def listen(endpoint: str, path: Path) -> Receiver:
     """Listen for the events of a driver without Python, and append them to a file.
 
     :param endpoint: ``[sparklineage] capture_endpoint``
-    :raise SettingsError: if that cannot be understood
-    :raise RemoteDriverError: if nothing can be listened on
+    :raise SettingsError: if the endpoint cannot be understood
+    :raise RemoteDriverError: if the worker cannot listen there
     """
     from airflow_provider_sparklineage.spark.capture.receiver import HOSTNAME, Endpoint, Receiver
 
@@ -227,33 +234,33 @@ def listen(endpoint: str, path: Path) -> Receiver:
 
 
 class OwnFiles:
-    """What only the job needs, and nobody after it: links, a properties file, an open port.
+    """Things that are removed after the job: links, a properties file, an open port.
 
     :param bundle: folder of the try's bundle, if there is one
     """
 
     def __init__(self, bundle: Path | None) -> None:
         self.links = Links(bundle)
-        """Plain paths for what Spark would misread."""
+        """Links that give plain paths to files whose own path Spark would misread."""
         self.properties = PropertiesFile()
         self.receiver: Receiver | None = None
 
     def listen(self, endpoint: str, path: Path) -> Mapping[str, str]:
-        """Take the events of a driver that can neither write nor deliver them.
+        """Listen for the events of a driver that can neither write nor deliver them.
 
-        :return: the transport that sends them here
+        :return: the listener's properties of a transport that sends them to this worker
         """
         self.receiver = listen(endpoint, path)
         return self.receiver.transport
 
     def stop_listening(self) -> None:
-        """Take no more events."""
+        """Close the port, so that no more events are taken."""
         if self.receiver is not None:
             self.receiver.close()
             self.receiver = None
 
     def remove(self) -> None:
-        """Leave nothing of it."""
+        """Remove the links and the properties file, and close the port."""
         self.stop_listening()
         self.links.remove()
         self.properties.remove()

@@ -153,8 +153,8 @@ class _Questions:
     def _of(self, run: Any) -> Iterator[Event]:
         """Yield the kept events of a run: the XCom's, after the archive's if that may have more.
 
-        An XCom may lack schemas to stay small. In an event of START without them, an output would
-        become another version of its dataset.
+        The XCom may lack schemas to stay small. A START without them would give the backend another
+        version of an output.
         """
         pulled = list(self._pulled(run.map_index, run_id=run.run_id))
         if not pulled or model.is_preliminary(pulled[0]):

@@ -2,15 +2,15 @@
 
 The declarations (``[sparklineage] declarations``) of an adopted task are set as its arguments
 before its fields are rendered, for plain and for mapped tasks, on the worker: no serialised DAG
-depends on them. After it, secrets are registered with Airflow, and each text is traced to the dates
-in it.
+depends on them. After rendering, secrets are registered with Airflow, and each text is traced to
+the dates in it.
 
-START has the inputs and outputs of the last successful run, with the datasets that are declared of
-this one. An event without datasets would make a backend that shows the latest run show nothing,
-until the end of this one or, if it fails, of the next. So does the event at the end of a try whose
-job did not run. If there is no such run, another one stands in for it (:mod:`.other_runs`), but
-only on a side of which nothing is declared: to a backend, a dataset in START is one that the run
-writes.
+START has the inputs and outputs of the last successful run, and the datasets that are declared for
+this run. After an event without datasets, a backend that shows the latest run would show nothing
+until this run ends or, if it fails, until the next one ends. The event at the end of a try whose
+job did not run has the same datasets. If there is no successful run, another run stands in for it
+(:mod:`.other_runs`), but only on a side without declarations: a backend takes each output in START
+as one that this run writes.
 """
 
 from __future__ import annotations
@@ -68,32 +68,34 @@ log = logger(__name__)
 
 
 class Prepared(NamedTuple):
-    """What the OpenLineage hooks need of Airflow.
+    """Airflow's answers that the OpenLineage hooks need.
 
-    It is asked for while the task's fields are rendered. The hooks run in a process that the
-    provider forks, in which ``airflow dags test`` and ``dag.test()`` answer nothing: the hook would
-    wait until the provider ends it, and the event would be lost.
+    Airflow is asked while the task's fields are rendered. The hooks run in a process that the
+    provider forks, and there ``airflow dags test`` and ``dag.test()`` answer nothing: the hook
+    would wait until the provider ends it, and the event would be lost.
     """
 
     settings: Settings
     known: Known = NOTHING_KNOWN
     sent: Known = NOTHING_KNOWN
-    """The same in the form in which the backend was sent it."""
+    """The same as ``known``, in the form that was sent to the backend."""
     upstream: tuple[Event, ...] = ()
-    """Events of the tasks before this one, for a backend that shows descriptions; adapted to it."""
+    """Events of the tasks before this one, adapted to the backend; () if it shows no
+    descriptions."""
     is_converted: bool = False
-    """Whether one of the transports converts events, and wants them as they are kept."""
+    """Whether one of the transports converts events, for which it needs them as they are kept."""
 
     @property
     def last(self) -> BothForms:
-        """What the last successful run read and wrote."""
+        """The datasets that the last successful run read and wrote, as kept and as sent."""
         return BothForms(self.known.last, self.sent.last)
 
 
 def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Prepared:
-    """Ask Airflow for settings and for what is known of earlier runs; never raises.
+    """Ask Airflow for settings, for earlier runs and for the tasks before; never raises.
 
-    :param context: of the template fields; without a task instance nothing is known
+    :param context: Airflow's context for the template fields; without a task instance in it no
+        other run is known
     """
     try:
         resolved = resolve()
@@ -122,7 +124,7 @@ def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Pre
 
 
 def _adapted(event: Event | None, how: Leaving) -> Event | None:
-    """Adapt the event of another run; None if there is none, or it is damaged."""
+    """Adapt the event of another run to the backend; None if ``event`` is None or damaged."""
     try:
         return event and pipeline.adapted(event, how)
     except Exception:
@@ -155,13 +157,13 @@ NOT_SUBMITTED = Degradation(
 def expected_event(
     declared: Declared, prepared: Prepared, ended: Degradation | None = None
 ) -> pipeline.Made:
-    """Describe what a try is going to read and write, as far as that is known.
+    """Make the event of the datasets that a try is expected to read and write.
 
-    :param ended: why no more is known of a try that is over
+    :param ended: for a try that is over, the reason why no more is known; None for START
     """
     settings, known, sent, *_ = prepared
     made = _expected_event(declared, settings, sent, ended)
-    if ended is None or sent is known:  # nobody keeps a START
+    if ended is None or sent is known:  # a START is not kept, so its kept form is not needed
         return made
     return pipeline.Made(_expected_event(declared, settings, known, ended).kept, made.adapted)
 
@@ -192,14 +194,14 @@ def operator_lineage(
 ) -> OperatorLineage[Any, Any]:
     """Hand an event to Airflow's OpenLineage provider, which makes its header itself.
 
-    :param prepared: what is known of other runs
-    :param operator: whose text for people a transport gets that converts events
+    :param prepared: Airflow's answers on other runs
+    :param operator: its text for people is added for a transport that converts events
     """
     event = made.adapted
     others = (
         pipeline.Others(prepared.sent.event, prepared.upstream) if prepared else pipeline.NO_OTHERS
     )
-    for known in (others, pipeline.NO_OTHERS):  # what was kept of another run may be damaged
+    for known in (others, pipeline.NO_OTHERS):  # the kept event of another run may be damaged
         try:
             event = pipeline.leaving(event, how, known)
             break
@@ -212,7 +214,10 @@ def operator_lineage(
 
 
 def _carrying(run_facets: Facets, kept: Event, operator: Any) -> Facets:
-    """Let the event of a try that has ended carry the one that is kept."""
+    """Put the kept event into a run facet, for transports that convert events.
+
+    The facets stay as they are for a try that has not ended, or if that fails.
+    """
     if CAPTURE_KEY not in run_facets:
         return run_facets
     try:
@@ -220,7 +225,7 @@ def _carrying(run_facets: Facets, kept: Event, operator: Any) -> Facets:
 
         shared = neutral(kept, redacted, own_documentation(operator))
         return openlineage.with_neutral(run_facets, shared)
-    except Exception:  # what is sent has the same, as the backend's names have it
+    except Exception:  # the event itself has the same lineage, with the backend's names
         log.warning("The lineage is converted as it is sent to another backend.", exc_info=True)
         return run_facets
 
@@ -229,11 +234,13 @@ _ENDED = frozenset({"success", "failed", "skipped", "removed"})
 
 
 def ended_as(ti: Any) -> str | None:
-    """Find out how Airflow has ended a try while its job ran, if it has; never raises.
+    """Ask Airflow for the state in which it has ended a try while its job ran; never raises.
 
-    A person may have marked the task. The API server sends an event of that, and the worker learns
-    it by being stopped, which looks like a failure of the job. Airflow's task runner reports a
-    failure of its own only after ``execute()``.
+    A person may have marked the task. Then the API server sends an event, and the worker is
+    stopped, which looks like a failure of the job. A real failure has no such state yet: Airflow's
+    task runner reports it only after ``execute()``.
+
+    :return: None if Airflow has not ended the try, or does not answer
     """
     map_index = None if ti.map_index in (None, -1) else ti.map_index
     try:
@@ -247,8 +254,8 @@ def ended_as(ti: Any) -> str | None:
     return state if state in _ENDED else None
 
 
-# The fields of an operator that name datasets; `expectations` reads them. Here is what needs
-# Airflow: the datasets that its assets, inlets and outlets are.
+# The fields of an operator that name datasets. The package `expectations` reads them; the part that
+# needs Airflow is here: translating assets, inlets and outlets into datasets.
 
 
 def declared_in_fields(
@@ -258,11 +265,11 @@ def declared_in_fields(
     partition_key: str | None = None,
     naming: Mapping[str, str] | None = None,
 ) -> Declared:
-    """Find the datasets that the rendered fields of an operator name, and what is expected.
+    """Find the datasets that an operator's rendered fields name, and the expectations on them.
 
-    :param texts: its traced texts
-    :param partition_key: of the run
-    :param naming: Spark properties of the submission; None: those that the operator has itself
+    :param texts: traced texts of the fields
+    :param partition_key: partition key of the run
+    :param naming: Spark properties of the submission; None: the operator's own properties
     """
     conf = {str(k): str(v) for k, v in operator.lineage_properties.items()}
     own_naming = naming_properties(conf if naming is None else naming)
@@ -281,9 +288,10 @@ def declared_in_fields(
 
 
 def _without_secrets(found: Declared) -> Declared:
-    """Leave out what Airflow masks, before it is compared, kept in the bundle or sent.
+    """Leave out expectations with a value that Airflow masks, before they are kept or sent.
 
-    A masked value could be compared with nothing: the observed one is not masked yet.
+    A masked value could not be compared: the observed value is not masked at that time. In the
+    sources of the other expectations secrets are hidden.
     """
     kept, problems = [], list(found.problems)
     for expectation in found.expectations:
@@ -321,7 +329,10 @@ def _datasets(entries: Iterable[object], locator: Locator) -> list[DatasetName]:
 
 
 def asset_name(asset: Asset, locator: Locator) -> DatasetName | None:
-    """Name the dataset that an asset is, as its URI in a string; None where nobody knows."""
+    """Name the dataset of an asset; None if Airflow knows no OpenLineage dataset for it.
+
+    The URI of a known scheme is read as the same URI in a string would be.
+    """
     if urlsplit(asset.uri).scheme in SCHEMES:
         location = locator.locate(asset.uri, may_be_file=True)
         return location.dataset if location else None
@@ -372,14 +383,14 @@ def traces(
     operator: Any, templates: Mapping[str, object], environment: Environment, context: Context
 ) -> tuple[TracedText, ...]:
     """
-    Trace what was just rendered; never raises.
+    Trace the texts of fields that were just rendered; never raises.
 
-    :param templates: the fields that can name data, by name, as they were before
-    :param environment: that which Airflow rendered with
-    :param context: that which Airflow rendered with
+    :param templates: values before rendering of the fields that can name data, by field name
+    :param environment: the Jinja environment that Airflow rendered with
+    :param context: the context that Airflow rendered with
     """
     traced: list[TracedText] = []
-    tracer = Tracer(environment, context)  # one, for what the fields have in common
+    tracer = Tracer(environment, context)  # one for all fields, so that common parts are done once
     for name, template in templates.items():
         try:
             content = _with_files(template, tuple(operator.template_ext), environment)
@@ -391,7 +402,10 @@ def traces(
 
 
 def hide_secrets(operator: Any) -> None:
-    """Register secrets of a transport among the rendered properties before Airflow shows them."""
+    """Register the secrets of a transport in the rendered properties, so that Airflow hides them.
+
+    To be called before Airflow shows the rendered fields.
+    """
     texts = {str(key): str(value) for key, value in operator.lineage_properties.items()}
     mask(*injection.transport_secrets(Submission(conf=texts)))
 
@@ -413,9 +427,10 @@ _OPTION = "declarations"
 
 
 def declare(operator: Any) -> None:
-    """Set the arguments of an operator that are declared.
+    """Set the arguments of an adopted task's operator from ``[sparklineage] declarations``.
 
-    Declarations that cannot be used are a problem of the try, which its event reports.
+    If the declarations cannot be read, the arguments get their defaults, and the try notes the
+    problem for its event.
     """
     given = settings.value(_OPTION, sources.configuration(_OPTION))
     if not given:
@@ -430,7 +445,7 @@ def declare(operator: Any) -> None:
 
 
 def declared_arguments(declared: task_rules.TaskDeclarations, operator: Any) -> dict[str, object]:
-    """Give the arguments that an operator has by declarations; defaults where there are none."""
+    """Give the arguments that declarations set for an operator; defaults for those not declared."""
     rule = declared.of(task_rules.TaskNames(operator.dag_id, operator.task_id))
     given = rule.arguments if rule else {}
     return {

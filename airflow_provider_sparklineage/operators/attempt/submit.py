@@ -1,9 +1,9 @@
-"""From a task's submission to the one with the listener in it, and to the capture of its try.
+"""Put the listener into a task's submission, and begin the capture of its try.
 
-In go the operator's arguments as a ``Submission`` and the place where it goes; out come the
-arguments with listener, extensions and observer in them, as far as they can be added, and the
-:class:`Capture`: the bundle that was made for what the driver reports, with the reason in it where
-something cannot be added.
+The input is the operator's arguments as a ``Submission``, and the place to which they are
+submitted. The output is the arguments with listener, extensions and observer in them, as far as
+these can be added, and the :class:`Capture`: the bundle for the driver's reports. Its manifest has
+the reason for each part that cannot be added.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def manifest_of(context: Context, settings: Settings, *, of_command: bool = Fals
 
 
 def _versions() -> dict[str, str]:
-    # Of Airflow's packages from their modules: to look it up in what is installed takes as long
-    # as all else that is done for a manifest.
+    # Airflow's versions come from its modules: a look-up in the metadata of installed packages
+    # takes as long as all the rest of making a manifest.
     return {
         DISTRIBUTION: version(),
         "apache-airflow": airflow.__version__,
@@ -136,21 +136,21 @@ _REFUSALS: dict[type[Exception], DegradationCode] = {
 }
 
 
-# The capture of a try. Nothing here fails the user's task: whatever goes wrong becomes a
-# degradation in the manifest, and with it in the event. The exception is ``strict=True``, which
-# raises before anything is submitted.
+# The capture of a try. Nothing here fails the user's task: each failure becomes a degradation in
+# the manifest, and so in the event. The exception is ``strict=True``, which raises before anything
+# is submitted.
 
 
 class Capture(Frozen, frozen=True):
-    """The bundle of a try and the course of its job: the outcome of one stage, and of the next.
+    """The bundle of a try and the course of its job; each stage gives a changed one to the next.
 
-    :param spark_properties: all that the job is submitted with; None where that could not be found
-        out
+    :param spark_properties: all properties that the job is submitted with; None if they could not
+        be found out
     :param is_awaited: whether the task ends no earlier than its application
     :param is_in_process: whether the listener goes into a driver that is the task's own process
-    :param is_resumable: whether Airflow goes on with what an earlier try had submitted
+    :param is_resumable: whether Airflow tries to resume the job that an earlier try submitted
     :param is_submitted: whether this try submitted the job all the same
-    :param resumed_id: by which Airflow knows the job of the earlier try
+    :param resumed_id: the id by which Airflow knows the job of the earlier try
     :param is_refused: whether Airflow did not submit the job, so that no driver is going to deliver
     :param is_delivered: whether a driver in a cluster has reported that it delivered all
     """
@@ -174,13 +174,13 @@ class Capture(Frozen, frozen=True):
         return self.is_resumable and not self.is_submitted
 
     def degraded(self, code: DegradationCode, message: str) -> Capture:
-        """Note in the manifest that something is missing; without secrets that the message has."""
-        text = message.encode(errors="replace").decode()  # names of files may be no text
+        """Add a degradation to the manifest; secrets in the message are hidden."""
+        text = message.encode(errors="replace").decode()  # file names may not be valid Unicode
         entry = Degradation(code, masked_message(text))
         return self.noted(degradations=(*self.bundle.manifest.degradations, entry))
 
     def noted(self, **changes: Any) -> Capture:
-        """Change fields of the manifest, on disk too if there is a bundle."""
+        """Give a capture with changed fields of the manifest; save that if there is a bundle."""
         bundle = replace(self.bundle, manifest=replace(self.bundle.manifest, **changes))
         try:
             bundle.save()
@@ -189,7 +189,7 @@ class Capture(Frozen, frozen=True):
         return replace(self, bundle=bundle)
 
     def abandon(self) -> None:
-        """Leave nothing behind of a try that is not going to be submitted."""
+        """Remove the bundle and all files of a try whose job does not get the listener."""
         self.own_files.remove()
         self.bundle.remove()
 
@@ -199,7 +199,7 @@ def begun(
 ) -> Capture:
     """Make the bundle of a try; if that fails, go on without one (or raise, if strict).
 
-    :param conn_id: that the settings are of
+    :param conn_id: the connection that the settings were read from
     :param of_command: whether spark-submit is in a command of the user's own
     :raise CaptureError: if the bundle cannot be made and ``settings.strict``
     """
@@ -218,7 +218,7 @@ def begun(
 
 
 def without_bundle(capture: Capture, error: Exception) -> Capture:
-    """Go on without collecting: the job runs as it is, and the event has the reason."""
+    """Give up collecting: remove the bundle, and note the reason for the event."""
     log.debug("Setting up lineage failed.", exc_info=error)
     capture.abandon()
     problem = str(error)
@@ -229,9 +229,9 @@ def without_bundle(capture: Capture, error: Exception) -> Capture:
 
 
 def refused(capture: Capture, error: Exception) -> Capture:
-    """Note why nothing is added to the job.
+    """Note the reason why nothing is added to the job.
 
-    :raise Exception: that error if ``settings.strict``
+    :raise Exception: ``error`` itself if ``settings.strict``
     """
     if capture.settings.strict:
         raise error
@@ -259,9 +259,11 @@ _ANNOUNCE_S = 10.0  # the job waits
 
 
 def announced(capture: Capture) -> tuple[Capture, bool]:
-    """Leave what is known of the try where a driver in a cluster is going to deliver.
+    """Write the manifest to the remote folder to which a driver in a cluster is going to deliver.
 
-    :return: False if the store does not take it, and so nothing else
+    Without a remote folder nothing is written.
+
+    :return: the capture; False if the store did not take the manifest, else True
     :raise CaptureError: if the store does not take it and ``settings.strict``
     """
     if not capture.bundle.manifest.remote:
@@ -273,13 +275,16 @@ def announced(capture: Capture) -> tuple[Capture, bool]:
     except Exception as error:
         if capture.settings.strict:
             raise
-        # Until it is known what was delivered.
+        # Collecting removes this degradation once the delivered files are known.
         return capture.degraded(DegradationCode.DELIVERY_INCOMPLETE, str(error)), False
     return capture, True
 
 
 def identity(capture: Capture, submission: Submission, context: Context) -> dict[str, str]:
-    """Name the application in OpenLineage: its job names, and the task as its parent."""
+    """Give the listener's properties that name the application: its job, and the task as parent.
+
+    Parent properties that the submission already has are left out.
+    """
     task = capture.bundle.manifest.task
     namespace = lineage_job_namespace()  # type: ignore[no-untyped-call]
     own = {"spark.openlineage.namespace": namespace}
@@ -291,9 +296,10 @@ def identity(capture: Capture, submission: Submission, context: Context) -> dict
 
 
 class Submittable(NamedTuple):
-    """A submission as it goes to spark-submit, and the capture that knows of it.
+    """A submission as it goes to spark-submit, with its capture.
 
-    :param properties_file: that it needs, if this package has made one
+    :param properties_file: the properties file that this package wrote for it; None if there is
+        none
     """
 
     capture: Capture
@@ -304,11 +310,11 @@ class Submittable(NamedTuple):
 def submittable(
     capture: Capture, submission: Submission, target: SubmitTarget, context: Context
 ) -> Submittable:
-    """Give the submission with the listener in it, or one without it and a degradation noted.
+    """Put the listener into a submission; if that fails, note a degradation and leave it out.
 
     :raise SparkLineageError: if the listener cannot be injected and ``settings.strict``
     """
-    if capture.bundle.path is not None:  # else a degradation has the reason
+    if capture.bundle.path is not None:  # if there is no bundle, a degradation has the reason
         try:
             before = resolved(submission, target, capture.settings)
             mask(*injection.transport_secrets(before.submission))
@@ -348,7 +354,10 @@ def _with_listener(
 
 
 def protected(capture: Capture, submission: Submission, target: SubmitTarget) -> Submittable:
-    """Keep the secrets of the user's transport from the arguments: all users can read those."""
+    """Move the secrets of the user's transport out of the arguments, which all users can read.
+
+    They go to a file. If that is not possible, the transport is left out, with a degradation.
+    """
     try:
         safe = without_secrets(submission, target)
         mask(*injection.transport_secrets(safe))
@@ -371,11 +380,13 @@ def protected(capture: Capture, submission: Submission, target: SubmitTarget) ->
 def _with_file(
     capture: Capture, submission: Submission, target: SubmitTarget, *, is_injected: bool = False
 ) -> tuple[Submission, str | None]:
-    """Write the properties file that a submission needs, if any; give both.
+    """Write the properties file that a submission needs, if any; give the submission and its path.
 
-    A command's has all that is added, since its own arguments, which are not known, win then.
+    For a command of the user's own, all added properties go into the file: then the command's own
+    arguments, which are not known here, win over them.
 
-    :raise CaptureError: if no folder takes it
+    :return: the path is None if no file is needed
+    :raise CaptureError: if no folder takes the file, or spark-submit runs on another machine
     """
     if target.is_command and is_injected and not target.is_elsewhere:
         submission = submission.all_in_file()
@@ -387,24 +398,26 @@ def _with_file(
         raise CaptureError(problem, fix)
     own, files = capture.bundle.path, capture.own_files
     folders = bundles.folders_of_properties(capture.settings.capture_location.folder)
-    if own is None:  # the location may be why
+    if own is None:  # there is no bundle, perhaps because its location cannot be written to
         folders = folders[1:]
-    elif target.is_command:  # which may come to spark-submit later than others are swept
+    elif target.is_command:  # the command may run spark-submit after the other folders are swept
         folders = (files.links.plain(own), *folders)
     return submission, files.properties.write(submission.new_file, folders)
 
 
-# The submission itself, from which nothing of Airflow is asked.
+# The submission itself. Nothing below asks Airflow.
 
 
 class SubmitTarget(NamedTuple):
-    """Where the submission goes, as the operator's hook resolves it from the Spark connection.
+    """The place of a submission, as the operator's hook resolves it from the Spark connection.
 
-    :param transport: properties of Airflow's own transport, where the task is to give it to Spark
+    :param transport: properties of Airflow's own transport; empty unless the task is asked to give
+        it to Spark
     :param is_polled: whether Airflow asks the cluster until the application has ended
-    :param is_command: whether spark-submit is in a command of the user's own, for which nobody here
-        waits, and whose environment is the user's
-    :param is_elsewhere: whether that runs on another machine, to which no file of this worker comes
+    :param is_command: whether spark-submit is in a command of the user's own: its end is not
+        awaited here, and its environment is the user's
+    :param is_elsewhere: whether the command runs on another machine, where this worker's files are
+        not there
     """
 
     spark_binary: str
@@ -418,12 +431,15 @@ class SubmitTarget(NamedTuple):
 
     @property
     def environment_is_private(self) -> bool:
-        """Whether ``env_vars`` stay such; on YARN and Kubernetes the hook makes conf of them."""
+        """Whether ``env_vars`` stay environment variables.
+
+        On YARN and Kubernetes the hook turns them into properties, which all users can read.
+        """
         return not self.is_command and "yarn" not in self.master and "k8s" not in self.master
 
 
 class ResolvedSubmission(NamedTuple):
-    """A submission with the Spark and the properties that it meets, before anything is added."""
+    """A submission before anything is added, with its Spark, properties and environment."""
 
     submission: Submission
     spark: SparkDistribution
@@ -431,9 +447,9 @@ class ResolvedSubmission(NamedTuple):
 
 
 class Injected(NamedTuple):
-    """A submission with the listener in it, and what could not be added.
+    """A submission with the listener in it, and a degradation for each part that is missing.
 
-    :param delivers: whether the driver delivers what it captures to the capture location's URL
+    :param delivers: whether the driver delivers its captured files to the capture location's URL
     :param is_awaited: whether the task ends no earlier than its application
     """
 
@@ -446,7 +462,7 @@ class Injected(NamedTuple):
 def resolved(
     submission: Submission, target: SubmitTarget, settings: Settings
 ) -> ResolvedSubmission:
-    """Find the Spark that will run, and the properties that a submission has from a file.
+    """Find the Spark that will run, and the properties that a submission gets from a file.
 
     :raise ListenerError: if there is no Spark, or its properties file cannot be found
     """
@@ -459,9 +475,9 @@ def resolved(
 
 
 def without_secrets(submission: Submission, target: SubmitTarget) -> Submission:
-    """Move secrets of the user's transport to a file, where nothing else is to be added.
+    """Move secrets of the user's transport to a properties file; add nothing else.
 
-    :raise ListenerError: if it is not known which file that one would replace
+    :raise ListenerError: if the properties file that this one would replace is not known
     """
     env = distribution.environment(submission.env_vars)
     spark = distribution.find(target.spark_binary, env)
@@ -470,7 +486,7 @@ def without_secrets(submission: Submission, target: SubmitTarget) -> Submission:
 
 
 def with_transport(submission: Submission, target: SubmitTarget) -> Submission:
-    """Add Airflow's transport, where the task is to give it to Spark and the job has none."""
+    """Add Airflow's transport if the target has it and the job has no transport of its own."""
     if any(key.startswith(injection.TRANSPORT) for key in submission.keys()):  # noqa: SIM118  (method)
         return submission
     return submission.with_conf(target.transport)
@@ -479,7 +495,7 @@ def with_transport(submission: Submission, target: SubmitTarget) -> Submission:
 def _with_file_properties(
     submission: Submission, target: SubmitTarget, home: Path | None, env: Mapping[str, str]
 ) -> Submission:
-    """Find the properties that a submission has from a file, and its transport."""
+    """Add the properties that a submission gets from a file, and Airflow's transport."""
     if target.is_elsewhere:
         properties = {}
     elif target.properties_file:
@@ -498,11 +514,11 @@ def injected(
     links: Links,
     listen: Callable[[], Mapping[str, str]],
 ) -> Injected:
-    """Add the listener, what extends it, and the observer, as far as they can be.
+    """Add the listener, its extensions and the observer, as far as they can be added.
 
     :param bundle: one that has a folder
-    :param defaults: of the listener's properties
-    :param links: where those to paths that Spark would misread are made
+    :param defaults: defaults of the listener's properties
+    :param links: makes links to paths that Spark would misread
     :param listen: makes the worker listen for events; gives the transport that sends them there
     :raise RemoteDriverError: if nothing can be collected where the driver will run
     :raise ListenerError: if the job cannot carry the listener; names the fix
@@ -516,7 +532,8 @@ def injected(
     files = driver_files(host, submission, bundle, settings, links, is_awaited=is_awaited)
     refuse_connect(submission, target.master, env)
     cache = fetching.cache_folder(env)
-    # The jars in a pod's image, for one, are not those of the worker's Spark.
+    # Where the driver has other jars, in a pod's image for instance, those of the worker's Spark
+    # are not looked at.
     there = spark if deploy_mode.has_jars_of_worker(host, submission) else replace(spark, home=None)
     found = listener_selection.job_listeners(submission, there)
     own = listener_selection.only_listener(found, submission, there, cache)
@@ -582,7 +599,10 @@ def _listener_jar(
     *,
     is_remote: bool,
 ) -> str:
-    """Find the listener jar, or fetch it if the task may."""
+    """Find the entry of ``--jars`` for the listener; fetch its jar first if the settings allow it.
+
+    :raise ListenerError: if there is no jar, or its path has a character that Spark misreads
+    """
     configured = settings.listener_jar
     if settings.fetch_listener and configured is None:
         listener_selection.fetch_for(
@@ -601,7 +621,7 @@ def _listener_jar(
 def _entries(
     extensions: tuple[str, ...], files: DriverFiles, links: Links
 ) -> tuple[tuple[str, ...], tuple[ListenerError, ...]]:
-    """Give what Spark takes for these jars, and an error for each that can have no such name."""
+    """Give the entries of ``--jars`` for extensions, and an error for each that cannot be one."""
     entries, errors = [], []
     for name in extensions:
         try:

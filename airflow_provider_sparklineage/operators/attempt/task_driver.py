@@ -1,11 +1,12 @@
-"""The driver of a PySpark task, which is the task's own process: listened to, observed, and left.
+"""The driver of a PySpark task, which is the task's own process: put the listener into its JVM.
 
-As :mod:`.submit` for a submission, but that the driver's JVM is there: it is asked where a
-submission would have to be searched, and gets its jars one by one.
+This module does for such a driver the work of :mod:`.submit` for a submission. The difference is
+that the JVM runs already: it can be asked for its properties and listeners, for which a submission
+has to be searched, and jars are added to it one by one.
 
-Nothing here raises into the task, but what ``strict`` asks for; nothing stays in PySpark when the
-task's function has returned. Questions for which the JVM has to be waited for are asked in a
-thread: Airflow's task timeout interrupts the task's own, and would leave it with half an answer.
+Nothing here raises into the task, except under ``strict``. Nothing stays in PySpark when the task's
+function has returned. Calls that wait for the JVM at the end are made in a thread of their own:
+Airflow's task timeout interrupts the task's thread, and would leave it with half an answer.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ _THREADS = f"{TRANSPORT}withThreadPool"
 
 
 class Jars(NamedTuple):
-    """Jars that the JVM is to have, and why one that extends the listener cannot be among them."""
+    """Paths of the jars to add to the JVM, and an error for each extension that cannot be added."""
 
     paths: tuple[str, ...]
     errors: tuple[ListenerError, ...]
@@ -80,11 +81,12 @@ def chosen_jars(
     found: tuple[JobListener, ...],
     settings: Settings,
 ) -> Jars:
-    """Choose the jars to add: the listener, unless the JVM has one, and what extends it.
+    """Choose the jars to add: the listener, unless the JVM has one, and its extensions.
 
-    :param submission: all that the SparkContext is configured with
+    :param submission: all properties of the SparkContext
     :param found: listeners that the JVM has
-    :raise ListenerError: if there is no listener that fits; names the fix
+    :raise ListenerError: if there is no listener that fits, or an extension cannot be added and
+        ``settings.strict``; names the fix
     """
     env = {**os.environ, **({"SPARK_HOME": str(spark.home)} if spark.home else {})}
     cache = fetching.cache_folder(env)
@@ -110,9 +112,9 @@ def _listener(spark: SparkDistribution, settings: Settings, env: Mapping[str, st
 
 
 def _file(name: str) -> str:
-    """Give the path of a jar.
+    """Give the absolute path of a jar.
 
-    :raise ListenerError: if it is none of this machine
+    :raise ListenerError: if it is no file of this machine
     """
     path = submitted_files.local_path(name)
     if path is None:
@@ -124,12 +126,12 @@ def _file(name: str) -> str:
 def with_listener(
     submission: Submission, capture: Capture, identity: Mapping[str, str], *, is_late: bool
 ) -> Submission:
-    """Add the properties of listener and Delta commits.
+    """Add the listener's properties, and the tag of Delta commits.
 
-    :param capture: of a bundle that has a folder
+    :param capture: one whose bundle has a folder
     :param identity: defaults of the listener's properties
-    :param is_late: whether they are for a listener of its own, in a SparkContext that is there
-    :raise SparkLineageError: if the listener cannot have them; names the fix
+    :param is_late: whether the properties are for a second listener, in a SparkContext that exists
+    :raise SparkLineageError: if the listener's properties cannot be set; names the fix
     """
     settings, bundle = capture.settings, capture.bundle
     # A listener of the user's goes on to send by the user's transport.
@@ -140,11 +142,12 @@ def with_listener(
         application_run_id=bundle.manifest.application_run_id,
         defaults=identity,
         existing_transport=existing,
-        is_quiet=False,  # of options of Java: the JVM has been started
+        is_quiet=False,  # it is done by options of Java, and the JVM has been started
     )
     after = inject(submission, injection)
     if after.value(f"{TRANSPORT}type") == "composite" and after.value(_THREADS) is None:
-        # Its threads are the JVM's, and end for good with the first application that sent by any.
+        # A composite transport has one thread pool for the JVM, which ends for good with the first
+        # application that used it.
         after = after.with_conf({_THREADS: "false"})
     tag = bundle.manifest.application_run_id
     if settings.observe and takes_tag(submission, tag):
@@ -166,7 +169,7 @@ def noted(
     chosen: Jars,
     spark: SparkDistribution,
 ) -> Capture:
-    """Note in the manifest what was added, and what could not be."""
+    """Note in the manifest the injected parts, and the extensions that could not be added."""
     names = {*injected_names(before, after)}
     names |= {"jars"} if chosen.paths else set()
     names |= {"observer"} if capture.settings.observe else set()
@@ -185,15 +188,15 @@ _LIMIT = f"{OBSERVER}limits"
 
 
 class TaskDriver:
-    """What is added to the driver of one try.
+    """Listener and observer in the driver of one try, from before its function until after it.
 
-    :param current: which has a capture, with a folder of its bundle
+    :param current: a try with a capture, whose bundle has a folder
     """
 
     def __init__(self, current: Try, context: Context) -> None:
         self._try, self._context = current, context
         self._is_refused = True
-        """Whether nothing can be seen of what PySpark makes here."""
+        """Whether the SparkContexts that PySpark makes here cannot be watched."""
         self._is_met = False
         """Whether there has been a SparkContext."""
         self._is_observing = False
@@ -202,7 +205,10 @@ class TaskDriver:
 
     @property
     def _capture(self) -> Capture:
-        """The capture as the course of the job has left it."""
+        """The capture, with all changes until now.
+
+        :raise ValueError: if the try has none
+        """
         capture = self._try.capture
         if capture is None:
             msg = "Nothing is captured."
@@ -211,7 +217,7 @@ class TaskDriver:
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
-        """Note why the listener cannot be added, if it cannot; raise that too, if strict."""
+        """Turn an error of the block into a degradation; raise it if the try is strict."""
         try:
             yield
         except Exception as error:
@@ -222,12 +228,13 @@ class TaskDriver:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Have all that the task's function does with Spark in here collected."""
+        """Collect the lineage of all that the block, the task's function, does with Spark."""
         with suppress(Exception):
-            import_module("pyspark.sql")  # as Airflow's operator is going to: no wait of ours
+            # Airflow's operator is going to import it too, so this is no cost of lineage.
+            import_module("pyspark.sql")
         with ExitStack() as stack:
             with self._refusing(), self._try.cost.before_job():
-                # Without PySpark there is nothing to look at, which Airflow's operator reports.
+                # A missing PySpark is for Airflow's operator to report.
                 with suppress(ImportError):
                     stack.enter_context(in_process.watched_contexts(self))
                     self._attach(*in_process.active_context())
@@ -242,7 +249,12 @@ class TaskDriver:
 
     @contextmanager
     def starting(self, conf: Any) -> Iterator[Any]:
-        """Start a JVM with the options that the listener wants, and without secrets in sight."""
+        """Start a JVM in the block, quiet about the listener and without secrets in its arguments.
+
+        The block gets the configuration for starting the JVM, without the user's transport.
+
+        :param conf: the user's SparkConf, or None
+        """
         own = os.environ.get(SUBMIT_OPTS)
         os.environ[SUBMIT_OPTS] = with_quiet_jvm(own or "")
         try:
@@ -255,16 +267,19 @@ class TaskDriver:
                 os.environ[SUBMIT_OPTS] = own
 
     def prepared(self, client: Any, conf: Any) -> Any:
-        """Add the listener to the configuration of a SparkContext that is about to be made."""
+        """Add the listener to the configuration of a SparkContext that is about to be made.
+
+        :return: a changed copy; ``conf`` itself if the listener cannot be added
+        """
         self._is_met = True
         with self._try.cost.before_job(), self._refusing():
             changed = conf.clone()
             self._listen(Jvm(client), changed, is_late=False)
             conf = changed
-        return conf  # noqa: RET504  (as it was, if that is refused)
+        return conf  # noqa: RET504  (unchanged if the listener was refused)
 
     def _attach(self, context: Any, session: Any) -> None:
-        """Add the listener to a SparkContext that is there; None: there is none."""
+        """Add the listener to an existing SparkContext; do nothing if ``context`` is None."""
         if context is None:
             return
         self._is_met = True
@@ -286,7 +301,7 @@ class TaskDriver:
         in_process.observer_module("attaching").attach(session)
 
     def _listen(self, jvm: Jvm, conf: Any, *, is_late: bool) -> Submission:
-        """Put the listener into a JVM, and what it needs into a configuration (Java's)."""
+        """Add the jars to a JVM, and the listener's properties to a SparkConf of Java."""
         with suppress(Exception):  # a Spark with another log than Log4j 2, for one
             in_process.observer_module("attaching").drop_warning(jvm.client)
         before = jvm.properties(conf)
@@ -302,7 +317,7 @@ class TaskDriver:
         return after
 
     def _observe(self, before: dict[str, str], after: Submission) -> None:
-        """Observe the sessions that are going to be made."""
+        """Begin to observe the sessions that PySpark makes from now on, if the settings ask so."""
         bundle = self._capture.bundle
         if self._is_observing or not self._capture.settings.observe or bundle.path is None:
             return
@@ -334,7 +349,7 @@ class TaskDriver:
                 in_process.observer_module("in_process").end()
 
     def _await_last_records(self) -> bool:
-        """Wait for them, in the time that there is; give whether all are there."""
+        """Wait for the last records, no longer than ``collect_timeout``; give if all have come."""
         thread = threading.Thread(target=self._last_records, daemon=True)
         thread.start()  # raises if there may be no more threads
         left = self._try.deadline.part(self._capture.settings.collect_timeout.total_seconds())
@@ -372,9 +387,10 @@ class TaskDriver:
 
 
 def _without_transport(conf: Any) -> Any:
-    """Keep the user's transport, with its secrets, from the arguments of a JVM, which all can read.
+    """Copy a SparkConf without the user's transport, whose secrets all users could read.
 
-    The SparkContext's configuration has it all the same.
+    PySpark starts the JVM with the copy, as arguments of a process. The SparkContext's own
+    configuration still has the transport.
     """
     from pyspark import SparkConf
 

@@ -1,7 +1,7 @@
 """One try of a task: the object that holds its lineage from rendering to the event that is sent.
 
-The operator has it in one attribute. OpenLineage's hooks, the links, ``explain`` and whatever else
-of this package asks about a try ask this object.
+The operator has it in one attribute. OpenLineage's hooks, the links, ``explain`` and all other code
+of this package that asks about a try ask this object.
 """
 
 from __future__ import annotations
@@ -43,52 +43,53 @@ log = logger(__name__)
 
 
 def _no_try() -> None:
-    """Stand for the try of a copy of an operator, which begins its own."""
+    """Give None in place of a copied try: the copy of an operator begins its own."""
 
 
 class Try:
-    """What is known of one try: settings, traces, what was prepared, captured and collected.
+    """The state of one try: settings, traces, and the outcomes of its stages.
 
     It keeps the operator's arguments and not the operator, which Airflow copies.
 
-    :param operator: with the arguments that are no template fields
+    :param operator: the operator; only its arguments of lineage are taken
     """
 
     def __init__(self, operator: Any) -> None:
         self.take_arguments(operator)
         self._asked: tuple[resolution.Source, ...] | None = None
         self.prepared: Prepared | None = None
-        """What was asked of Airflow during rendering; None before."""
+        """Airflow's answers during rendering; None before it."""
         self.traces: tuple[TracedText, ...] | None = None
-        """None: rendering failed or has not happened, so what the fields hold is no one's data."""
+        """The traced texts; None if rendering failed or has not happened: then the fields still
+        have templates, which name no data."""
         self.unrendered: tuple[str, ...] = ()
-        """Sentences on ``reads`` and ``writes`` that cannot be rendered."""
+        """Sentences on fields that could not be rendered, and on other unknown declarations."""
         self.deadline = Deadline()
         self.cost = Cost()
         self.capture: Capture | None = None
-        """The bundle and what was injected; None before the submission, and if there is none."""
+        """The bundle and the course of the job; None before ``execute()``, or if that failed."""
         self.made: Made | None = None
         """The event, as it is kept and for the backend; None until the job has ended."""
         self._described: str | None = None
-        """What the run did, in a text for people, once that has been asked for."""
+        """The description of the run for people; None until Airflow first asks for it."""
         self.uncaptured: Degradation | None = None
-        """Why a job runs of which nothing is captured, not even that it does."""
+        """The reason if the job runs without a capture, so without a manifest."""
         self._at_start: Made | None = None
         self._is_disabled: bool | None = None
         self.ended_as: str | None = None
-        """The state in which Airflow has ended the try while its job ran."""
+        """The state in which Airflow has ended the try while its job ran; None if it has not."""
         self._finished: tuple[Any, int] | None = None
 
     def __reduce__(self) -> tuple[Any, tuple[()]]:
-        """Leave none to a deep copy, or another process: it has a lock, and perhaps a socket."""
+        """Give None to a deep copy or another process: a try may hold a lock and a socket."""
         return _no_try, ()
 
     # --- settings ---------------------------------------------------------------------------------
 
     def take_arguments(self, operator: Any) -> None:
-        """Take the arguments as they are by now.
+        """Take the present values of the operator's arguments.
 
-        A subclass may have made template fields of them, or set them when it executes.
+        A subclass may have made template fields of them, or may set them when it executes.
         """
         self._is_wanted = bool(operator.lineage)
         self._conn_id: str = operator.lineage_conn_id
@@ -96,10 +97,10 @@ class Try:
 
     @property
     def is_on(self) -> bool:
-        """Whether lineage is on; a wrong setting switches nothing off, the event reports it."""
+        """Whether lineage is on; a wrong setting does not switch it off, but is in the event."""
         if not self._is_wanted:
             return False
-        if self._is_disabled is None:  # which is asked for a dozen times
+        if self._is_disabled is None:  # remembered, as this property is read a dozen times
             self._is_disabled = False
             with suppress(Exception):
                 source = sources.configuration("disabled")
@@ -108,7 +109,7 @@ class Try:
 
     @property
     def is_strict(self) -> bool:
-        """Whether the argument makes the try strict, where the settings cannot be resolved."""
+        """Whether the argument ``strict`` is true; for use where settings cannot be resolved."""
         return bool(self._arguments["strict"])
 
     def settings(self) -> resolution.Settings:
@@ -133,27 +134,28 @@ class Try:
 
     @property
     def collected(self) -> Event | None:
-        """The event as it is kept; None until the job has ended."""
+        """The event as XCom and archive keep it; None until the job has ended."""
         return self.made and self.made.kept
 
     @property
     def leaving(self) -> Leaving:
-        """What is done for the backend with this try's events when they leave."""
+        """The settings by which this try's events are adapted to the backend."""
         known = self.capture or self.prepared
         return (known.settings if known else resolution.resolve()).leaving
 
     def documentation(self, operator: Any, own: str | None) -> str | None:
-        """Give the text for people that the task's job has in the backend; never raises.
+        """Give the description of the task's job for the backend; never raises.
 
-        :param own: the operator's
-        :return: that, before the job has ended, and for a backend that does not show it
+        :param own: the operator's ``doc``
+        :return: ``own`` before the job has ended, and for a backend that shows no description of
+            the run
         """
         if self.made is None:
             return own
         try:
             from airflow_provider_sparklineage.operators.attempt import publish
 
-            if self._described is None:  # which Airflow asks for several times
+            if self._described is None:  # remembered, as Airflow asks for it several times
                 self._described = publish.description_of_run(self.made.adapted, self.leaving)
             return publish.documentation_of_job(operator, own, self._described)
         except Exception:
@@ -161,31 +163,32 @@ class Try:
             return own
 
     def prepare_start(self, operator: Any) -> None:
-        """Make what START is going to give, if Airflow sends it.
+        """Make the datasets of START in advance, if Airflow sends events.
 
-        Not in the process that the provider forks for it and waits for, where all that is made
-        costs a copy of the memory it is made in, and what is imported is imported once more here.
+        The provider forks a process for START and waits for it. In that process new objects would
+        cost copies of memory, and imported modules would have to be imported here once more.
 
-        :param operator: with its fields rendered
+        :param operator: the operator, with its fields rendered
         """
         if sources.why_not_sent() is None:
             self._at_start = self.expected(operator)
 
     def note_unrendered(self, problem: str) -> None:
-        """Note a sentence for the event: something of the fields is not known that should be."""
+        """Note a sentence for the event, on a field or a declaration that is not known."""
         self.unrendered = (*self.unrendered, problem)
 
     def at_start(self, operator: Any) -> Made:
-        """Report what the try reads and writes, as far as that was known when it was rendered."""
+        """Give START's datasets: those that the try is expected to read and write."""
         return self._at_start or self.expected(operator)
 
     def is_sent(self) -> bool:
-        """Whether lineage goes anywhere: to where Airflow sends it, or to the archive.
+        """Whether lineage is sent by Airflow, or kept in the archive alone.
 
-        If not, warn, once for each try. An XCom alone is not worth a listener in every job. Nor is
-        the default archive, where somebody has switched OpenLineage off or the task is strict.
+        If neither, warn, once for each try: an XCom alone is not worth a listener in every job. The
+        default archive does not count if somebody has switched OpenLineage off, or if the task is
+        strict.
 
-        :raise SettingsError: if it goes nowhere and the task is strict
+        :raise SettingsError: if neither is so and the task is strict
         """
         reason = sources.why_not_sent()
         if reason is None:
@@ -212,9 +215,11 @@ class Try:
         partition_key: str | None = None,
         spark_properties: Mapping[str, str] | None = None,
     ) -> Declared:
-        """Give what is known of the task's datasets before the job runs; never raises.
+        """Give the datasets that the task's fields declare or name; never raises.
 
-        :param operator: with its fields rendered
+        A field that cannot be understood is a problem in the answer.
+
+        :param operator: the operator, with its fields rendered
         """
         from airflow_provider_sparklineage.expectations.declared import Declared
         from airflow_provider_sparklineage.operators.attempt.prepare import declared_in_fields
@@ -229,7 +234,7 @@ class Try:
         return replace(found, problems=(*self.unrendered, *found.problems))
 
     def expected(self, operator: Any, *, has_ended: bool = False) -> Made:
-        """Report what the try reads and writes, as far as that is known without its job.
+        """Make the event of the datasets that the try reads and writes, as known without its job.
 
         :param has_ended: whether the try is over, without its job having run
         """
@@ -250,12 +255,13 @@ class Try:
     ) -> Capture | None:
         """Begin to capture; raises only if the try is strict, before anything is submitted.
 
-        :param inject: puts the listener into the operator's submission; where there is no bundle it
-            only takes secrets from the arguments
+        :param inject: puts the listener into the operator's submission; without a bundle it only
+            moves secrets out of the arguments
         :param of_command: whether spark-submit is in a command of the user's own
-        :return: None if there is not even a manifest; a warning has the reason
+        :return: the capture; None if there is not even a manifest: a warning has the reason
         """
-        # And what finish() needs: Airflow's task timeout must not fire in an import after the job.
+        # Also the modules that finish() needs: Airflow's task timeout must not fire in an import
+        # after the job.
         from airflow_provider_sparklineage.operators.attempt import (  # noqa: F401
             collect,
             prepare,
@@ -298,7 +304,7 @@ class Try:
         except Exception:
             capture.abandon()
             raise
-        # A store that did not answer is not waited for once more.
+        # If the store did not take the manifest, do not wait for it a second time.
         if is_announced and (capture.bundle.manifest.remote or not capture.is_awaited):
             from airflow_provider_sparklineage.operators.attempt import publish
 
@@ -309,7 +315,7 @@ class Try:
     # --- while it runs ----------------------------------------------------------------------------
 
     def note(self, **changes: Any) -> None:
-        """Note what happens to the job, if it is captured.
+        """Change fields of the capture, if there is one.
 
         :param changes: fields of :class:`~.submit.Capture`
         """
@@ -317,7 +323,7 @@ class Try:
             self.capture = replace(self.capture, **changes)
 
     def _without_lineage(self, reason: str) -> None:
-        """Warn, and note for the event, that the job runs and nothing of it is captured."""
+        """Warn, and note for the event, that the job runs and its lineage is not captured."""
         problem = masked_message(f"The job runs without lineage. {reason}")
         log.warning("%s", problem)
         self.uncaptured = Degradation(DegradationCode.INJECTION_FAILED, problem)
@@ -325,7 +331,7 @@ class Try:
     # --- after it ---------------------------------------------------------------------------------
 
     def is_over(self, context: Mapping[str, Any]) -> bool:
-        """Whether this is the try of a context, and its job has ended."""
+        """Whether the job has ended, and a context is of this very try."""
         if self._finished is None:
             return False
         ti, number = self._finished
@@ -334,10 +340,11 @@ class Try:
     def finish(
         self, outcome: Outcome, has_failed: Callable[[TaskLineage], bool], context: Context
     ) -> None:
-        """Collect what the job reported, and show it in Airflow; never raises.
+        """Collect the job's reports into the event, and publish that; never raises.
 
-        :param outcome: of the job
-        :param has_failed: asked, with what was collected, whether the task fails because of it
+        :param outcome: outcome of the job
+        :param has_failed: called with the collected lineage; gives whether the task fails because
+            of it
         """
         if self.capture is None:
             return
@@ -355,10 +362,10 @@ class Try:
         task, deadline = context.get("task"), self.deadline
         try:
             collected = collect.collect(self.capture, outcome, has_failed, known, task, deadline)
-        except AirflowTaskTimeout as error:  # while collecting gave up, or between two steps
+        except AirflowTaskTimeout as error:  # it fired in given_up(), or between two steps
             collected = collect.given_up(self.capture, outcome, known, deadline, error)
         self.capture, self.made = collected
-        with suppress(Exception, AirflowTaskTimeout):  # which importing can meet as well
+        with suppress(Exception, AirflowTaskTimeout):  # the timeout can fire in the import, too
             if deadline.is_killed:
                 self.ended_as = prepare.ended_as(context["ti"])
             from airflow_provider_sparklineage.operators.attempt.publish import publish
@@ -367,7 +374,7 @@ class Try:
             publish(self.capture, deadline, self.made.kept, context, is_for_sending=is_for_sending)
 
     def watch_delivery(self) -> None:
-        """Note it when the event of this try was sent, which Airflow is about to do."""
+        """Watch Airflow's client, which is about to send this try's event, to note the delivery."""
         from airflow_provider_sparklineage.operators.attempt import publish
 
         if self.capture is not None and self.made is not None:
