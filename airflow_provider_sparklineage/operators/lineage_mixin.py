@@ -192,8 +192,8 @@ def note_converters(operator_class: type) -> None:
 
     The value is the inherited converter, or None if no class has one, which is usual.
 
-    :param operator_class: the names in the code of its constructors are taken as the attributes
-        that they assign; names too many do no harm
+    :param operator_class: all names in the code of its constructors count as assigned attributes;
+        some of them are other names, which does no harm
     """
     classes = operator_class.__mro__
     constructors = (
@@ -491,7 +491,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
                 setattr(self, name, value)
             raise
         passed = {name: getattr(self, name) for name in own}
-        # Copies: the job's own code may add to what is passed on.
+        # Copies, because the job's own code may add entries to the arguments that it gets.
         injected = {name: copy(value) for name, value in passed.items()}
 
         def put_back() -> None:
@@ -578,7 +578,7 @@ def _mapping_without(
     own: Mapping[Any, Any], injected: Mapping[Any, Any], now: Mapping[Any, Any]
 ) -> Mapping[Any, Any]:
     ours = {key for key, value in injected.items() if key not in own or own[key] != value}
-    if injected and injected.keys().isdisjoint(now):  # all of it was replaced
+    if injected and injected.keys().isdisjoint(now):  # the job's code replaced the whole mapping
         return now
     kept = {}
     for key, value in now.items():

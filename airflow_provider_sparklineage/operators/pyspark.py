@@ -90,7 +90,7 @@ class SparkLineagePySparkOperator(PySparkLineageMixin, PySparkOperator):
     """
     Run a function that uses PySpark, and report the data it read and wrote as the task's lineage.
 
-    A drop-in for PySparkOperator: the function is not changed, nor what it returns or raises. The
+    A drop-in for PySparkOperator: the function, its result and its exceptions are not changed. The
     OpenLineage listener and the observer are added to the driver, which is the task's process.
 
     .. seealso::

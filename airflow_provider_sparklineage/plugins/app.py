@@ -1,13 +1,14 @@
 """The web application that Airflow's API server mounts: all endpoints of the tab and of the page.
 
-Data is behind Airflow's session: 401 without one. The tab's lineage is for users who may read the
-XComs of the DAG: 403 for others. The page's endpoints are below ``/sparklineage/api/history/``.
-They leave out of each answer what a user may not see
-(:mod:`~airflow_provider_sparklineage.plugins.history.permissions`); a dataset that only hidden
-runs accessed is not there: 404. The files of both contain nobody's data and need no session.
+Data is behind Airflow's session: 401 without one. The tab's lineage is for users with permission to
+read the XComs of the DAG: 403 for others. The page's endpoints are below
+``/sparklineage/api/history/``. They leave out of each answer all runs and partitions that the user
+may not see (:mod:`~airflow_provider_sparklineage.plugins.history.permissions`); for a dataset that
+only hidden runs accessed the answer is 404. The files of tab and page contain no data and need no
+session.
 
-Nothing here changes anything: the page clears task instances by Airflow's own API, with the
-user's own permission and in Airflow's own log.
+No endpoint changes anything: the page clears task instances by Airflow's own API, with the user's
+own permission and in Airflow's own log.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 _MAX_INTEGER = 2**31 - 1
 """The largest number that the columns of Airflow's database can store."""
 _NO_INSTANCE = "There is no such task instance."
-_MAX_TEXT = 4000  # of a name or a partition in a URL
+_MAX_TEXT = 4000  # characters of a name or a partition in a URL
 _Text = Annotated[str, Query(max_length=_MAX_TEXT)]
 _FOR_EVER = "public, max-age=31536000, immutable"
 
@@ -53,7 +54,7 @@ BUILD = "airflow sparklineage history build"
 
 def make_app() -> FastAPI:
     """Make the application that Airflow's API server mounts."""
-    # Without pages of its own, which would be public.
+    # Without FastAPI's own pages of documentation, which would be public.
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.get("/page/{file}")(_tab_file)
     readable = [Depends(requires_access_dag("GET", DagAccessEntity.XCOM))]
@@ -65,7 +66,7 @@ def make_app() -> FastAPI:
 
 
 def _page_router() -> APIRouter:
-    """Make the routes of the page."""
+    """Make the routes of the page: its files, and the API below ``/api/history``."""
     made = APIRouter()
     made.get("/history/{file}")(_page_file)
     api = APIRouter(prefix="/api/history", dependencies=[Depends(_uncached)])
@@ -81,7 +82,7 @@ def _page_router() -> APIRouter:
 def _tab_file(file: str) -> Response:
     if file not in page.FILES:
         raise HTTPException(404)
-    # Asked for anew each time: files of two versions must not meet on one page.
+    # Never from the browser's cache unasked: files of two versions must not mix on one page.
     return Response(page.content(file), 200, {"Cache-Control": "no-cache"}, page.FILES[file])
 
 
@@ -107,12 +108,13 @@ def _task_lineage(
     return _task_answer(response, task_lineage.lineage(of_try, session))
 
 
-# What an open tab asks for while the task runs: it unpacks no XCom and asks no archive.
+# An open tab calls this again and again while the task runs, so it decodes no XCom and asks no
+# archive.
 def _task_progress(wanted: Task, session: SessionDep, response: Response) -> dict[str, Any]:
     return _task_answer(response, task_lineage.progress(wanted, session))
 
 
-# What other runs accessed, which an open tab asks for when it has drawn this one.
+# The partitions that other runs accessed; an open tab asks for them when it has drawn this run.
 def _task_partitions(wanted: Task, session: SessionDep, response: Response) -> dict[str, Any]:
     return _task_answer(response, task_lineage.history(wanted, session))
 
@@ -121,7 +123,7 @@ def _task_answer(
     response: Response,
     found: task_lineage.Answer | task_lineage.Progress | task_lineage.PartitionHistory | None,
 ) -> dict[str, Any]:
-    # Another user at the same machine must not find it in the browser's cache.
+    # Another user of the same machine must not find the answer in the browser's cache.
     response.headers["Cache-Control"] = "no-store"
     if found is None:
         raise HTTPException(404, _NO_INSTANCE)
@@ -129,12 +131,15 @@ def _task_answer(
 
 
 def _uncached(response: Response) -> None:
-    # Another user at the same machine must not find it in the browser's cache.
+    # Another user of the same machine must not find the answer in the browser's cache.
     response.headers["Cache-Control"] = "no-store"
 
 
 def visibility(request: Request, user: GetUserDep, session: SessionDep) -> Visibility:
-    """Give what the user of a request may see; 401 without a session."""
+    """Give the permissions of a request's user, as Airflow's auth manager has them.
+
+    Without a session the dependency on the user answers 401.
+    """
 
     def may(method: ResourceMethod, entity: DagAccessEntity) -> Callable[[str], bool]:
         def ask(dag_id: str) -> bool:
@@ -160,7 +165,7 @@ User = Annotated[Visibility, Depends(visibility)]
 class UnavailableError(SparkLineageError):
     """Raised when there is no history to ask: a library, the store or its address is missing.
 
-    :param commands: what to run, in this order
+    :param commands: commands that fix it, in the order in which to run them
     """
 
     def __init__(self, problem: str, fix: str, commands: tuple[str, ...] = ()) -> None:
@@ -170,9 +175,9 @@ class UnavailableError(SparkLineageError):
 
 @contextmanager
 def opened_history() -> Iterator[OpenedHistory]:
-    """Open the history.
+    """Open the history for the block, and close it after that.
 
-    :raise UnavailableError: if there is none
+    :raise UnavailableError: if DuckDB is not installed, or there is no history that can be read
     """
     if find_spec("duckdb") is None:
         problem = (
@@ -197,7 +202,8 @@ def _history() -> Iterator[OpenedHistory | UnavailableError]:
         yield why
 
 
-# Without a user nothing is opened: dependencies are resolved in the order of the parameters.
+# Dependencies are resolved in the order of the parameters. In each endpoint the user comes before
+# the history, so that no history is opened without a user.
 RequestHistory = Annotated[OpenedHistory | UnavailableError, Depends(_history)]
 
 
@@ -244,7 +250,7 @@ def _catalog(history: OpenedHistory | UnavailableError) -> answers.Catalog:
     return answers.catalog_of(_available(history))
 
 
-# The page asks for what is known at once when all of it takes long.
+# If the full answer takes long, the page also asks for a quick one, without stale and due ones.
 def _partitions(
     wanted: Selected, user: User, history: RequestHistory, *, quick: bool = False
 ) -> dict[str, Any]:
@@ -269,6 +275,6 @@ def _answer_or_404(
     try:
         answer: dict[str, Any] = question(wanted, _available(history), user)
     except SparkLineageError:
-        # Its sentence says what there is, which may be more than this user may know.
+        # The error's message can name partitions or columns that this user may not see.
         raise HTTPException(404, "There is no such partition or column.") from None
     return answer

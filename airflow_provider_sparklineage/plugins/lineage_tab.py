@@ -1,7 +1,7 @@
-"""The plugin: a tab and a page "Spark lineage", and what they ask the API server for.
+"""The plugin: a tab and a page "Spark lineage", with their endpoints in the API server; macros.
 
-Every Airflow process imports every plugin, workers before each task. So nothing is imported here
-that costs time: the web application is made when it is first asked for something.
+Every Airflow process imports every plugin, workers before each task. So no module that costs time
+is imported here: the web application is made when its first request comes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LazyApp:
         receive: Callable[[], Awaitable[Message]],
         send: Callable[[Message], Awaitable[None]],
     ) -> None:
-        """Hand a request on."""
+        """Pass a request on to the application; make that for the first request."""
         if self._app is None:
             from airflow_provider_sparklineage.plugins.app import make_app
 
@@ -43,9 +43,10 @@ class LazyApp:
 
 
 def adopting() -> list[Any]:
-    """Give the listener that adopts tasks, where tasks are adopted.
+    """List the listener that adopts tasks; [] if adoption is off.
 
-    Nowhere else, because Airflow imports no DAG with ``end_from_trigger`` where anybody listens.
+    It is left out then because Airflow refuses to import a DAG with ``end_from_trigger`` as soon as
+    there is any listener.
     """
     from airflow_provider_sparklineage.operators.adoption import policy
 
@@ -57,7 +58,7 @@ def adopting() -> list[Any]:
 
 
 class SparkLineagePlugin(AirflowPlugin):
-    """The lineage of a task instance, in Airflow's own pages."""
+    """The tab and the page in Airflow's own pages, the macros, and the listener that adopts."""
 
     name = "sparklineage"
     macros: list[Any] = MACROS
@@ -65,7 +66,7 @@ class SparkLineagePlugin(AirflowPlugin):
         {"app": LazyApp(), "url_prefix": PREFIX, "name": "Spark lineage"}
     ]
     listeners: list[Any] = adopting()
-    # Not an external view: those are shown in an iframe, which may not open links.
+    # React apps and not external views: those are shown in an iframe, which may not open links.
     react_apps: list[Any] = [  # noqa: RUF012
         {
             "name": "Spark lineage",
@@ -75,7 +76,8 @@ class SparkLineagePlugin(AirflowPlugin):
             "url_route": "spark-lineage",
         },
         {
-            # Airflow keeps one component for each name: the same module shows either.
+            # Airflow keeps one component for each name, so both entries have the same module, which
+            # shows the tab or the page.
             "name": "Spark lineage",
             "bundle_url": f"{PREFIX[1:]}/page/tab.js",
             "destination": "nav",

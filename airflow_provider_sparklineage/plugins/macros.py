@@ -1,8 +1,10 @@
-"""What templates and callbacks have of this package: ``macros.sparklineage.…``.
+"""The macros of this package for templates and callbacks: ``macros.sparklineage.…``.
 
-Links to a task's lineage, and what a spark-submit in a command of the user's own is given.
+They give links to a task's lineage, and arguments for a spark-submit in a command of the user's
+own.
 
-Every Airflow process imports this; what it needs is imported when it is called.
+Every Airflow process imports this module, so the modules that a macro needs are imported when the
+macro is called.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def lineage_job_url(task_instance: Any) -> str:
-    """Give the page of a task's job in the lineage backend, or an empty text.
+    """Give the URL of a task's job in the lineage backend; empty if there is none.
 
     :param task_instance: ``ti`` of the context, of a task with Spark lineage
     """
@@ -28,7 +30,7 @@ def lineage_job_url(task_instance: Any) -> str:
 
 
 def output_columns_url(task_instance: Any, output: str | None = None) -> str:
-    """Give the page of the columns of one of a task's outputs, or an empty text.
+    """Give the URL of the columns of one of a task's outputs; empty if there is none.
 
     :param task_instance: ``ti`` of the context, of a task with Spark lineage
     :param output: name of the dataset; without it, the first by name
@@ -57,17 +59,18 @@ def submit_args(
 
     ``spark-submit {{ macros.sparklineage.submit_args(jars="/jars/own.jar") }} job.py``
 
-    What is given here comes with them, so it is not in the command: Spark takes only one of each.
+    The answer includes the arguments that are passed to this macro, so leave them out of the
+    command: Spark takes each only once. Master and deploy mode are the exception.
 
     :param jars: ``--jars`` of the job
     :param packages: ``--packages``
     :param py_files: ``--py-files``
     :param conf: properties, of which ``spark.extraListeners`` and those of OpenLineage matter
     :param properties_file: ``--properties-file``
-    :param application: what is submitted, if the command does not show it; only of a Python file
-        partitions are observed
-    :param master: ``--master``, which stays in the command, if that does not show it
-    :param deploy_mode: ``--deploy-mode``, the same
+    :param application: the submitted file, if the command does not show it; partitions are observed
+        only for a Python file
+    :param master: the ``--master`` of the command, if the command does not show it; it is not added
+    :param deploy_mode: the ``--deploy-mode`` of the command, if it does not show it; not added
     :param elsewhere: whether the command runs on another machine, or in a container
     :param lineage_conn_id: connection of type ``sparklineage`` with settings
     """
@@ -104,8 +107,8 @@ def spark_conf_dir(
 ) -> str:
     """Give a ``SPARK_CONF_DIR`` by which each spark-submit of a command reports its lineage.
 
-    It is the user's own folder, with more in ``spark-defaults.conf``. Arguments of the command win.
-    The parameters are those of :func:`submit_args`.
+    The folder has the files of the user's own one, and more properties in ``spark-defaults.conf``.
+    Arguments of the command win over these. The parameters are those of :func:`submit_args`.
     """
     from airflow_provider_sparklineage.operators import submit_arguments
     from airflow_provider_sparklineage.spark.submit.submission import Submission
@@ -121,7 +124,7 @@ def spark_conf_dir(
 
 
 def _of_task(context: Context) -> Any:
-    """Give Airflow's context, of which Jinja's is made."""
+    """Give Airflow's context, from which the context of Jinja is made."""
     return context.get_all()
 
 

@@ -1,7 +1,4 @@
-"""What Airflow's database and the archive have of a task: XComs, events, other instances of it.
-
-The API server reads both for the tab.
-"""
+"""Reads for the tab: a task's XComs, events and other instances, from database and archive."""
 
 from __future__ import annotations
 
@@ -38,22 +35,23 @@ CUSTOM_XCOM_BACKEND = (
 
 
 class Found(NamedTuple):
-    """An event, or why there is none; neither where nothing was stored."""
+    """An event, or a message with the reason why there is none; neither if nothing was stored."""
 
     event: dict[str, Any] | None = None
     message: str = ""
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is an event, and the archive cannot have more."""
+        """Whether there is an event, and the archive cannot have a more complete one."""
         return self.event is not None and not model.is_preliminary(self.event)
 
 
 def xcom_value(wanted: TaskIdentity, key: str, session: Session) -> Any:
-    """Read an XCom as what JSON has, None without one; of a custom backend, a text of its own.
+    """Read an XCom in JSON's types; None if there is none.
 
-    It is that of the latest try once that has ended: its process clears it some time after Airflow
-    has set the try to running.
+    For a custom XCom backend the value is that backend's own text. The XCom is of the latest try
+    only once that has ended: the try's process deletes the older XCom some time after Airflow has
+    set the try to running.
     """
     query = XComModel.get_many(
         run_id=wanted.run_id,
@@ -64,8 +62,8 @@ def xcom_value(wanted: TaskIdentity, key: str, session: Session) -> Any:
         limit=1,
     )
     row: Any = session.scalars(query).first()
-    # Not by XComModel.deserialize_value(), which makes objects of classes that a task names: the
-    # web server does that for nobody.
+    # Not by XComModel.deserialize_value(): it makes objects of classes that a task names, which is
+    # not safe in a web server.
     value = None if row is None else row.value
     with suppress(ValueError, RecursionError):
         return json.loads(value) if isinstance(value, str) else value
@@ -73,7 +71,7 @@ def xcom_value(wanted: TaskIdentity, key: str, session: Session) -> Any:
 
 
 def pushed(wanted: TaskIdentity, session: Session) -> Found:
-    """Give the event that a task instance pushed last."""
+    """Give the event that a task instance pushed last, from its XCom."""
     value = xcom_value(wanted, xcom.KEY, session)
     if value is None:
         return Found()
@@ -86,31 +84,31 @@ def pushed(wanted: TaskIdentity, session: Session) -> Found:
 
 
 class BoundedArchive:
-    """The archive, asked until its time is over, or until it has not answered once.
+    """The archive with a time limit; after the first question that it does not answer, no more.
 
-    Where there is none, nothing is found.
+    If there is no archive, nothing is found.
 
-    :param seconds: for all that is asked of it
+    :param seconds: time limit for all questions together
     """
 
     def __init__(self, settings: Settings, seconds: float) -> None:
         self._archive = archive_of(settings, seconds)
         self._end = time.monotonic() + seconds
         self.complaint = ""
-        """Why it is asked no more; empty while it answers."""
+        """The reason why the archive is asked no more; empty while it answers."""
 
     @property
     def is_there(self) -> bool:
-        """Whether it can be asked."""
+        """Whether there is an archive, and it has always answered."""
         return self._archive is not None and not self.complaint
 
     @property
     def is_over(self) -> bool:
-        """Whether its time is over."""
+        """Whether the time limit has passed."""
         return time.monotonic() >= self._end
 
     def tries(self, wanted: TaskIdentity) -> list[int]:
-        """List the tries of which it has an event; none if it does not answer."""
+        """List the tries of which the archive has an event; [] if it does not answer."""
         if (archive := self._in_time()) is None:
             return []
         try:
@@ -120,7 +118,7 @@ class BoundedArchive:
             return []
 
     def read(self, wanted: TaskIdentity) -> Found:
-        """Give the event of a try, if it has one."""
+        """Give the event of a try, or a message with the reason why it cannot be read."""
         if (archive := self._in_time()) is None:
             return Found()
         try:
@@ -139,14 +137,14 @@ class BoundedArchive:
 
 
 MAX_LATER = 15
-"""Runs after the one that is looked at, where there are enough before it."""
+"""Most runs after the wanted one, if there are enough before it."""
 
 
 class OtherInstance(NamedTuple):
     """An instance of the same task that has succeeded.
 
-    :param identity: with its last try
-    :param date: logical date of its run, if that has one
+    :param identity: the instance, with its last try
+    :param date: logical date of its run; None if the run has none
     """
 
     identity: TaskIdentity
@@ -154,12 +152,13 @@ class OtherInstance(NamedTuple):
 
 
 def instances_around(wanted: TaskIdentity, session: Session, limit: int) -> list[OtherInstance]:
-    """List the instances next to one that have succeeded: before it, the newest first, then after.
+    """List successful instances of a task around one: earlier ones, newest first, then later ones.
 
-    Of a mapped task, those of the same index, and then siblings: other indexes of the same run, the
-    nearest first. Runs are ordered by logical date, or by when they were due where they have none.
+    For a mapped task these are of the same map index, and siblings follow: other indexes of the
+    same run, the nearest first. Runs are ordered by logical date, or by the time when they were due
+    if they have none.
 
-    :param limit: how many at most; of siblings half of it, where there are enough runs
+    :param limit: the most instances in the list; at most half are siblings if there are enough runs
     """
     when = func.coalesce(DagRun.logical_date, DagRun.run_after)
     own = session.scalar(

@@ -1,1 +1,1 @@
-"""Lineage for tasks whose DAG was written without it: which, why not, and how they get it."""
+"""Lineage for tasks whose DAG was written without it: the rules, the obstacles, and the change."""

@@ -1,10 +1,10 @@
-"""Whether a task is adopted, why not, and the class with lineage that it gets.
+"""Decide whether a task is adopted, and give an adopted task a class with lineage.
 
-In go a task that a DAG has made and the rules of ``[sparklineage] adopt``; out come a decision with
-its reason as a sentence for people, and for an adopted task a class made of the task's own. The
-class of the lineage operator comes between the DAG's own classes and the stock one: an own
-``execute()`` runs first, and its ``super()`` is ours, after all that it prepares. Names stay as
-they are, for Airflow's pages, its serialised DAGs and rules about classes.
+The input is a task that a DAG has made, and the rules of ``[sparklineage] adopt``. The output is a
+decision with its reason for people, and for an adopted task a subclass of its own class. In the
+order of bases, the lineage operator comes between the DAG's own classes and the stock operator: an
+own ``execute()`` runs first, and its ``super().execute()`` is that of the lineage operator. The
+class keeps its names, for Airflow's pages, for serialised DAGs and for rules about classes.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.operators.adoption.kinds import Kind
 
 
-# Obstacles in the code of a class, of which nothing is run. Code that cannot be seen counts as an
-# obstacle: it is better to leave a task alone than to break it.
+# Obstacles in the code of a class. The code is read and not run. Code that cannot be read counts as
+# an obstacle: it is better to leave a task alone than to break it.
 
 
 _COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
 
 
 def unreached(classes: Sequence[type], methods: Collection[str]) -> str:
-    """Find a method that does not come to the one of the same name behind it; else empty.
+    """Find a method that does not call the method of the same name of the class behind it.
 
-    :param classes: those before the one whose methods are to be reached
+    :param classes: the classes before the one whose methods have to be called
+    :return: a sentence on the first such method; empty if there is none
     """
     for cls in classes:
         for name in methods:
@@ -61,28 +62,28 @@ def unreached(classes: Sequence[type], methods: Collection[str]) -> str:
 
 
 def own_names(classes: Sequence[type], names: Collection[str]) -> str:
-    """Find a name that classes have, or give to their instances; else empty."""
+    """Find one of some names that classes define, or assign on ``self``; empty if there is none."""
     of_classes = (name for cls in classes for name in names if name in vars(cls))
     return next(of_classes, "") or assigned(classes, names)
 
 
 def assigned(classes: Sequence[type], names: Collection[str]) -> str:
-    """Find a name that classes give to their instances; else empty."""
+    """Find one of some names that classes assign on ``self``; empty if there is none."""
     return next(filter(None, (_assigned(code, names) for code in _codes_of(classes))), "")
 
 
 def defers(classes: Sequence[type]) -> bool:
-    """Whether a class has code that waits in the triggerer."""
+    """Whether code of a class names ``defer`` or ``TaskDeferred``, so it waits in the triggerer."""
     return any({"defer", "TaskDeferred"} & {*code.co_names} for code in _codes_of(classes))
 
 
 def compares_class(classes: Sequence[type]) -> bool:
-    """Whether classes ask if ``self`` is of one class and of none made of it."""
+    """Whether classes compare the exact class of ``self``, which a subclass would not equal."""
     return any(map(_compares_class, _codes_of(classes)))
 
 
 def _codes_of(classes: Sequence[type]) -> Iterator[CodeType]:
-    """Give the code of all that classes define themselves."""
+    """Yield the code of all functions that classes define themselves."""
     for cls in classes:
         for function in _functions(cls):
             yield from _codes(function.__code__)
@@ -100,7 +101,7 @@ def _functions(cls: type) -> Iterator[FunctionType]:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Give the code of a function, and of those inside of it."""
+    """Yield the code of a function, and of all functions inside it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -108,7 +109,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _calls_super(code: CodeType, method: str) -> bool:
-    """Whether a method is the first thing that is asked of a ``super()``."""
+    """Whether the first attribute that is read after a ``super`` in the code is a method."""
     if not {"super", method} <= {*code.co_names}:
         return False
     is_super = False
@@ -123,22 +124,22 @@ def _calls_super(code: CodeType, method: str) -> bool:
 
 
 def _compares_class(code: CodeType) -> bool:
-    """Find ``type(self) is …`` and the like: the class of ``self``, and soon after it a comparison.
+    """Whether code has ``type(self) is …`` or the like: a comparison soon after self's class.
 
-    Not of something that the class has, such as its name.
+    A comparison of an attribute of the class, such as its name, does not count.
     """
     if not {"type", "__class__"} & {*code.co_names} or not code.co_varnames:
         return False
-    if code.co_name in _COMPARISONS:  # of two operators
+    if code.co_name in _COMPARISONS:  # comparing two operators by class is usual there
         return False
     before: list[tuple[str, object]] = [("", None)] * 2
-    left = 0  # instructions in which the comparison would be
+    left = 0  # number of next instructions in which a comparison counts
     for instruction in dis.get_instructions(code):
         name, value = instruction.opname, instruction.argval
         if name in ("CACHE", "PRECALL", "PUSH_NULL"):
             continue
         is_used = name == "LOAD_ATTR" and before[-1][0] in ("CALL", "LOAD_ATTR")
-        if is_used or name == "CALL":  # what the class has or makes, not the class
+        if is_used or name == "CALL":  # an attribute or an instance of the class, not the class
             left = 0
         if left and (name in ("IS_OP", "CONTAINS_OP") or _is_equality(name, value)):
             return True
@@ -157,27 +158,31 @@ def _is_equality(name: str, value: object) -> bool:
 
 
 def _assigned(code: CodeType, names: Collection[str]) -> str:
-    """Find one of some names that a method gives to its first argument, ``self``."""
+    """Find one of some names that a method assigns on its first argument, ``self``; else empty."""
     if not code.co_varnames or not {*names} & {*code.co_names}:
         return ""
     target: object = None
     for instruction in dis.get_instructions(code):
         if instruction.opname == "STORE_ATTR" and instruction.argval in names:
-            last = target[-1] if isinstance(target, tuple) else target  # two are loaded at once
+            # A tuple: some versions of Python load two variables by one instruction.
+            last = target[-1] if isinstance(target, tuple) else target
             if last == code.co_varnames[0]:
                 return str(instruction.argval)
         target = instruction.argval
     return ""
 
 
-# An adopted class lives as long as tasks have it, and with it the class that it is made of.
+# Weak: an adopted class lives as long as tasks have it, and keeps the class that it is made of.
 _adopted: MutableMapping[type, type] = WeakValueDictionary()
 
 
 def adopt(task: Any) -> None:
-    """Give a task lineage: a plain one now, those of a mapped one when they are made.
+    """Change the class of a task to one with lineage.
 
-    :raise Exception: whatever the class has against it
+    For a mapped task, the class from which its task instances are made is changed instead.
+
+    :raise TypeError: if the task runs no Spark
+    :raise Exception: if the class with lineage cannot be made of the task's class
     """
     cls, kind = kinds.of(task)
     if kind is None:
@@ -187,7 +192,7 @@ def adopt(task: Any) -> None:
         return
     adopted = adopted_class(cls, kind)
     if cls is type(task):
-        # Airflow's own way to assign looks for converters, and at the arguments of the task.
+        # Airflow's own __setattr__ would look for converters, and at the arguments of the task.
         object.__setattr__(task, "__class__", adopted)
     else:
         task.operator_class = adopted
@@ -195,15 +200,16 @@ def adopt(task: Any) -> None:
 
 
 def adopted_class(cls: type, kind: Kind) -> type:
-    """Make the class with lineage of one without it, once.
+    """Make the class with lineage for a class without it, once.
 
-    :raise Exception: if Python, or a base of the class, does not let it be made
+    :raise Exception: if Python, or a base of the class, refuses the new class
     """
     adopted = _adopted.get(cls)
     if adopted is None:
         ours = lineage_class(kind)
-        # Python lets an object change its class where the first of the bases has all that the
-        # object has. The stock operator itself cannot come before the operator that is made of it.
+        # Python lets an object change its class only if the first base of the new class has the
+        # layout of the object. The stock operator itself cannot come before the lineage operator,
+        # which is a subclass of it, so a subclass of the stock operator comes first then.
         first = _subclass(cls, (cls,)) if issubclass(ours, cls) else cls
         adopted = _subclass(cls, (first, ours))
         object.__setattr__(object.__new__(cls), "__class__", adopted)
@@ -219,7 +225,7 @@ def lineage_class(kind: Kind) -> type:
 
 
 def original(cls: type) -> type:
-    """Give the class that the DAG has, of an adopted one or of any other."""
+    """Give the class that the DAG has used, for an adopted class or any other."""
     while vars(cls).get("is_adopted"):
         cls = cls.__bases__[0]
     return cls
@@ -238,12 +244,13 @@ def _subclass(cls: type, bases: tuple[type, ...]) -> type:
 
 @cache
 def _metaclass(of: type) -> type:
-    """Make a metaclass whose classes are pickled as those that they are made of.
+    """Make a metaclass whose classes are pickled as their originals.
 
-    A virtualenv task may be given its DAG, pickled. There nobody adopts, nor has this package.
+    A virtualenv task may get its DAG pickled, and there this package may not be installed.
     """
     made = type(of.__name__, (of,), {})
-    copyreg.pickle(made, lambda cls: (copy, (original(cls),)))  # which copies no class
+    # copy() of a class gives the class itself.
+    copyreg.pickle(made, lambda cls: (copy, (original(cls),)))
     return made
 
 
@@ -251,14 +258,14 @@ OFF = "left alone: adoption is off"
 NO_SPARK = "left alone: it is none of Airflow's Spark operators, nor made of one"
 
 _OF_ATTRIBUTES = ("__setattr__", "__getattribute__")
-"""What decides which attributes a task has: it may refuse those of lineage."""
+"""Methods that control the attributes of a task: an own one may refuse those of lineage."""
 
 
 class Decision(Frozen, frozen=True):
-    """What becomes of a task.
+    """The decision about a task.
 
-    :param reason: "adopted", or "left alone: …", with what decides
-    :param rule: the one that decides, counted from 0; None if none does
+    :param reason: "adopted", or "left alone: …", with the rule or the obstacle
+    :param rule: number of the rule that decides, counted from 0; None if no rule decides
     """
 
     adopts: bool
@@ -267,13 +274,13 @@ class Decision(Frozen, frozen=True):
 
 
 class _Class(Frozen, frozen=True):
-    """What counts for all tasks of a class.
+    """The facts about a class that are the same for all its tasks.
 
     :param has_lineage: whether its tasks have lineage by themselves
-    :param names: which rules may call it by
-    :param reserved: names that a task of it may not have for things of its own
-    :param obstacle: why none of its tasks can be adopted; empty if they can
-    :param is_deferrable: of tasks that do not say so themselves
+    :param names: names by which rules may refer to the class
+    :param reserved: names that an adopted task may not have as attributes of its own
+    :param obstacle: the reason why none of its tasks can be adopted; empty if they can
+    :param is_deferrable: whether its tasks are deferrable if they do not set that themselves
     """
 
     has_lineage: bool
@@ -287,7 +294,7 @@ _known: MutableMapping[type, _Class] = WeakKeyDictionary()
 
 
 def decide(task: Any, rules: AdoptionRules) -> Decision:
-    """Decide about a task, adopted already or not: by what the DAG has made."""
+    """Decide if a task is adopted; for an adopted one, by the class that the DAG has used."""
     cls, kind = kinds.of(task)
     if kind is None:
         return Decision(False, NO_SPARK)
@@ -306,7 +313,7 @@ def decide(task: Any, rules: AdoptionRules) -> Decision:
 
 
 def names_of(task: Any) -> TaskNames | None:
-    """Give what rules know of a task; None if it runs no Spark."""
+    """Give the names by which rules may refer to a task; None if it runs no Spark."""
     cls, kind = kinds.of(task)
     return None if kind is None else _names(task, _class(cls, kind))
 
@@ -352,7 +359,7 @@ def _look_at(cls: type, kind: Kind) -> _Class:
             obstacle = obstacle or "its code asks for its exact class"
         if not obstacle:
             adopted_class(cls, kind)
-        # A wrapper that a task has of its own would go past ours.
+        # A task whose own attribute wraps such a method would bypass the one of lineage.
         reserved |= {*kind.methods}
         return _Class(False, names, reserved, obstacle, _is_deferrable(own))
     except Exception as error:
@@ -360,10 +367,10 @@ def _look_at(cls: type, kind: Kind) -> _Class:
 
 
 def _class_names(cls: type) -> tuple[str, ...]:
-    """Give the paths and the names of a class and of its bases, and what Airflow's pages show."""
+    """Give the paths and names of a class and its bases, and the name that Airflow's pages show."""
     names = (n for each in cls.__mro__ for n in (kinds.path(each), each.__qualname__))
     shown = None
-    with suppress(Exception):  # of a descriptor
+    with suppress(Exception):  # a descriptor may raise
         shown = cls.custom_operator_name  # type: ignore[attr-defined]
     return tuple(dict.fromkeys([*names, *([shown] if isinstance(shown, str) and shown else [])]))
 
@@ -385,7 +392,7 @@ def _failed(error: Exception) -> str:
 
 
 def _is_deferrable(own: Sequence[type]) -> bool:
-    """Whether tasks of a class wait in the triggerer if nobody says whether they do."""
+    """Whether tasks of a class wait in the triggerer if they are made without ``deferrable``."""
     for cls in own:
         if "start_from_trigger" in vars(cls):
             return bool(vars(cls)["start_from_trigger"])
@@ -398,7 +405,7 @@ def _is_deferrable(own: Sequence[type]) -> bool:
 
 
 def _of_task(task: Any, known: _Class) -> str:
-    """Say why a single task cannot be adopted; empty if it can."""
+    """Give the reason why a single task cannot be adopted; empty if it can."""
     has, given = _made_with(task)
     if has.get("start_from_trigger"):
         return "it is deferrable"
@@ -412,12 +419,15 @@ def _of_task(task: Any, known: _Class) -> str:
 
 
 def _made_with(task: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Give the attributes of a task, as far as they are known, and its arguments."""
+    """Give a task's attributes, as far as they are known, and its arguments.
+
+    For a mapped task both are its arguments.
+    """
     if not task.is_mapped:
         attributes = vars(task)
         return attributes, attributes.get("_BaseOperator__init_kwargs", {})
     mapped = getattr(task.expand_input, "value", None)
-    # Of a decorated function, Airflow's mapped task has that itself.
+    # For a decorated function, Airflow's mapped task has the function as an attribute.
     own = {"python_callable": getattr(task, "python_callable", None)}
     arguments = {**own, **task.partial_kwargs, **(mapped if isinstance(mapped, dict) else {})}
     for each in mapped if isinstance(mapped, list | tuple) else ():  # of expand_kwargs()

@@ -1,4 +1,4 @@
-"""The stock operators that run Spark, found by the paths of classes: nothing is imported for it."""
+"""The stock operators that run Spark, recognised by the paths of classes without any import."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 class Kind(NamedTuple):
     """A kind of operators.
 
-    :param stock: path of the class that starts Spark
+    :param stock: path of the stock class that starts Spark
     :param ours: path of the operator that has lineage
-    :param methods: of the stock class, by which ours does its work
-    :param replaced: attributes of its tasks that ours lets it make anew
+    :param methods: methods of the stock class that the operator with lineage overrides
+    :param replaced: attributes that injection resets, so that the stock class makes them anew
     """
 
     stock: str
@@ -24,7 +24,7 @@ class Kind(NamedTuple):
     replaced: tuple[str, ...] = ()
 
     def own_classes(self, cls: type) -> tuple[type, ...]:
-        """Give the classes that somebody has put before the stock one."""
+        """Give the classes before the stock one in the order of bases."""
         paths = [path(each) for each in cls.__mro__]
         return cls.__mro__[: paths.index(self.stock)]
 
@@ -46,10 +46,10 @@ _MAPPED = "airflow.sdk.definitions.mappedoperator.MappedOperator"
 
 
 class Facts(NamedTuple):
-    """What is known of a class of tasks.
+    """The facts about a class of tasks.
 
-    :param kind: None of operators that run no Spark
-    :param is_mapped: whether its tasks only have the class of what is run in the end
+    :param kind: None for operators that run no Spark
+    :param is_mapped: whether its tasks are mapped, and name the class that runs in an attribute
     """
 
     kind: Kind | None
@@ -60,12 +60,12 @@ _known: MutableMapping[type, Facts] = WeakKeyDictionary()
 
 
 def path(cls: type) -> str:
-    """Give the name by which a class can be found."""
+    """Give the module and the qualified name of a class, with a dot between."""
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def of(task: Any) -> tuple[type, Kind | None]:
-    """Give the class that a task will run, and its kind."""
+    """Give the class that a task will run, and its kind; None if that runs no Spark."""
     cls = type(task)
     facts = _facts(cls)
     if facts.is_mapped:

@@ -1,9 +1,9 @@
-"""The second way to adopt: a task that is about to run, where the cluster policy has not seen it.
+"""The second way to adopt: a task that is about to run, and that the cluster policy has not seen.
 
-``dag.test()`` runs tasks that no policy was asked about, and a policy of the user's own can put
-another task in the place of one. By now Airflow has rendered the fields, and serialised the DAG
-without the links. What the fields were rendered from is what the DAG's own task has, which Airflow
-copies to run it; of a mapped task, what Airflow keeps of its constructor's arguments.
+``dag.test()`` runs tasks without asking the policy, and a policy of the user's own can replace a
+task by another one. At this time Airflow has rendered the fields already, and serialised the DAG
+without the links. The templates of the fields are read from the DAG's own task, of which Airflow
+runs a copy; for a mapped task, from the constructor's arguments that Airflow keeps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @hookimpl(tryfirst=True)  # before Airflow's OpenLineage listener, which asks the task for START
 def on_task_instance_running(task_instance: Any) -> None:
-    """Give a task lineage, if the rules are for it and it has none."""
+    """Adopt the task if the rules choose it and it has no lineage yet; never raises."""
     try:
         _, kind = kinds.of(task_instance.task)
         if kind is not None:
@@ -55,7 +55,10 @@ def _adopt(task_instance: Any, kind: Kind) -> None:
 def _templates(
     task: Any, fields: Sequence[str], tracer: Tracer
 ) -> tuple[Mapping[str, object], str]:
-    """Give what fields were rendered from, and a sentence on those of which that is not known."""
+    """Give the templates of fields, and a sentence on the fields whose template is not known.
+
+    The sentence is empty if all are known.
+    """
     original = task.dag.task_dict[task.task_id]
     if not original.is_mapped:
         return {name: getattr(original, name, None) for name in fields}, ""
@@ -75,7 +78,7 @@ def _templates(
 
 
 def _gives(tracer: Tracer, template: object, rendered: object) -> bool:
-    """Whether a template is what was rendered: a class may have made another one of it."""
+    """Whether a rendered value comes from a template: a class may have changed its argument."""
     texts = tracer.trace_all("", template, rendered)
     if any(text.template != text.value and not text.spans for text in texts):
         return False

@@ -1,8 +1,8 @@
 """Airflow's cluster policy (entry point ``airflow.policy``): adopts tasks of DAGs that are parsed.
 
-In the DAG processor, in the worker and in commands, by the same rules. Every process of Airflow
-imports this, and it is asked about every task: it imports nothing that a DAG without Spark does not
-need, and never raises, as that would keep a DAG from being imported.
+The policy works in the DAG processor, in the worker and in commands, by the same rules. Every
+process of Airflow imports this module, and calls it for every task. So it imports nothing that a
+DAG without Spark does not need, and it never raises, as an error would stop the import of the DAG.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OFF = "off"
 
 
 class _Latest:
-    """What was read for the DAG whose tasks are asked about, one after the other."""
+    """The rules that were read for the latest DAG: Airflow asks for its tasks one by one."""
 
     dag: Callable[[], object] = staticmethod(lambda: None)
     rules: AdoptionRules | None = None
@@ -32,7 +32,7 @@ class _Latest:
 
 @hookimpl
 def task_policy(task: Any) -> None:
-    """Give a task lineage, if it is one of Spark and the rules are for it."""
+    """Adopt the task if it runs Spark and the rules choose it; never raises."""
     try:
         if kinds.of(task)[1] is not None:
             _adopt(task)
@@ -51,7 +51,7 @@ def _adopt(task: Any) -> None:
 
 
 def _rules(dag: Any) -> AdoptionRules | None:
-    """Give the rules for the tasks of a DAG, read once for it; None if nothing is adopted."""
+    """Give the rules for the tasks of a DAG, read once for each DAG; None if adoption is off."""
     if dag is None or _Latest.dag() is not dag:
         _Latest.rules = None
         if dag is not None:
@@ -61,15 +61,19 @@ def _rules(dag: Any) -> AdoptionRules | None:
 
 
 def is_off() -> bool:
-    """Whether nothing is adopted, as far as that is known without reading rules; never raises."""
+    """Whether adoption is off, by the option's text alone, without parsing rules; never raises."""
     try:
         return not _given()
-    except Exception:  # of configparser, most of all
+    except Exception:  # most often an error of configparser
         return True
 
 
 def configured() -> AdoptionRules | None:
-    """Read ``[sparklineage] adopt``; None if nothing is adopted, which needs no import."""
+    """Read the rules of ``[sparklineage] adopt``.
+
+    :return: None if adoption is off (then no module is imported), or if the rules cannot be read
+        (then a warning is given)
+    """
     value = _given()
     if not value:
         return None
@@ -85,7 +89,7 @@ def configured() -> AdoptionRules | None:
 
 
 def _given() -> str:
-    """Give the text of the option; empty if that is ``off``."""
+    """Give the text of the option ``adopt``; empty if it is ``off``."""
     from airflow.providers.common.compat.sdk import conf
 
     value: str = conf.get("sparklineage", "adopt", fallback=_OFF)
@@ -93,7 +97,7 @@ def _given() -> str:
 
 
 def warn(problem: str) -> None:
-    """Say once what is wrong: the next DAG of the file has the same rules."""
+    """Log a warning, unless it equals the last one: all DAGs have the same rules."""
     from airflow_provider_sparklineage.model.credentials import logger
 
     if problem != _Latest.problem:

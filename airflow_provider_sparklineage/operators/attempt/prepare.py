@@ -9,8 +9,8 @@ START has the inputs and outputs of the last successful run, and the datasets th
 this run. After an event without datasets, a backend that shows the latest run would show nothing
 until this run ends or, if it fails, until the next one ends. The event at the end of a try whose
 job did not run has the same datasets. If there is no successful run, another run stands in for it
-(:mod:`.other_runs`), but only on a side without declarations: a backend takes each output in START
-as one that this run writes.
+(:mod:`.other_runs`), but only on a side without declarations: a backend takes a dataset in START as
+one that this run itself reads or writes.
 """
 
 from __future__ import annotations

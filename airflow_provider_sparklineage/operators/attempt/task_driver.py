@@ -249,7 +249,7 @@ class TaskDriver:
 
     @contextmanager
     def starting(self, conf: Any) -> Iterator[Any]:
-        """Start a JVM in the block, quiet about the listener and without secrets in its arguments.
+        """Set Java options for the JVM that the block starts, and keep secrets from its arguments.
 
         The block gets the configuration for starting the JVM, without the user's transport.
 

@@ -1,11 +1,12 @@
 """The page "Spark lineage" in Airflow's navigation: its files, and the answers that it draws.
 
-Its endpoints are in ``plugins/app.py``. They ask the history (``opened.py``), leave out what a user
-may not see (``permissions.py``), and answer with JSON (``answers.py``).
+Its endpoints are in ``plugins/app.py``. They ask the history (``opened.py``), leave out runs and
+partitions that the user may not see (``permissions.py``), and answer with JSON (``answers.py``).
 
-The page itself is TypeScript in ``ui``, which is committed and not shipped; ``make page`` builds it
-into ``static``, which is both. ``static/sources.json`` has a checksum over all that ``make page``
-builds from, so that a test without Node sees when somebody changed a source and did not build.
+The page itself is TypeScript in ``ui``, which is committed but not shipped; ``make page`` builds it
+into ``static``, which is committed and shipped. ``static/sources.json`` has a checksum over all
+files that ``make page`` builds from, so that a test without Node fails if a source was changed and
+the page was not built.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 STATIC = Path(__file__).parent / "static"
 SOURCES = Path(__file__).parent / "ui"
 _SHARED = ("../../page/calendar.js",)
-"""What the page shares with the tab."""
+"""Modules that the page shares with the tab; paths from ``ui``."""
 _TYPES = {
     ".js": "text/javascript",
     ".css": "text/css",
@@ -28,7 +29,7 @@ _TYPES = {
 
 @cache
 def files() -> dict[str, str]:
-    """List the files that are served, with their media types."""
+    """Give the names of the files that are served, with their media types."""
     return {
         path.name: _TYPES[path.suffix] for path in sorted(STATIC.iterdir()) if path.suffix in _TYPES
     }
@@ -40,14 +41,14 @@ def content(file: str) -> bytes:
 
 
 def is_of_one_content(file: str) -> bool:
-    """Whether a name has a checksum of its content, so that it may be kept for ever."""
+    """Whether a file's name contains a checksum, so that browsers may keep the file for ever."""
     return "-" in file
 
 
 def checksum(folder: Path = SOURCES) -> str:
-    """Give SHA-256 over names and contents of all that the page is built from.
+    """Give SHA-256, in hex, over names and contents of all files that the page is built from.
 
-    ``ui/sources.mjs`` makes the same when it builds.
+    ``ui/sources.mjs`` computes the same during the build.
     """
     found = (p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
     own = (name for name in found if not name.startswith("node_modules/"))

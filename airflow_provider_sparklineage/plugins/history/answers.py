@@ -1,9 +1,9 @@
-"""The page's answers: each asks an opened history, and leaves out what a user may not see.
+"""The page's answers: each asks an opened history, and leaves out data that a user may not see.
 
-They are: the datasets that there are (:class:`Catalog`), the partitions of one and their states
-(:func:`partition_states`), what a partition was made from and what was made from it
-(:func:`partition_graph`), which runs to repeat (:func:`rerun_plans`), and how runs differ from
-those before them (:func:`run_changes`).
+The answers are: all datasets (:class:`Catalog`), the partitions of one and their states
+(:func:`partition_states`), the data upstream and downstream of a partition
+(:func:`partition_graph`), the runs to repeat (:func:`rerun_plans`), and the differences between
+runs and those before them (:func:`run_changes`).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 
 MAX_DATASETS = 200
-"""Datasets in one answer; the page asks again for what is typed."""
+"""Most datasets in one answer; the page asks again when the user types a text to search for."""
 
-# Accesses of a run become one before they are joined: there may be ten million.
+# A run's accesses to a dataset become one row before the join: there may be ten million accesses.
 _ACCESSED_BY_JOBS = """
 WITH a AS (
     SELECT namespace, name, run_id,
@@ -36,7 +36,8 @@ SELECT a.namespace, a.name, r.dag_id, r.job, count(*) AS runs, max(a.written) AS
 FROM a JOIN runs AS r ON r.run_id = a.run_id
 GROUP BY a.namespace, a.name, r.dag_id, r.job
 """
-# Where partitions are only ever replaced, each that is there has one version.
+# Two ways of counting, for speed: in a dataset whose partitions are only ever replaced, each has
+# one version, so rows are counted; in a dataset with appended data, distinct cells.
 _PARTITION_COUNTS = f"""
 WITH there AS (
     SELECT namespace, name, cell, mode FROM changes WHERE valid_to IS NULL AND cell IS NOT NULL
@@ -54,7 +55,7 @@ FROM there SEMI JOIN added USING (namespace, name) GROUP BY namespace, name
 class Catalog:
     """All datasets of one state of the store, with the jobs that accessed each.
 
-    It is made once for each build of the history: counting goes through every access.
+    It is made once for each build of the history, because counting reads every access.
     """
 
     def __init__(self, history: OpenedHistory) -> None:
@@ -67,13 +68,13 @@ class Catalog:
         self._partitions = there
 
     def is_visible(self, namespace: str, name: str, visibility: Visibility) -> bool:
-        """Whether a user may see a dataset by name."""
+        """Whether a user may see a dataset: at least one job that accessed it has to be visible."""
         return any(map(visibility.sees, self._found.get((namespace, name), ())))
 
     def search(self, text: str, visibility: Visibility) -> dict[str, Any]:
-        """Find datasets whose names have all words of a text, the last written ones first.
+        """Find datasets whose names have all words of a text, those written last first.
 
-        :return: ``datasets``, at most :data:`MAX_DATASETS`, and ``count``, how many were found
+        :return: ``datasets``, at most :data:`MAX_DATASETS`, and ``count``, the number of all found
         """
         words = text.casefold().split()
         found = [
@@ -96,7 +97,7 @@ class Catalog:
         return {
             "namespace": namespace,
             "name": name,
-            # Of those that hidden runs wrote not even the number is known.
+            # If some jobs are hidden the number is, too: their runs may have written some of these.
             "partitions": partitions if len(seen) == len(jobs) else None,
             "runs": sum(job["runs"] for job in seen),
             "last_written": f"{max(written).isoformat()}Z" if written else None,
@@ -104,26 +105,26 @@ class Catalog:
 
 
 def catalog_of(history: OpenedHistory) -> Catalog:
-    """Give the datasets of a state of the store, which are counted once for all requests."""
+    """Give the catalog of a state of the store; it is made once for all requests."""
     catalog: Catalog = cache_of(history).of("catalog", lambda: Catalog(history))
     return catalog
 
 
 # The partitions of a dataset and the state of each, in few bytes: there may be 50,000. A state is
-# one letter, the first that is true of
+# one letter:
 #
 # =======  ========================================================================================
-# ``s``    stale: made of something that has been written again since
-# ``m``    mismatched: its run read or wrote other partitions than expected of it
-# ``f``    fresh: it is there, and nothing is known against it
-# ``x``    missing: it was there, and has been removed
-# ``u``    it was read, and the history knows of nobody who wrote it
+# ``s``    stale: made of data that has been written again since
+# ``m``    mismatched: its run read or wrote other partitions than expected
+# ``f``    fresh: it exists, and is neither stale nor mismatched
+# ``x``    missing: it existed, and has been removed
+# ``u``    unknown writer: it was read, and the history knows no run that wrote it
 # ``n``    never written, though a run of its task was due
-# ``c``    it is there, and what may be known against it is not worked out yet
+# ``c``    it exists, and is not mismatched; whether it is stale is not worked out yet
 # =======  ========================================================================================
 
 
-# The last write of each cell; of all of the dataset as one cell, null.
+# The last write of each cell. A write of the whole dataset has the cell null.
 _LAST_WRITES = """
 SELECT cell, max(partition) AS partition, max_by(run_id, valid_from) AS run_id,
        max(valid_from) AS written, bool_or(valid_to IS NULL) AS is_there
@@ -145,12 +146,12 @@ def partition_states(
     *,
     is_quick: bool = False,
 ) -> dict[str, Any]:
-    """List the partitions of a dataset that a user may see, by name.
+    """List the partitions of a dataset that a user may see, in the order of their names.
 
-    :param is_quick: without what may take seconds to work out: which of them are stale or due
-    :return: ``partitions``, of which ``names``, ``states``, ``written`` (seconds since the epoch)
-        and ``runs`` (index into ``runs``, which the user may see) are equally long; ``causes`` of
-        those that are stale, by name
+    :param is_quick: leave out which partitions are stale or due, which may take seconds to find out
+    :return: ``partitions``, with ``names``, ``states``, ``written`` (seconds since the epoch) and
+        ``runs`` (index into the other ``runs``) of equal length; ``runs`` that the user may see;
+        ``causes`` of the stale partitions, by name
     """
     named = {"namespace": dataset[0], "name": dataset[1]}
     shown = permissions.named_partitions(dataset, history, visibility)
@@ -179,15 +180,17 @@ def partition_states(
 
 
 def _is_visible_gap(gap: dict[str, Any], visibility: Visibility) -> bool:
-    """Whether a task is known that should have written it, and may be seen."""
+    """Whether the job that should have written a missing partition is known and visible."""
     return bool(gap.get("job")) and visibility.sees(gap)
 
 
 class _PartitionState(NamedTuple):
-    """A partition.
+    """A partition and its state.
 
-    :param written: when it was written last; None if it never was
-    :param run_id: who wrote it; empty if nobody did
+    :param state: one letter, as in the table above
+    :param cell: None for all of the dataset
+    :param written: the time of its last write; None if no write is known
+    :param run_id: the run that wrote it last; empty if no write is known
     """
 
     name: str
@@ -206,8 +209,8 @@ def _written_states(
     whole = written.get(None)
     for cell, row in written.items():
         if cell is None and len(written) > 1 and not row["is_there"]:
-            continue  # nothing of it is left but what is written to its partitions
-        # A write of all of it replaced this one, and has what was there.
+            continue  # the whole dataset is gone; only partitions that were written later are left
+        # A later write of the whole dataset replaced this partition, and has its data now.
         is_again = whole is not None and whole["is_there"] and whole["written"] >= row["written"]
         is_stale = cell in stale or (is_again and None in stale)
         is_there = row["is_there"] or is_again
@@ -244,7 +247,7 @@ def _in_lists(rows: list[_PartitionState], visible: dict[str, dict[str, Any]]) -
 def _stale_causes(
     stale: Iterable[dict[str, Any]], visibility: Visibility, history: OpenedHistory
 ) -> dict[str, Any]:
-    """Give what made each partition stale, without those of runs that the user may not see."""
+    """Give the cause of each stale partition, by name, unless the user may not see its run."""
     listed = list(stale)
     causes = [one.get("cause") or {} for one in listed]
     known = permissions.runs_by_id(
@@ -263,12 +266,12 @@ def _stale_causes(
     }
 
 
-# Nothing is shown behind a run that the user may not see: not what it read, nor what it wrote. That
-# a version has a writer is shown, without the writer's name, where a run that the user may see
-# names the partition.
+# The graph ends at a run that the user may not see: the data that the run read and wrote is not
+# shown. If a visible run names the partition, the graph shows that its version has a writer, but
+# not the writer's name.
 
 MAX_HOPS = 5000
-"""Hops of one direction in an answer; nobody reads more of them, and a count is given."""
+"""Most hops of one direction in an answer, enough to read; the number of the others is given."""
 MAX_DEPTH = 50
 
 _WRITTEN_COLUMNS = """
@@ -283,7 +286,12 @@ WHERE in_namespace = $namespace AND in_name = $name AND list_contains($ids, run_
 
 
 class Selection(NamedTuple):
-    """A partition, or all of a dataset for None, or one of its columns; how far to go."""
+    """The object of a question: a dataset, a partition or a column, and a depth.
+
+    :param partition: None for all of the dataset
+    :param column: None for all columns
+    :param depth: most hops in one direction
+    """
 
     dataset: tuple[str, str]
     partition: str | None = None
@@ -294,10 +302,11 @@ class Selection(NamedTuple):
 def partition_graph(
     wanted: Selection, history: OpenedHistory, visibility: Visibility
 ) -> dict[str, Any]:
-    """Give the hops in both directions, and the columns that may be asked for.
+    """Give the hops in both directions, and the columns that can be asked for.
 
-    :return: ``upstream`` and ``downstream`` with ``hops`` and the number of those that are
-        ``hidden``; ``columns``
+    :return: ``upstream`` and ``downstream``, each with ``hops``, the number of ``hidden`` hops, and
+        the number ``more`` than :data:`MAX_HOPS`; ``columns``; ``is_more``, whether downstream
+        there are hops beyond the depth
     """
     shown = permissions.checked_partition(wanted.dataset, wanted.partition, history, visibility)
     up = history.trace(wanted.dataset, wanted.partition, wanted.column, wanted.depth)
@@ -325,9 +334,11 @@ def _upstream(
     seen: dict[str, Any],
     named: frozenset[tuple[str, str, str]] | None,
 ) -> dict[str, Any]:
-    """Keep what a run read that is kept itself; a hidden writer is kept without a name.
+    """Keep the hops that a kept and visible run read; a hidden writer is kept without its name.
 
-    :param named: the partitions that runs name which are seen; None if all are
+    :param known: all runs of the hops, by id
+    :param seen: the runs that the user may see
+    :param named: the partitions that these runs name; None if the user may see all runs
     """
     kept: list[dict[str, Any]] = []
     readers: set[str] = set()
@@ -347,13 +358,13 @@ def _upstream(
 
 
 def _downstream(hops: list[dict[str, Any]], seen: dict[str, Any]) -> dict[str, Any]:
-    """Keep what a run wrote that the user may see, of what is kept itself."""
+    """Keep the hops that a visible run wrote from a kept hop, or from the partition itself."""
     kept: list[dict[str, Any]] = []
     writers: set[str] = set()
     for hop in sorted(hops, key=lambda hop: hop["depth"]):
         run_id = permissions.run_id_of(hop)
         via = [one for one in hop["via"] if one in writers]
-        # At the first depth what is read is the partition itself, whoever wrote it.
+        # At the first depth the run has read the partition itself, so the writer does not matter.
         if run_id not in seen or (hop["depth"] > 1 and not via):
             continue
         kept.append(_shown_hop(hop, via, seen[run_id], is_hidden=False))
@@ -389,7 +400,7 @@ def _shown_hop(
 def _known_columns(
     wanted: Selection, history: OpenedHistory, *sides: list[dict[str, Any]]
 ) -> list[str]:
-    """Name the columns that runs next to the partition wrote of it, or read."""
+    """List the columns that the partition's own writers wrote, or its direct readers read."""
     named = {"namespace": wanted.dataset[0], "name": wanted.dataset[1]}
     found: set[str] = set()
     for sql, hops, depth in zip((_WRITTEN_COLUMNS, _READ_COLUMNS), sides, (0, 1), strict=True):
@@ -405,10 +416,10 @@ _PLAN_PARTS = ("steps", "by_hand")
 def rerun_plans(
     wanted: Selection, history: OpenedHistory, visibility: Visibility
 ) -> dict[str, Any]:
-    """Give two plans: for what was made from a partition, and to make the partition fresh.
+    """Give two plans: to repeat the runs that used a partition, and to make the partition fresh.
 
     :return: ``impact`` and ``refresh``, each with ``steps`` in the order in which data flows,
-        those ``by_hand``, and how many steps are ``hidden``
+        steps to do ``by_hand``, and the number of ``hidden`` steps
     """
     permissions.checked_partition(wanted.dataset, wanted.partition, history, visibility)
     plans = {
@@ -455,14 +466,14 @@ def _shown_step(
 
 
 def _reason_text(reason: dict[str, Any], named: _Named) -> str:
-    """Give the text of a reason, without the partition if only runs name it that are hidden."""
+    """Give the text of a reason, without the partition if only hidden runs name it."""
     if named is None or permissions.is_named(named, reason["dataset"], reason["partition"]):
         return str(reason["text"])
     return f"read {reason['dataset']['name']}"
 
 
 MAX_CHANGES = 1000
-"""Changes in an answer; nobody reads more of them, and a count is given."""
+"""Most changes in an answer, enough to read; the number of the others is given."""
 
 _WRITING_TASKS = """
 SELECT DISTINCT r.dag_id, r.job FROM accesses AS a JOIN runs AS r ON r.run_id = a.run_id
@@ -474,10 +485,13 @@ WHERE a.namespace = $namespace AND a.name = $name AND a.side = 'write'
 def run_changes(
     wanted: Selection, history: OpenedHistory, visibility: Visibility
 ) -> dict[str, Any]:
-    """Give what differs between runs, the last ones first; what a change names, its run names.
+    """List the differences between runs of the tasks that write a dataset, the last run first.
 
-    :return: ``changes``, each with its ``run``; how many ``more`` there are; ``tasks`` that were
-        compared, and how many others write it that the user may not see: ``hidden``
+    A change names only data that its own run names, so it may be shown to a user who may see the
+    run.
+
+    :return: ``changes``, each with its ``run``; ``more``, the number of changes left out; ``tasks``
+        that were compared; ``hidden``, the number of writing tasks that the user may not see
     """
     named = {"namespace": wanted.dataset[0], "name": wanted.dataset[1]}
     writers = history.rows(_WRITING_TASKS, named)

@@ -1,8 +1,8 @@
-"""The history as the page asks it: one state of a store, opened for one request.
+"""The history for the page: one state of a store, opened for one request.
 
 DuckDB reads it. Answers are in JSON's own types, as the commands' ``--json`` has them, so that
-permissions are applied to all of them in one way. A dataset is its namespace and name, a partition
-its text (``dt=2024-10-15/region=eu``), or None for all of the dataset.
+permissions are applied to all answers in one way. In a question, a dataset is its namespace and
+name, and a partition is its text (``dt=2024-10-15/region=eu``), or None for all of the dataset.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     Dimensions = Mapping[str, str | None] | None
 
 
-# Partitions as text: as the page asks with them, and as the tables are joined on them.
+# Two texts of a partition: one that the page shows and asks with, and one on which the tables are
+# joined.
 
 
 def partition_of(dimensions: Dimensions) -> str:
@@ -42,23 +43,26 @@ def partition_of(dimensions: Dimensions) -> str:
 
 
 def cell_of(dimensions: Dimensions) -> str | None:
-    """Write it as tables are joined on it; None for all of a dataset."""
+    """Write a partition as the cell on which tables are joined; None for all of a dataset."""
     return cells.cell_of(dimensions).cell if dimensions else None
 
 
-# What is stale follows from all that was ever read and written, and what is due from all runs of
-# a task: of a large history that takes seconds, and it is the same for every user until the history
-# is built again. So it is worked out once for all requests. One thing is worked out at a time,
-# because DuckDB uses all cores for it; a request that wants the same meanwhile waits, and finds it.
+# Whether a partition is stale depends on all reads and writes ever; whether one is due, on all runs
+# of a task. In a large history such a query takes seconds, and its answer is the same for every
+# user until the history is built again. So each query is run once for all requests. One query runs
+# at a time, because DuckDB uses all cores; a second request for the same answer waits and gets it.
 
 MAX_STATES = 2
-"""States of stores that are kept; a request may still be answered from the one before."""
+"""Most states of stores whose answers are kept: a request may still have the one before open."""
 MAX_ANSWERS = 100
-"""Answers that are kept of a state; most are on one dataset each."""
+"""Most answers that are kept of a state; nearly each is on one dataset."""
 
 
 class _LatestValues:
-    """Values by key, of which those that were asked for longest ago are forgotten."""
+    """A cache of values by key; the values whose last use is longest ago are dropped.
+
+    :param most: the most values that are kept
+    """
 
     def __init__(self, most: int) -> None:
         self._values: OrderedDict[Hashable, Any] = OrderedDict()
@@ -72,7 +76,7 @@ class _LatestValues:
             return self._values.get(key)
 
     def keep(self, key: Hashable, value: Any) -> Any:
-        """Keep a value, unless there is one; gives the one that is kept."""
+        """Keep a value, unless there is one for the key; give the kept value."""
         with self._lock:
             kept = self._values.setdefault(key, value)
             while len(self._values) > self._most:
@@ -81,9 +85,9 @@ class _LatestValues:
 
 
 class AnswerCache:
-    """What is known of one state of a store.
+    """The answers that were worked out on one state of a store.
 
-    :param most: how many answers are kept
+    :param most: the most answers that are kept
     """
 
     def __init__(self, most: int = MAX_ANSWERS) -> None:
@@ -91,7 +95,10 @@ class AnswerCache:
         self._working = Lock()
 
     def of(self, question: Hashable, work_out: Callable[[], Any]) -> Any:
-        """Give the answer to a question, which is not None; it is worked out once."""
+        """Give the answer to a question; it is worked out once.
+
+        :param work_out: gives the answer, which must not be None
+        """
         if (found := self._answers.get(question)) is None:
             with self._working:
                 if (found := self._answers.get(question)) is None:
@@ -103,7 +110,7 @@ _STATES = _LatestValues(MAX_STATES)
 
 
 def cache_of(history: OpenedHistory) -> AnswerCache:
-    """Give what is known of the state of the store that is open."""
+    """Give the kept answers on the state of the store that is open."""
     state = (history.url, history.generation)
     known: AnswerCache = _STATES.get(state) or _STATES.keep(state, AnswerCache())
     return known
@@ -116,31 +123,32 @@ class OpenedHistory:
     """One state of a store, and its queries, until it is closed."""
 
     def __init__(self, url: str) -> None:
-        """Open it.
+        """Open the store's present state.
 
-        :raise HistoryError: if there is none, or it cannot be read
+        :raise HistoryError: if there is no store, or it cannot be read
         """
         self._history = duckdb.History(Store.open(url))
         self.url = url
         self.built_at = str(msgspec.to_builtins(self._history.manifest.built_at))
-        # A store that was removed and built anew begins to count again.
+        # With the time, because the generations of a store that is removed and built anew begin
+        # at the first number again.
         self.generation = f"{self._history.manifest.generation} {self.built_at}"
         self._kept = cache_of(self)
 
     def close(self) -> None:
-        """Let go of its files."""
+        """Close the files of the store."""
         self._history.close()
 
     def rows(
         self, sql: str, parameters: Mapping[str, object] | None = None
     ) -> list[dict[str, Any]]:
-        """Give rows of the tables."""
+        """Run a query on the tables, and give its rows by column name."""
         return self._history.rows(sql, parameters)
 
     def trace(
         self, dataset: tuple[str, str], partition: str | None, column: str | None, depth: int
     ) -> list[dict[str, Any]]:
-        """Give the hops upstream."""
+        """List the hops upstream of a partition or a column, up to a depth."""
         return _plain_list(
             trace(self._history, DatasetName(*dataset), partition, column, depth=depth)
         )
@@ -148,39 +156,42 @@ class OpenedHistory:
     def downstream(
         self, dataset: tuple[str, str], partition: str | None, column: str | None
     ) -> list[dict[str, Any]]:
-        """Give the hops downstream."""
+        """List the hops downstream of a partition or a column."""
         name = DatasetName(*dataset)
         return _plain_list(impact(self._history, name, partition, column, is_planned=False).hops)
 
     def plan(
         self, dataset: tuple[str, str], partition: str | None, column: str | None
     ) -> dict[str, Any]:
-        """Give the plan for what was made of a partition."""
+        """Give the plan that repeats all runs that used a partition, directly or not."""
         return _plain_dict(impact(self._history, DatasetName(*dataset), partition, column).plan)
 
     def stale(self, dataset: tuple[str, str]) -> list[dict[str, Any]]:
-        """Give the partitions of a dataset that are stale, with causes."""
+        """List the stale partitions of a dataset, with causes."""
         return _plain_list(self._stale(dataset))
 
     def refresh(self, dataset: tuple[str, str], partition: str | None) -> dict[str, Any]:
-        """Give the plan that makes a stale partition fresh."""
+        """Give the plan that makes a stale partition fresh; for None, all of the dataset."""
         found = self._stale(dataset)
         wanted = [one for one in found if partition is None or _is_of_partition(one, partition)]
         return _plain_dict(plan_of(self._history, wanted))
 
     def gaps(self, dataset: tuple[str, str]) -> list[dict[str, Any]]:
-        """Give the partitions that are expected and were never written."""
+        """List the partitions of a dataset that are expected and were never written."""
         name = DatasetName(*dataset)
         found = self._kept.of(("gaps", dataset), lambda: _packed(gaps(self._history, name)))
         return _plain_list(_unpacked(found, list[dict[str, Any]]))
 
     def drift(self, task: str) -> list[dict[str, Any]]:
-        """Give what a task did otherwise than in the run before, by the name of its job."""
+        """List the differences between each run of a task and the run before it.
+
+        :param task: name of its job
+        """
         found = self._kept.of(("drift", task), lambda: _packed(drift(self._history, task)))
         return _plain_list(_unpacked(found, list[dict[str, Any]]))
 
     def _stale(self, dataset: tuple[str, str]) -> list[Stale]:
-        # What is stale of one dataset follows from all others: it is found of all at once.
+        # Whether one dataset is stale depends on all others, so all are worked out at once.
         found = self._kept.of("stale", self._stale_of_all).get(dataset)
         return _unpacked(found, list[Stale]) if found else []
 
@@ -192,7 +203,7 @@ class OpenedHistory:
 
 
 def _packed(answer: object) -> bytes:
-    """Write an answer that is kept in few bytes: a hundred thousand stale partitions are 3 MB."""
+    """Compress an answer for the cache: a hundred thousand stale partitions become 3 MB."""
     return compress(msgspec.json.encode(answer), 1)
 
 

@@ -1,8 +1,8 @@
-"""Which runs and partitions a user may see by name.
+"""Permissions: the runs and partitions that a user may see by name.
 
-A run may be seen by a user who may read the XComs of its DAG, as in the tab. A partition may be
-seen if a run names it that may be seen: its name may say something that only a hidden run knows.
-A run that reads all of a dataset names none.
+A user may see a run if the user may read the XComs of its DAG, as in the tab. A user may see a
+partition if a visible run names it, because the name itself can be a secret of a hidden run. A run
+that reads all of a dataset names no partition.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class Visibility:
-    """What one user may see and clear, for as long as one request.
+    """The permissions of one user to see and clear, for one request.
 
-    :param may_read: whether the user may read the XComs of a DAG; lineage is the content of one
+    :param may_read: whether the user may read the XComs of a DAG; lineage is the content of an XCom
     :param may_clear: whether the user may clear task instances of a DAG
     :param known: ids of all DAGs that Airflow knows
     """
@@ -39,10 +39,10 @@ class Visibility:
         self._known = known
 
     def sees(self, run: Mapping[str, Any]) -> bool:
-        """Whether a run may be named, by its ``dag_id`` and ``job``.
+        """Whether the user may see a run, decided by its ``dag_id`` and ``job``.
 
-        A run of another producer has no DAG. But its job may be named after one, as those of
-        Spark jobs are that a task starts: then it is as visible as that DAG.
+        A run of another producer has no DAG, but its job may be named after a DAG, as the Spark job
+        of a task is. Then the run is as visible as that DAG. Otherwise it is visible to all.
         """
         if dag_id := run.get("dag_id"):
             return self._may_read[str(dag_id)]
@@ -51,13 +51,13 @@ class Visibility:
         return all(self._may_read[dag_id] for dag_id in names & self._known())
 
     def clears(self, run: Mapping[str, Any]) -> bool:
-        """Whether the user may clear the task instance of a run that may be named."""
+        """Whether the user may clear the task instance of a visible run; not without a DAG."""
         dag_id = run.get("dag_id")
         return bool(dag_id) and self._may_clear[str(dag_id)]
 
 
 class _RememberedAnswers(dict[str, bool]):
-    """Answers that are asked for once; an auth manager may ask a server for each."""
+    """Remembered answers by DAG id: an auth manager may ask a server for each."""
 
     def __init__(self, ask: Callable[[str], bool]) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ FROM runs WHERE list_contains($ids, run_id)
 
 
 def runs_by_id(ids: Collection[str], history: OpenedHistory) -> dict[str, dict[str, Any]]:
-    """Give runs by their ids, as JSON has them."""
+    """Give runs by their ids, in JSON's types; unknown ids are left out."""
     if not ids:
         return {}
     rows = history.rows(_RUNS, {"ids": sorted(ids)})
@@ -85,18 +85,18 @@ def runs_by_id(ids: Collection[str], history: OpenedHistory) -> dict[str, dict[s
 def visible_runs(
     known: dict[str, dict[str, Any]], visibility: Visibility
 ) -> dict[str, dict[str, Any]]:
-    """Leave out runs that a user may not see."""
+    """Give the runs that a user may see."""
     return {run_id: run for run_id, run in known.items() if visibility.sees(run)}
 
 
 def run_id_of(entry: Mapping[str, Any]) -> str:
-    """Give the id of the run that an answer names; empty if it names none."""
+    """Give the id of the run in an entry of an answer; empty if there is no run."""
     run = entry.get("run")
     return str((run.get("run_id") if isinstance(run, dict) else run) or "")
 
 
 def epoch_seconds(at: datetime | None) -> int | None:
-    """Give a time of the tables, which is UTC without a zone, in seconds since the epoch."""
+    """Convert a time of the tables, UTC without a zone, to seconds since the epoch; None stays."""
     return None if at is None else int(at.replace(tzinfo=UTC).timestamp())
 
 
@@ -122,20 +122,21 @@ WHERE cell IS NOT NULL
 
 
 class NamedPartitions(NamedTuple):
-    """Partitions of one dataset that a user may see, by their cells.
+    """The partitions of one dataset that a user may see.
 
     :param is_all: whether the user may see all runs that accessed the dataset
+    :param cells: their cells; None among them is all of the dataset
     """
 
     is_all: bool
     cells: frozenset[str | None] = frozenset()
 
     def has(self, cell: str | None) -> bool:
-        """Whether one of them may be named; all of the dataset is None."""
+        """Whether the user may see a partition; None is all of the dataset."""
         return self.is_all or cell in self.cells
 
     def is_in(self, coarse: str) -> bool:
-        """Whether it is one of them, or has some, as a day has all regions of that day."""
+        """Whether a partition is visible, or has visible ones in it, as a day has its regions."""
         values = set(coarse.split("/"))
         return coarse in self.cells or any(values <= set(c.split("/")) for c in self.cells if c)
 
@@ -157,9 +158,11 @@ def named_partitions(
 def checked_partition(
     dataset: tuple[str, str], partition: str | None, history: OpenedHistory, visibility: Visibility
 ) -> NamedPartitions:
-    """Give :func:`named_partitions` of a dataset of which a partition was asked for.
+    """Give :func:`named_partitions` of a dataset, if the user may see a partition of it.
 
-    :raise HistoryError: if the user may not see that one; as if there were none
+    :param partition: its text; None: all of the dataset
+    :raise HistoryError: if the user may not see the partition; the message is that of one that does
+        not exist
     """
     found = named_partitions(dataset, history, visibility)
     asked = cell_of_text(partition or "")
@@ -172,7 +175,7 @@ def checked_partition(
 def partitions_named_by(
     ids: Collection[str], history: OpenedHistory
 ) -> frozenset[tuple[str, str, str]]:
-    """Give the partitions that some runs name: namespace, name and cell of each."""
+    """Give the partitions that some runs name, each as namespace, name and cell."""
     rows = history.rows(_NAMED_BY_RUNS, {"ids": sorted(ids)}) if ids else []
     return frozenset((row["namespace"], row["name"], row["cell"]) for row in rows)
 
@@ -182,6 +185,6 @@ def is_named(
     dataset: Mapping[str, Any],
     partition: Mapping[str, str] | None,
 ) -> bool:
-    """Whether a partition is among those of :func:`partitions_named_by`, or all of a dataset."""
+    """Whether a partition is in an answer of :func:`partitions_named_by`; all of a dataset is."""
     cell = cell_of(partition)
     return cell is None or (dataset["namespace"], dataset["name"], cell) in named
