@@ -1,10 +1,11 @@
-"""What the Spark listener calls datasets: namespaces of URIs, and how names are trimmed.
+"""The Spark listener's names of datasets: the namespaces of URIs, and how names are trimmed.
 
-Which dataset and partition a path is in, :mod:`.locations` answers. What Airflow knows and what
-Spark reports meet only if both name a dataset alike, so these are the listener's rules, not ours:
-``io.openlineage.client.utils.filesystem`` for namespaces, ``io.openlineage.client.dataset`` for
-trimming (partition directories go off the end of a name until nothing changes any more) and
-``RemovePathPatternUtils`` for what a user has removed after it.
+:mod:`.locations` finds the dataset and the partition of a path. A dataset that Airflow knows and
+one that Spark reports are the same only if both have the same name. So the rules of this module are
+the listener's: ``io.openlineage.client.utils.filesystem`` for namespaces,
+``io.openlineage.client.dataset`` for trimming (partition directories are cut off the end of a name
+until nothing changes any more), and ``RemovePathPatternUtils`` for the pattern by which a user
+removes a part of a trimmed name.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ class DatasetName(NamedTuple):
 
 
 class Naming(Frozen, frozen=True):
-    """The user's own configuration of the listener's names; as it comes, the listener's defaults.
+    """The user's own configuration of the listener's names; without arguments, its defaults.
 
     :param disabled_trimmers: class names of trimmers that are off
     :param extra_trimmers: class names of trimmers that are on, next to the default ones
-    :param remove_path: Java regex; what its group ``remove`` matches goes out of trimmed names
+    :param remove_path: Java regex; the match of its group ``remove`` is removed from trimmed names
     """
 
     disabled_trimmers: str = ""
@@ -60,7 +61,7 @@ class Naming(Frozen, frozen=True):
 
     @property
     def unknown_trimmers(self) -> tuple[str, ...]:
-        """Classes that only the listener can run: where one trims, our names differ."""
+        """The trimmers that only the listener can run: where one trims, our names differ."""
         return tuple(
             name
             for name in self.extra_trimmers
@@ -69,15 +70,18 @@ class Naming(Frozen, frozen=True):
 
     @property
     def unusable_pattern(self) -> str:
-        """The pattern if Python cannot match as Java does: nothing is removed; else empty."""
+        """The ``removePath`` pattern if Python cannot match it as Java does; else empty.
+
+        :meth:`without_removed` then removes nothing.
+        """
         return self.remove_path if self.remove_path and _python(self.remove_path) is None else ""
 
     def trim(self, name: str) -> str:
-        """Trim partition directories off the end of a dataset name, to the listener's fixpoint.
+        """Trim partition directories off the end of a dataset name, until nothing changes.
 
         ``k=v`` segments, date directories (``2024-05-06``, ``20240506``, ``06.05.2024``, with a
-        time or not), year-month directories and ``yyyy/MM[/dd]`` families go, as far as their
-        trimmers are not disabled; at least one segment stays.
+        time or not), year-month directories and ``yyyy/MM[/dd]`` families are cut off, unless their
+        trimmers are disabled; at least one segment stays.
         """
         trimmers = _trimmers(self.disabled_trimmers)
         segments = name.split("/")
@@ -89,7 +93,10 @@ class Naming(Frozen, frozen=True):
             del segments[-count:]
 
     def without_removed(self, name: str) -> str:
-        """Take out of a trimmed name what the group ``remove`` of the user's pattern matches."""
+        """Remove from a trimmed name the match of the group ``remove`` of the user's pattern.
+
+        Without a pattern or a match the name is returned as it is.
+        """
         pattern = _python(self.remove_path) if self.remove_path else None
         if pattern is None or "remove" not in pattern.groupindex:
             return name
@@ -101,7 +108,8 @@ class Naming(Frozen, frozen=True):
 
 DEFAULT_NAMING = Naming()
 
-# Object stores whose Hadoop schemes are one namespace, with the path relative to the bucket.
+# Object stores, by each of their Hadoop schemes, with the scheme of the one namespace that the
+# listener gives them; names in it are relative to the bucket.
 _OBJECT_STORES = {
     "s3": "s3",
     "s3a": "s3",
@@ -115,11 +123,11 @@ _OBJECT_STORES = {
 
 
 def untrimmed(uri: str) -> DatasetName | None:
-    """Name the very place of a URI or absolute path, with its partition directories.
+    """Name the place of a URI or absolute path, with its partition directories.
 
-    Nothing is unescaped: Hadoop takes a path's ``%`` for what it is.
+    Nothing is unescaped: in Hadoop's paths a ``%`` is an ordinary character.
 
-    :return: None for text that is no URI with a path and no absolute path
+    :return: None if the text is neither a URI with a path nor an absolute path
     """
     text = uri.strip()
     if text.startswith("/"):
@@ -166,8 +174,8 @@ _MONTH = re.compile(r"0[1-9]|1[0-2]")
 _DAY = re.compile(r"0[1-9]|[12][0-9]|3[01]")
 
 
-# A trimmer takes the last segments, with one more than it may trim if there is one, and returns how
-# many of them go.
+# Each trimmer gets the last segments of a name, up to four of them, and returns how many of these
+# it cuts off. It never cuts all of them, so a name keeps its first segment.
 def _key_value(last: list[str]) -> int:
     return int(len(last) > 1 and last[-1].count("=") == 1)
 
@@ -196,9 +204,9 @@ _TRIMMERS: dict[str, Callable[[list[str]], int]] = {
 }
 
 
-@lru_cache(maxsize=64)  # a task disables the same ones for each name
+@lru_cache(maxsize=64)  # one task's disabled trimmers are the same for each name
 def _trimmers(disabled: str) -> tuple[Callable[[list[str]], int], ...]:
-    # The listener asks whether its list, as one text, contains a class's name.
+    # As the listener does: a class is disabled if its name is anywhere in the setting's text.
     return tuple(trimmer for cls, trimmer in _TRIMMERS.items() if cls not in disabled)
 
 
@@ -210,7 +218,8 @@ def _is_family(segments: list[str]) -> bool:
 def _is_date(segment: str) -> bool:
     if not _DATE_NEIGHBOURS.fullmatch(segment):
         return False
-    # Java's lenient resolver takes the 31st of any month for that month's last day.
+    # Java's resolver is lenient: it reads the 31st of any month as that month's last day. So no
+    # day is checked against its month here.
     return any(
         _YEAR.fullmatch(found["year"])
         and _MONTH.fullmatch(found["month"])
@@ -225,12 +234,12 @@ _REGEX_PARTS = re.compile(
 )
 
 
-_SET_OPERATION = re.compile(r"\[|&&|--|\|\||~~")  # Java's, or such as Python may have one day
+_SET_OPERATION = re.compile(r"\[|&&|--|\|\||~~")  # Java has some; Python reserves the others
 
 
-@lru_cache(maxsize=64)  # a task has one pattern, and asks for it for each name
+@lru_cache(maxsize=64)  # a task has one pattern, which is needed for each name
 def _python(pattern: str) -> re.Pattern[str] | None:
-    """Translate a Java regex; None if it is wrong, or has what Python's have not."""
+    """Translate a Java regex; None if it is invalid, or Python cannot match as it does."""
 
     def translated(part: re.Match[str]) -> str:
         return "(?P<" if part["group"] else part[0]
@@ -245,14 +254,15 @@ def _python(pattern: str) -> re.Pattern[str] | None:
 
 
 _FILE_SYSTEMS = frozenset({"hdfs", "s3", "gs", "abfss", "wasbs"})
-# What the listener makes of JDBC URLs: their scheme first, or their text where it knows no better.
+# Beginnings of the namespaces that the listener makes of JDBC URLs: the URL's scheme, or all of its
+# text for databases that the listener does not know.
 _DATABASES = frozenset({"clickhouse", "db2", "derby", "file", "h2", "hsqldb", "mariadb", "mysql"})
 _DATABASES |= {"oracle", "postgres", "postgresql", "redshift", "snowflake", "sqlite", "sqlserver"}
 _DATABASES |= {"teradata", "trino", "vertica"}
 
 
 def is_files(name: DatasetName) -> bool:
-    """Whether a dataset is files of a file system, and so may have partitions that Spark knows."""
+    """Whether a dataset is files, and so may have partitions in its folders."""
     return name.namespace == "file" or name.namespace.partition(":")[0] in _FILE_SYSTEMS
 
 
@@ -260,7 +270,10 @@ _FILE = re.compile(r"part-[^/]*|[^/]*\.[A-Za-z][A-Za-z0-9]{0,9}")
 
 
 def looks_like_file(path: str) -> bool:
-    """Whether the last part of a path is more likely a file than a folder: Spark's datasets."""
+    """Whether the last part of a path is more likely a file than a folder.
+
+    Spark writes a dataset as a folder, so a file is a part of one.
+    """
     return _FILE.fullmatch(path.rpartition("/")[2]) is not None
 
 
@@ -274,10 +287,10 @@ _EMBEDDED = re.compile(r"(h2|hsqldb|sqlite):file:")
 
 
 def canonical(name: DatasetName) -> DatasetName:
-    """Give a table behind JDBC one name for all spellings of its URL.
+    """Give a table behind JDBC the same name, however its URL is written; others stay.
 
-    Of databases that the listener does not know it takes the URL for the namespace, with all
-    settings but credentials.
+    For a database that the listener does not know, it takes the URL as the namespace, with all
+    settings but credentials. These settings are cut off here.
     """
     if not is_database(name):
         return name
@@ -285,7 +298,10 @@ def canonical(name: DatasetName) -> DatasetName:
 
 
 def short_names(names: Iterable[DatasetName]) -> dict[DatasetName, str]:
-    """Find the shortest end of each dataset's name that no other dataset shares."""
+    """Find the shortest end of each dataset's name that no other dataset shares.
+
+    :return: end by dataset; the full name where each end is shared
+    """
     segments = {name: [s for s in str(name).split("/") if s] for name in sorted(set(names))}
     ends = Counter(
         tuple(parts[-n:]) for parts in segments.values() for n in range(1, len(parts) + 1)

@@ -1,4 +1,4 @@
-"""What is missing from a merged event, and why: ``sparkLineage_capture.degradations``."""
+"""The gaps in a merged event, with their reasons: ``sparkLineage_capture.degradations``."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from enum import StrEnum
 
 import msgspec
 
-# The manifest is read by these annotations.
+# Not below TYPE_CHECKING: msgspec reads the manifest by these annotations.
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.terms import Side
 from airflow_provider_sparklineage.model.texts import truncated
 
 
 class DegradationCode(StrEnum):
-    """The kinds of degradation; a part of the facet's contract: values are added, never renamed."""
+    """The kinds of degradation.
 
-    # Nothing or not everything was collected: a person can fix these.
+    They are a part of the facet's contract: new values may be added, and none is renamed.
+    """
+
+    # Nothing was collected, or not everything: a person can fix the causes of these.
     INJECTION_FAILED = "injection_failed"
     """The listener could not be added to the job; the job ran without it."""
     LISTENER_UNAVAILABLE = "listener_unavailable"
@@ -23,11 +26,11 @@ class DegradationCode(StrEnum):
     DRIVER_ELSEWHERE = "driver_elsewhere"
     """The driver does not run on this worker, so its events could not be collected."""
     DELIVERY_INCOMPLETE = "delivery_incomplete"
-    """Not all that a driver in a cluster captured was delivered to the worker."""
+    """A driver in a cluster delivered only a part of its capture to the worker."""
     EXTENSION_UNAVAILABLE = "extension_unavailable"
     """A jar that extends the listener could not be added; the job ran without it."""
     TRANSPORT_LEFT_OUT = "transport_left_out"
-    """A secret of the job's own transport could not be kept from its arguments otherwise."""
+    """The job's own transport was left out, because its secret would be in Spark's arguments."""
     SUBMISSION_RESUMED = "submission_resumed"
     """The job had been submitted by an earlier try, and this one waited for its end."""
     CAPTURE_UNAVAILABLE = "capture_unavailable"
@@ -35,13 +38,13 @@ class DegradationCode(StrEnum):
     NO_EVENTS = "no_events"
     """The listener wrote nothing."""
     MALFORMED_EVENTS = "malformed_events"
-    """Lines in the event file are not OpenLineage run events, or facets of them no such facets."""
+    """Lines of the event file are no OpenLineage run events, or have facets that are not valid."""
     TORN_EVENT = "torn_event"
     """The last line of the event file is incomplete: the driver died while writing it."""
     FOREIGN_EVENTS = "foreign_events"
     """Events of another application were in the file; they were left out."""
     APPLICATION_UNFINISHED = "application_unfinished"
-    """The application reported no end: its driver was killed or is still running."""
+    """The application did not report its end: its driver was killed or is still running."""
     COLLECTION_CUT = "collection_cut"
     """Collecting was stopped by its time budget or by the task's ``execution_timeout``."""
     CLOCK_WENT_BACKWARDS = "clock_went_backwards"
@@ -59,19 +62,19 @@ class DegradationCode(StrEnum):
     MALFORMED_OBSERVATIONS = "malformed_observations"
     """Lines of the observer's file cannot be read."""
 
-    # The job's own doing, or the limits of what Spark reports: nothing to fix in the set-up.
+    # The job causes these, or a limit of Spark's reports: there is nothing to fix in the set-up.
     ACTION_FAILED = "action_failed"
-    """An action failed; what it wrote is not claimed."""
+    """An action failed, so its writes are not in the event."""
     ACTION_UNFINISHED = "action_unfinished"
-    """An action reported no end; what it wrote is not claimed."""
+    """An action did not report its end, so its writes are not in the event."""
     NOTHING_WRITTEN = "nothing_written"
     """The application reported no output dataset."""
     INTERNAL_READ_ASSUMED = "internal_read_assumed"
     """A dataset was read back after a full overwrite: taken as an intermediate, not an input."""
     OUTPUT_GONE = "output_gone"
-    """What was written was not there any more when the application ended."""
+    """Files or tables that the application wrote no longer existed when it ended."""
     DELTA_HIDES_WRITES = "delta_hides_writes"
-    """With Delta's extension the listener leaves out writes of files whose plan has a shuffle."""
+    """With Delta's extension the listener omits writes of files whose query plan has a shuffle."""
     COLUMN_LINEAGE_MISSING = "column_lineage_missing"
     """The listener reported no column lineage for an output."""
     COLUMN_WITHOUT_SOURCES = "column_without_sources"
@@ -79,43 +82,43 @@ class DegradationCode(StrEnum):
     COLUMN_INCOMPLETE = "column_incomplete"
     """Not all sources of a column are known: a Python UDF, a MERGE or UPDATE, FILTER (WHERE …)."""
     SUBQUERY_UNSEEN = "subquery_unseen"
-    """A scalar subquery is in a query; what it reads is among neither sources nor inputs."""
+    """A query has a scalar subquery, whose datasets are neither among sources nor inputs."""
     LEGACY_REFUSED = "legacy_refused"
-    """Column lineage in the legacy form would have too many edges; it is in the compact form."""
+    """Column lineage is in the compact form, as the legacy form would have too many edges."""
 
     OBSERVER_UNAVAILABLE = "observer_unavailable"
     """There is no Python driver on this worker to observe."""
     OBSERVATION_CUT = "observation_cut"
-    """There was more to look at than the observer's budget allows."""
+    """The observer did not look at everything, because its budget was spent."""
     OBSERVATION_UNTIED = "observation_untied"
-    """Partitions were observed of something that is no dataset of the application's events."""
+    """Partitions were observed of files or a table that are no dataset of the events."""
     PARTITIONS_UNKNOWN = "partitions_unknown"
-    """The partitions of a dataset that were read or written are not known."""
+    """It is not known which partitions of a dataset were read or written."""
     PARTITIONS_INEXACT = "partitions_inexact"
-    """The partitions of a dataset are those of a listing or of reported locations, not certain."""
+    """The partitions of a dataset are uncertain: from a listing or from reported locations."""
     PARTITIONS_CUT = "partitions_cut"
     """More partitions or locations were read or written than the event may name."""
     DETAIL_DROPPED = "detail_dropped"
-    """The event would have been larger than it may be; detail was left out of it."""
+    """Details were left out, because the event would be larger than the limit allows."""
     BACKEND_REPAIRED = "backend_repaired"
-    """The lineage backend could not have taken something as it is; it was changed or left out."""
+    """A part of the event was changed or left out, because the backend would refuse it."""
     LAST_KNOWN = "last_known"
-    """Nothing is known of this try; what the last successful run read or wrote stands for it."""
+    """Nothing is known of this try, so the datasets of the last successful run stand for it."""
     NOT_SUBMITTED = "not_submitted"
-    """The try ended before its job was submitted; its datasets are those that were expected."""
+    """The try ended before its job was submitted; the event has the expected datasets."""
     DECLARATION_UNUSABLE = "declaration_unusable"
-    """A declaration of what is read or written cannot be understood; it was left out."""
+    """A declaration of datasets that are read or written is invalid; it was left out."""
     DECLARATION_UNBOUND = "declaration_unbound"
-    """A declared table is none of the datasets that Spark reported."""
+    """A declared table is not among the datasets that Spark reported."""
 
     @property
     def needs_attention(self) -> bool:
-        """Whether the set-up or the package is at fault, so that a person should be warned."""
+        """Whether the set-up or this package is the cause, so that a person has to be warned."""
         return self not in _NOTES
 
     @property
     def is_of_collecting(self) -> bool:
-        """Whether the worker could not collect all, which the command ``collect`` may do later."""
+        """Whether the worker could not collect everything; ``collect`` may do so later."""
         return self in _OF_COLLECTING
 
 
@@ -159,17 +162,18 @@ _NOTES = frozenset(
 
 
 MAX_MESSAGE = 2000
-"""Characters of a message: it quotes names and reasons that are other people's text."""
+"""The most characters of a message: it quotes names and reasons that may have any length."""
 
 
 class Degradation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that is missing: a code for programs and a sentence for people.
+    """One gap in the lineage: a code for programs and a sentence for people.
 
-    The manifest has those that the worker knew of, the lineage has all, and the facet names them.
+    The manifest has the degradations that the worker knew of, the lineage has all of them, and the
+    facet names them.
 
     :param message: a full sentence that names the dataset, column, run or line and, where there is
-        one, the next step.
-    :param side: of the dataset that it is about; None where it is about both, or none
+        one, the next step; longer ones are truncated to :data:`MAX_MESSAGE` characters
+    :param side: the side of the dataset; None where both sides are concerned, or no dataset is
     """
 
     code: DegradationCode

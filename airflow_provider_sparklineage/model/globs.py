@@ -9,7 +9,8 @@ r"""Globs of values, paths and names of datasets, as Hadoop reads them (``GlobPa
 ``\``                     takes the next character as it is
 ========================  ==========================================================================
 
-A glob that is wrong, because its braces do not pair or a range goes backwards, is a text.
+A glob that is invalid, because its braces do not pair or a range goes backwards, stands for its own
+text.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 SIGN = r"[*?\[\]{}\\]"
-"""Regex of the characters that make a path a glob: those of Spark's ``isGlobPath``."""
+"""Regex of a character that makes a path a glob, as in Spark's ``isGlobPath``."""
 
 ANY_DEPTH = "**"
 
@@ -27,7 +28,7 @@ _SIGN = re.compile(SIGN)
 _PARTS = re.compile(
     r"\\(?P<escaped>.)|\[(?P<negated>[!^]?)(?P<set>\]?[^\]]+)\]|\*\*/|\*\*|.", re.DOTALL
 )
-# By sign; a bracket is what comes before the regex of a set.
+# The regex of each sign; that of the bracket stands before the regex of a set.
 _ANYWHERE = {
     "*": ".*", "?": ".", "[": "", "**": ".*", "**/": "(?:.*/)?", "{": "(?:", "}": ")", ",": "|"
 }  # fmt: skip
@@ -36,7 +37,7 @@ _IN_FOLDER = {**_ANYWHERE, "*": "[^/]*", "?": "[^/]", "[": "(?!/)"}
 
 
 def is_glob(text: str) -> bool:
-    """Whether Spark takes a path, or a value in it, for a pattern."""
+    """Whether Spark reads a path, or a value in it, as a pattern."""
     return _SIGN.search(text) is not None
 
 
@@ -44,17 +45,17 @@ def is_glob(text: str) -> bool:
 def compiled(glob: str) -> re.Pattern[str]:
     """Translate a glob of values or names, whose ``*`` is any characters.
 
-    :return: to be matched with full texts
+    :return: the regex for :meth:`~re.Pattern.fullmatch`
     """
     return re.compile(_regex(glob, _ANYWHERE), re.DOTALL)
 
 
 @lru_cache(maxsize=1024)
 def compiled_folders(glob: str) -> re.Pattern[str]:
-    """Translate a glob of folders, whose ``*`` stays within one.
+    """Translate a glob of folders, whose ``*`` stays within one folder.
 
-    :return: to be matched with paths; it ends where a folder does, so that it finds the folders
-        that a path begins with
+    :return: the regex for paths; its match ends where a folder ends, so :meth:`~re.Pattern.match`
+        finds the leading folders of a path
     """
     return re.compile(f"(?:{_regex(glob, _IN_FOLDER)})(?=/|\\Z)", re.DOTALL)
 
@@ -83,10 +84,11 @@ def _regex(glob: str, words: dict[str, str]) -> str:
 
 
 def _once(parts: list[str]) -> list[str]:
-    """Let what is between two ``*`` be looked for once, where it comes first.
+    """Make the regex between two ``*`` atomic: it is matched at its first place only.
 
-    As all of it has one length, no later place could do what the first cannot. Ten ``*`` in a glob
-    would else be tried in all ways in which a text can be cut in eleven.
+    The regex between two ``*`` matches texts of a single length, so a later place never matches
+    where the first one fails. Without this, a glob with ten ``*`` would try all ways of cutting a
+    text into eleven parts.
     """
     stars = [n for n, part in enumerate(parts) if part == _STAR]
     found = parts[: stars[0]] if stars else parts

@@ -1,6 +1,6 @@
-"""What a partition is: dimensions, values, and how Hive writes both as folders.
+"""Partitions: their dimensions and values, and how Hive writes both as folders.
 
-With the canonical form of a value, in which two texts of one value are equal.
+The module also gives the canonical form of a value, in which two texts of the same value are equal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
-"""The value of a partition whose column is null: what Hive and Spark call its folder."""
+"""The value of a partition whose column is null: Hive and Spark name its folder so."""
 
 IDENTITY = "identity"
 
@@ -36,11 +36,11 @@ class Dimension:
     :param fields: the columns, e.g. ``("ts",)``
     :param transform: ``identity``, ``day``, ``bucket[16]`` …
     :param name: key of the values, e.g. ``ts_day``; the first field if empty
-    :param format: of values that are times, as :meth:`~datetime.datetime.strptime` has it, e.g.
-        ``%Y%m%d``; empty where that is not known, or the values are no times
-    :param type: of the column, or of what the transform makes of it, as Spark or Iceberg writes it;
-        empty where that is not known. Two reads may take one column for different types, so it
-        makes no dimensions differ
+    :param format: the format of values that are times, as :meth:`~datetime.datetime.strptime` has
+        it, e.g. ``%Y%m%d``; empty where that is not known, or the values are no times
+    :param type: the type of the column, or of the transform's result, as Spark or Iceberg writes
+        it; empty where that is not known. Two reads may give the same column different types, so
+        dimensions that differ only in their type are equal
     """
 
     fields: tuple[str, ...]
@@ -62,18 +62,20 @@ class Dimension:
         return self.name or self.fields[0]
 
 
-# An application may have hundreds of thousands, in many sets.
+# An application may have hundreds of thousands of these in many sets: so the garbage collector does
+# not track them, and they remember their hash.
 class Partition(Frozen, frozen=True, order=True, gc=False, cache_hash=True):
     """Values by dimension label, in the order of the dimensions; null is :data:`NULL`.
 
-    The empty partition is all of a dataset that is not partitioned.
+    The partition without values is the full dataset: the only one of a dataset that is not
+    partitioned.
     """
 
     values: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, values: Iterable[tuple[str, str | None]]) -> Partition:
-        """Make a partition of values as data has them, with None for null."""
+        """Make a partition of labels and values; None and empty text become :data:`NULL`."""
         return cls(tuple((label, NULL if v is None or v == "" else v) for label, v in values))
 
     def as_dict(self) -> dict[str, str]:
@@ -95,21 +97,24 @@ def unescape(text: str) -> str:
 
 
 def split_folder(folder: str) -> tuple[str, str] | None:
-    """Read the column and value of a ``column=value`` folder; None if it is none."""
+    """Read the column and value of a ``column=value`` folder; None for any other folder."""
     label, equals, value = folder.partition("=")
     return (unescape(label), unescape(value)) if equals and label else None
 
 
 class Fit(NamedTuple):
-    """The partition of a path, and where in the path its values are."""
+    """The partition of a path, and the places of its values in the path."""
 
     partition: Partition
     spans: tuple[tuple[str, int, int], ...]
-    """Label, start and end of each value in the path; several of one label where its fields are."""
+    """Label, start and end of each value in the path; several for a label with several fields."""
 
 
 def hive_fit(below: str) -> Fit | None:
-    """Read the leading ``column=value`` folders of a path; None if it begins with another one."""
+    """Read the leading ``column=value`` folders of a path below a dataset's root.
+
+    :return: None if the path begins with another folder; an empty partition for an empty path
+    """
     values = []
     spans = []
     for folder in re.finditer("[^/]+", below):
@@ -128,8 +133,8 @@ def hive_fit(below: str) -> Fit | None:
 # ================  ================================================================================
 # times             ISO 8601: ``20240506`` is ``2024-05-06``, and is day 19849 of an Iceberg table
 # transforms        truncated to the year, month, day or hour, in UTC if there is a zone
-# dates             the day, as it is written: what Spark makes of a text with a time or a zone
-# timestamps        to the second, or finer if they are
+# dates             the day as it is written, as Spark reads a text with a time or a zone
+# timestamps        to the second, or finer if the text is
 # whole numbers     without leading zeros, because Spark reads ``month=05`` as 5
 # other numbers     without trailing zeros: ``1.10`` is ``1.1``
 # texts             as they are, unless they are times: ``05`` and ``5`` are two partitions
@@ -140,7 +145,7 @@ def hive_fit(below: str) -> Fit | None:
 
 
 class ValueKind(Enum):
-    """What the values of a type are compared as."""
+    """The kinds of values, which decide how two values of a type are compared."""
 
     INTEGRAL = auto()
     FRACTIONAL = auto()
@@ -151,7 +156,7 @@ class ValueKind(Enum):
     UNKNOWN = auto()
 
 
-# As Spark names types in schemas (integer) and in SQL (int), and as Iceberg does.
+# By the names that types have in Spark's schemas (integer), in its SQL (int) and in Iceberg.
 _KINDS = {
     **dict.fromkeys(
         ("byte", "tinyint", "short", "smallint", "int", "integer", "long", "bigint"),
@@ -169,11 +174,11 @@ _TYPE = re.compile("[a-z_]+")
 _SMALL = re.compile(r"0*(\d{1,2})", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,40}", re.ASCII)
 _SEPARATORS = re.compile("[-:T]")
-_LONGEST_DECIMAL = 40  # exponents beyond it would be written with as many digits
+_LONGEST_DECIMAL = 40  # 1E+9999 would become a text of ten thousand digits
 
 
 def kind_of(dimension: Dimension) -> ValueKind:
-    """Give what the values of a dimension are compared as."""
+    """Give the kind of a dimension's values, by its type."""
     return _kind_of(dimension.type)
 
 
@@ -187,7 +192,7 @@ def canonical_value(value: str, form: str, dimension: Dimension | None) -> str:
     """Write a value so that it equals the same value in other forms.
 
     :param form: the format of a time, as strptime has it; empty if that is not known
-    :param dimension: the dimension that was observed; None if it was not
+    :param dimension: the observed dimension that the value belongs to; None if none was observed
     """
     if value == NULL:
         return value
@@ -204,13 +209,14 @@ def canonical_value(value: str, form: str, dimension: Dimension | None) -> str:
 
 
 def folder_values(value: str, canonical: str, *, is_text: bool) -> tuple[str, ...]:
-    """List how a folder may have written a value: nobody reports the folder, which globs match.
+    """List the texts by which a folder's name may have written a value.
 
-    Spark reads ``05`` as 5, and a layout may write ``2024-05-06`` without separators.
+    A glob is matched with the folder's own text, which nobody reports: Spark reads ``05`` as 5, and
+    a layout may write ``2024-05-06`` without separators.
 
-    :param value: as it was observed
-    :param canonical: the same in its canonical form
-    :param is_text: whether it is of a column of texts, which are as the folder has them
+    :param value: the value as it was observed
+    :param canonical: the same value in its canonical form
+    :param is_text: whether the column's type is text: then Spark reports the folder's own text
     """
     both = (value, canonical, _SEPARATORS.sub("", canonical))
     return both if is_text else (*both, value.zfill(2))

@@ -1,7 +1,7 @@
-"""Rules that are for some tasks: by which globs they choose them, and by which names of a task.
+"""Rules that are for some tasks, which they choose by globs of a task's names.
 
-There are two kinds: the tasks that get lineage without their DAG asking for it (*adoption*), and
-the datasets that adopted tasks read and write (*declarations*).
+There are two kinds: rules of *adoption* choose the tasks that get lineage without a change of their
+DAG, and *declarations* name the datasets that adopted tasks read and write.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 Globs = tuple[tuple[str, tuple[str, ...]], ...]
-"""Of a rule, by the key that they stand at."""
+"""The globs of a rule, by the key that they stand at."""
 
 
 class TaskNames(Frozen, frozen=True):
-    """What rules know of a task.
+    """The names of a task, which the globs of rules are matched with.
 
-    :param task_id: with the ids of the groups that it is in, as Airflow writes it
-    :param operators: all names of its class, and of the classes that this inherits from
-    :param tags: of the DAG
+    :param task_id: the task's id with the ids of its task groups, as Airflow writes it
+    :param operators: all names of the operator's class, and of the classes that it inherits from
+    :param tags: the tags of the DAG
     """
 
     dag_id: str
@@ -42,7 +42,7 @@ class TaskNames(Frozen, frozen=True):
     tags: tuple[str, ...] = ()
 
     def values(self, key: str) -> tuple[str, ...]:
-        """Give what the globs of a key are matched with; one that fits is enough."""
+        """Give the names that the globs of a key are matched with; one match is enough."""
         if key == "operator":
             return self.operators
         if key == "tags":
@@ -53,15 +53,15 @@ class TaskNames(Frozen, frozen=True):
 class TaskRule(Frozen, frozen=True):
     """A rule for some tasks.
 
-    :param globs: a rule has those keys that it chooses by
-    :param line: where it stands in its file
+    :param globs: only the keys that the rule has
+    :param line: the line of the file on which the rule begins; 0 if that is not known
     """
 
     globs: Globs
     line: int = 0
 
     def matches(self, task: TaskNames) -> bool:
-        """Whether the rule is for a task: it has one value at least for each key."""
+        """Whether the rule is for a task: for each key of the rule, a glob matches a name."""
         return all(
             any(is_like(glob, value) for glob in globs for value in task.values(key))
             for key, globs in self.globs
@@ -69,8 +69,8 @@ class TaskRule(Frozen, frozen=True):
 
 
 def is_like(glob: str, value: str) -> bool:
-    """Whether a glob is for a value."""
-    if not is_glob(glob):  # most of them, and each process would translate hundreds
+    """Whether a glob matches a value."""
+    if not is_glob(glob):  # most are plain names: a process would translate hundreds for nothing
         return glob == value
     return compiled(glob).fullmatch(value) is not None
 
@@ -78,9 +78,9 @@ def is_like(glob: str, value: str) -> bool:
 def globs_of(given: Mapping[str, str | tuple[str, ...]], n: int, lines: LineNumbers) -> Globs:
     """Give the globs of a rule.
 
-    :param given: by key; empty where a rule does not have it
-    :param n: the rule's number
-    :raise RulesError: if there is none, so that nobody knows which tasks the rule is for
+    :param given: the globs by key; empty where the rule does not have the key
+    :param n: the rule's number, counted from 0
+    :raise RulesError: if the rule has no glob at all, so that it does not say for which tasks it is
     """
     globs = tuple((key, _listed(value)) for key, value in given.items() if value)
     if not globs:
@@ -104,12 +104,12 @@ def _listed(given: str | tuple[str, ...]) -> tuple[str, ...]:
 #     - dag_id: legacy_*
 #       exclude: true
 #
-# Excluding rules go first, wherever they stand. If all rules exclude, they leave everything else
-# in.
+# A rule that excludes a task wins over all others, wherever it stands. If all rules exclude, all
+# other tasks are adopted.
 
 
 ADOPTION_KEYS = ("dag_id", "task_id", "operator", "tags")
-"""What a rule chooses tasks by."""
+"""The keys by which a rule chooses tasks."""
 
 
 class AdoptionRule(TaskRule, frozen=True):
@@ -119,9 +119,9 @@ class AdoptionRule(TaskRule, frozen=True):
 
 
 class Verdict(Frozen, frozen=True):
-    """Whether a task is to be adopted.
+    """Whether a task is adopted.
 
-    :param rule: the one that decides, counted from 0; None if none is for the task
+    :param rule: number of the rule that decides, counted from 0; None if no rule is for the task
     """
 
     adopts: bool
@@ -154,9 +154,10 @@ class AdoptionRules(Frozen, frozen=True, cache_hash=True):
 def _undecided(
     rules: AdoptionRules, dag_id: str, operators: tuple[str, ...], tags: tuple[str, ...]
 ) -> tuple[tuple[int, bool, tuple[str, ...]], ...]:
-    """Give the rules for which nothing is left to look at but the task's id; no globs are for all.
+    """Give the rules whose other keys all match, so that only the task's id is left to compare.
 
-    :return: number, whether it excludes, and globs; excluding ones first
+    :return: for each rule its number, whether it excludes, and its globs of task ids, of which an
+        empty tuple is for all tasks; excluding rules first
     """
     names = TaskNames(dag_id, "", operators, tags)
     found = [
@@ -186,9 +187,9 @@ _ADOPTION_FILE = RuleFile(
 
 
 def load_adoption(given: str | Path) -> AdoptionRules:
-    """Load what is to be adopted: ``off``, ``all``, a YAML file of rules, or the rules.
+    """Load the rules of adoption from ``off``, ``all``, a YAML file of rules, or inline YAML.
 
-    :raise RulesError: if a rule is wrong; names file, line and key, and what to do
+    :raise RulesError: if a rule is invalid; names file, line, key and the fix
     """
     word = str(given).strip().lower()
     if word in _ADOPTION_WORDS:
@@ -200,7 +201,7 @@ def load_adoption(given: str | Path) -> AdoptionRules:
     return _adoption_rules(*_ADOPTION_FILE.content(given))
 
 
-@lru_cache(maxsize=4)  # for each DAG of a file the same
+@lru_cache(maxsize=4)  # the rules are the same for each DAG of a file
 def _adoption_rules(text: str, name: str) -> AdoptionRules:
     documents, lines = _ADOPTION_FILE.read(text, name)
     given = enumerate(_ADOPTION_FILE.converted(documents, lines))
@@ -213,9 +214,9 @@ def _adoption_rule(document: _AdoptionDocument, n: int, lines: LineNumbers) -> A
     return AdoptionRule(globs, lines.lines.get((n,), 0), document.exclude)
 
 
-# --- declarations of tasks that are adopted and so have no arguments that say it ------------------
+# --- declarations: datasets of adopted tasks, whose operators have no arguments for them ----------
 #
-# A rule says which tasks it is for, and has what their operator would have been given::
+# A rule says which tasks it is for, and has the arguments that their operator would have got::
 #
 #     - dag_id: sales
 #       task_id: [revenue, "merge_*"]
@@ -228,7 +229,8 @@ def _adoption_rule(document: _AdoptionDocument, n: int, lines: LineNumbers) -> A
 #           where: "rate > 0"
 #       on_partition_mismatch: fail
 #
-# The first rule that is for a task has all that is declared of it.
+# Only the first rule that is for a task counts: its declarations are not joined with those of later
+# rules.
 
 
 class ValueRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -241,14 +243,16 @@ class ValueRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 _AtLeastOne = msgspec.Meta(min_length=1)
 Value: TypeAlias = Text | Annotated[tuple[Text | None, ...], _AtLeastOne] | ValueRange | None
-"""Of a partition column: a text, null, several of them, or a range."""
+"""The value of a partition column: a text, null, several of these, or a range."""
 Values: TypeAlias = Annotated[dict[Text, Value], _AtLeastOne]
 
 
 class Subset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A dataset, and which part of it; all texts but the columns' names are templates.
+    """A dataset, and the part that is read or written.
 
-    :param partitions: none of the full dataset
+    All texts but the columns' names are templates.
+
+    :param partitions: empty for the full dataset
     """
 
     dataset: Text
@@ -258,17 +262,17 @@ class Subset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 _Declared: TypeAlias = Text | Subset
 Declared: TypeAlias = _Declared | Annotated[tuple[_Declared, ...], _AtLeastOne]
-"""What ``reads`` or ``writes`` has: one dataset or several."""
+"""The value of ``reads`` or ``writes``: one dataset or several."""
 
 
 DECLARED_ARGUMENTS = ("reads", "writes", "on_partition_mismatch")
-"""Of the operator, that can be declared."""
+"""The operator's arguments that a rule can declare."""
 
 
 class TaskDeclaration(TaskRule, frozen=True):
-    """What is declared of some tasks.
+    """The declaration for some tasks.
 
-    :param arguments: what their operator would have been given: reads, writes,
+    :param arguments: the arguments that their operator would have got, by name: reads, writes,
         on_partition_mismatch
     """
 
@@ -281,7 +285,7 @@ class TaskDeclarations(Frozen, frozen=True):
     rules: tuple[TaskDeclaration, ...] = ()
 
     def of(self, task: TaskNames) -> TaskDeclaration | None:
-        """Give what is declared of a task; None if nothing is."""
+        """Give the first declaration that is for a task; None if there is none."""
         return next((rule for rule in self.rules if rule.matches(task)), None)
 
 
@@ -310,13 +314,13 @@ _DECLARATIONS_FILE = RuleFile(
 def load_declarations(text_or_path: str | Path) -> TaskDeclarations:
     """Load declarations from a YAML file, or from inline YAML.
 
-    :param text_or_path: inline if it has more than one line or begins as YAML lists do
-    :raise RulesError: if one is wrong; names file, line and key, and what to do
+    :param text_or_path: inline YAML if it has more than one line or begins as YAML lists do
+    :raise RulesError: if a declaration is invalid; names file, line, key and the fix
     """
     return _task_declarations(*_DECLARATIONS_FILE.content(text_or_path))
 
 
-@lru_cache(maxsize=4)  # a command asks for each task
+@lru_cache(maxsize=4)  # a command loads the same text for each task
 def _task_declarations(text: str, name: str) -> TaskDeclarations:
     documents, lines = _DECLARATIONS_FILE.read(text, name)
     given = enumerate(_DECLARATIONS_FILE.converted(documents, lines))

@@ -1,6 +1,7 @@
-"""Other people's texts, made fit to be shown: truncated, and without characters that are not seen.
+"""Texts from outside made safe to show: truncated, and with invisible characters escaped.
 
-Secrets are found by their full text: half of one would leave the worker undetected.
+Truncation never ends within a quoted literal: a secret is recognised by its full text, so half of
+one would leave the worker undetected.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ _LAST_WORD = re.compile(r"\S+\Z")
 
 
 def truncated(text: str, limit: int) -> str:
-    """Truncate a text to a number of characters; then an ellipsis is the last one.
+    """Truncate a text to a number of characters, the last of which is then an ellipsis.
 
-    Also in a word, if it is longer than half of that.
+    The cut is before a literal in quotes that would be cut in two, else before the word that would
+    be; within a word only if this word takes more than half of the limit.
     """
     if len(text) <= limit:
         return text
@@ -36,25 +38,25 @@ def truncated(text: str, limit: int) -> str:
 
 
 def some(things: Sequence[T], limit: int, called: Callable[[T], str] = str) -> str:
-    """Name the first of a list, and count the others.
+    """Name the first things of a list, and count the others.
 
-    :param called: gives the name of one; there may be thousands that nobody names
+    :param limit: how many are named
+    :param called: gives the name of one thing; it is called only for those that are named
     """
     more = f" and {len(things) - limit} more" if len(things) > limit else ""
     return f"{', '.join(map(called, things[:limit]))}{more}"
 
 
-# Characters that are not seen and yet do something: in a log they forge lines, in a terminal more.
-# Names of datasets, columns and files, and what servers and libraries say, are other people's
-# texts.
+# Characters that are invisible but have an effect: in a log they forge lines, and a terminal obeys
+# them. Names of datasets, columns and files, and messages of servers and libraries, may have them.
 
 
 CONTROL_CHARACTERS = re.compile(
     "["
     "\x00-\x1f\x7f-\x9f"  # control characters, line ends among them
     "\u2028\u2029"  # further ends of lines and paragraphs
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # what changes the direction of text
-    # What is not seen at all; without the joiners, which Persian and emoji are written with.
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # these change the direction of text
+    # Invisible characters, but for the joiners, which Persian and emoji are written with.
     "\u00ad\u180e\u200b\u2060-\u2064\ufeff\U000e0000-\U000e007f"
     "\ud800-\udfff"  # halves of surrogate pairs, which no encoding can write
     "]"
@@ -62,5 +64,5 @@ CONTROL_CHARACTERS = re.compile(
 
 
 def escape_control_characters(text: str) -> str:
-    r"""Write control characters as Python would: a line end is ``\n``, an escape ``\x1b``."""
+    r"""Write control characters as Python does: a line end as ``\n``, an escape as ``\x1b``."""
     return CONTROL_CHARACTERS.sub(lambda found: ascii(found[0])[1:-1], text)
