@@ -1,7 +1,7 @@
-"""The time that is left for lineage, asked for wherever it is spent.
+"""The time that is left for lineage, which long work checks while it runs.
 
-A task waits for its lineage, so what takes long is cut, and what is cut is declared. The clock is
-not asked here: whoever has one gives the seconds that are left.
+A task waits for its lineage, so work that takes too long is cut short, and a degradation says so.
+This module reads no clock: the caller passes a function that gives the seconds that are left.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ if TYPE_CHECKING:
 
 
 _UNITS = 500
-"""Units of work between two looks at the clock: about a millisecond."""
+"""Units of work between two checks of the time: about a millisecond."""
 
 MORE_TIME = (
     "raise [sparklineage] collect_timeout, or see the whole with `sparklineage show` on the "
     "capture bundle"
 )
-"""What a person can do, as a part of a sentence."""
+"""The remedy for a person, as a part of a sentence."""
 
 
 TOO_LONG = "merging took too long"
 
 
 def because(reason: object) -> str:
-    """Write the end of a sentence on what was left out, with what a person can do, if anything.
+    """Write the end of a sentence that names a left-out part: the reason, and the remedy if any.
 
-    :param reason: of a :class:`SpentError`, or the error itself
+    :param reason: the reason of a :class:`SpentError`, or the error itself
     """
     fix = f"; {MORE_TIME}" if str(reason) == TOO_LONG else ""
     return f"because {reason}{fix}."
 
 
 class SpentError(Exception):
-    """Raised where there is no time left, or no room; the message is the reason in a few words."""
+    """Raised when no time or memory is left; the message is the reason in a few words."""
 
 
 class Budget:
     """The time for a part of the work.
 
-    :param left: gives the seconds that are left of it
+    :param left: gives the seconds that are left; by default the time is unlimited
     """
 
     def __init__(self, left: Callable[[], float] = lambda: math.inf) -> None:
@@ -53,17 +53,17 @@ class Budget:
 
     @property
     def left(self) -> float:
-        """Seconds that are left, less than nothing if none are; infinitely many if all may be."""
+        """Seconds that are left: zero or negative if the budget is spent, infinite if unlimited."""
         return self._left()
 
     def is_spent(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no time is left."""
         return self._left() <= 0
 
     def work(self, units: int = 1) -> None:
-        """Count small units of work, and look at the clock now and then.
+        """Count small units of work, and check the time after every :data:`_UNITS` of them.
 
-        :raise SpentError: if nothing is left
+        :raise SpentError: if no time is left
         """
         self._units += units
         if self._units >= _UNITS:
@@ -71,15 +71,18 @@ class Budget:
             self.check()
 
     def check(self) -> None:
-        """Look at the clock.
+        """Check the time.
 
-        :raise SpentError: if nothing is left
+        :raise SpentError: if no time is left
         """
         if self.is_spent():
             raise SpentError(TOO_LONG)
 
     def part(self, share: float) -> Budget:
-        """Give a share of what is left now; the rest is kept for what comes after it."""
+        """Give a budget of a share of the time left now; the rest is kept for later work.
+
+        :param share: from 0 to 1
+        """
         now = self._left()
         if math.isinf(now):
             return self
@@ -92,11 +95,12 @@ UNLIMITED = Budget()
 
 @contextmanager
 def garbage_collector_paused() -> Iterator[None]:
-    """Spare the passes over all that is made meanwhile, which take longer than to make it.
+    """Switch the garbage collector off for a while, and on again after it.
 
-    For work whose memory is bounded without the collector: of what merging makes, hardly anything
-    is part of a cycle. Inside of another pause it does nothing. A timeout that fires in here leaves
-    the collector as it was.
+    Its passes over many new objects take longer than making the objects. The pause is for work
+    whose memory stays bounded without the collector: of the objects that merging makes, hardly any
+    is part of a cycle. Inside another pause it does nothing. If a timeout is raised within the
+    pause, the collector is switched on again as well.
     """
     was_enabled = gc.isenabled()
     try:
@@ -109,10 +113,12 @@ def garbage_collector_paused() -> Iterator[None]:
 
 
 def _take_as_old() -> None:
-    """Have what is there now looked at by the next full pass, and by none of the quick ones.
+    """Move all present objects to the oldest generation, which only a full collection visits.
 
-    The first of those would go through all that was made meanwhile, and the next ones again.
+    Otherwise the first quick collection would visit all objects that the pause has made, and the
+    next ones would visit them again.
     """
-    if not gc.get_freeze_count():  # what somebody else froze stays so
+    # To freeze and unfreeze moves objects there. If other code has frozen some, these stay frozen.
+    if not gc.get_freeze_count():
         gc.freeze()
         gc.unfreeze()

@@ -14,12 +14,12 @@
     ├── RemoteDriverError        the driver runs where nothing that it writes can be read: before
     │                            the job is submitted
     ├── NotAwaitedError          spark-submit did not wait for the job's end: when its lineage would
-    │                            be collected
+    │                            otherwise be collected
     ├── CaptureError             a capture bundle cannot be made, written or read: before the job is
     │                            submitted, and when its lineage is collected
     ├── ArchiveError             the archive does not take or give an event in time: after the
     │                            task's event is made, and when a page or a command asks for it
-    ├── HistoryError             a store of the history cannot be opened, built or asked: in
+    ├── HistoryError             a store of the history cannot be opened, built or queried: in
     │   │                        commands, on the page, and in tasks that look at it
     │   └── UnknownNameError     it has no dataset, partition, column or task of that name
     ├── DeliveryError            a backend did not take all of an event: when it is sent
@@ -39,10 +39,11 @@ from airflow_provider_sparklineage.model.credentials import scrub, scrub_name
 class SparkLineageError(Exception):
     """Base of all errors that this package raises.
 
-    :param problem: one sentence or more on what is wrong, for people
-    :param fix: what to do about it, in sentences too; empty where nothing can be done
+    :param problem: one or more sentences that say to people why it was raised
+    :param fix: one or more sentences on the remedy; empty if there is none
 
-    Neither shows credentials, whatever they quote. The text of the error is both.
+    Both are scrubbed, so that they show no credentials of the texts that they quote. The text of
+    the error is both, one after the other.
     """
 
     def __init__(self, problem: str, fix: str = "") -> None:
@@ -63,7 +64,7 @@ class SettingsError(SparkLineageError):
 
 
 class RulesError(SettingsError):
-    """Raised when rules of the organisation's are wrong; names file, line and key."""
+    """Raised when the organisation's rules are invalid; names file, line and key."""
 
 
 class ConnectionFieldsError(SettingsError):
@@ -75,15 +76,15 @@ class DeclarationError(SparkLineageError):
 
 
 class ListenerError(SparkLineageError):
-    """Raised when there is no listener jar that this Spark can load, or it cannot be fetched."""
+    """Raised when no listener jar fits this Spark, or the one that fits cannot be fetched."""
 
 
 class RemoteDriverError(SparkLineageError):
-    """Raised when the driver will run where nothing that it writes can be read."""
+    """Raised when the driver will run where the worker cannot read the files that it writes."""
 
 
 class NotAwaitedError(SparkLineageError):
-    """Raised instead of collecting what a job reports that nobody has waited for."""
+    """Raised when spark-submit did not wait for the job's end, so its events are not collected."""
 
 
 class CaptureError(SparkLineageError):
@@ -95,14 +96,14 @@ class ArchiveError(SparkLineageError):
 
 
 class HistoryError(SparkLineageError):
-    """Raised when the history cannot be built, opened or asked; says what there is instead."""
+    """Raised when the history cannot be built, opened or queried."""
 
 
 class UnknownNameError(HistoryError):
-    """Raised when nothing in the history has a name that was asked for; says what there is.
+    """Raised when no dataset, partition, column or task of the history has a requested name.
 
-    It quotes names and nothing else, so only what is part of a URL can be a credential: in
-    ``s3://lake:orders`` nothing is.
+    The message names the existing ones. It quotes only names, in which only a part of a URL can be
+    a credential; ``s3://lake:orders`` has none.
     """
 
     @staticmethod
@@ -111,9 +112,9 @@ class UnknownNameError(HistoryError):
 
 
 class DeliveryError(SparkLineageError):
-    """Raised when a backend did not take all of an event; says what it took.
+    """Raised when a backend did not take all of an event; says which part it took.
 
-    :param is_refusal: whether it is the event's own fault, so that the next one may fare better
+    :param is_refusal: whether the backend refused this event, so that it may take the next one
     """
 
     def __init__(self, problem: str, *, is_refusal: bool = False) -> None:
@@ -122,7 +123,7 @@ class DeliveryError(SparkLineageError):
 
 
 class DocumentError(SparkLineageError):
-    """Raised when a stored event cannot be shown; the message is a sentence for its reader."""
+    """Raised when a stored event cannot be shown; the message is a sentence for people."""
 
 
 class UnusableInputError(SparkLineageError):

@@ -1,8 +1,8 @@
-"""What an earlier run of a task read and wrote, as far as the next one may know of it.
+"""The datasets that an earlier run of a task read and wrote, for the events of the next run.
 
-Before a run has ended nobody knows what it reads and writes, and backends that show the latest
-run would show nothing meanwhile. The datasets of a run before stand in for it, with what
-distinguishes them: the facets that :data:`KEPT` names.
+The datasets of a run are known only when it has ended, and until then backends that show the latest
+run would show none. So the datasets of an earlier run stand in for them, with the facets that
+identify a dataset and its version: those that :data:`KEPT` names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 KEPT = ("dataSource", "lifecycleStateChange", "schema", "symlinks")
-"""Facets of a dataset by which backends identify it and its versions; none that is of one run."""
+"""The facets by which backends identify a dataset and its versions; none of them is of one run."""
 
 
 class LastRunDataset(msgspec.Struct, frozen=True):
@@ -29,25 +29,25 @@ class LastRunDataset(msgspec.Struct, frozen=True):
 
     @property
     def dataset(self) -> DatasetName:
-        """What it is called."""
+        """The dataset's namespace and name."""
         return DatasetName(self.namespace, self.name)
 
 
 class LastRun(msgspec.Struct, frozen=True):
-    """What an earlier run read and wrote: mostly the last successful one."""
+    """The datasets that an earlier run, mostly the last successful one, read and wrote."""
 
     run_id: str = ""
-    """OpenLineage run id of the task's try."""
+    """OpenLineage run id of the earlier try; empty if it is not known."""
     inputs: tuple[LastRunDataset, ...] = ()
     outputs: tuple[LastRunDataset, ...] = ()
 
     @property
     def has_datasets(self) -> bool:
-        """Whether it read or wrote anything."""
+        """Whether the run read or wrote any dataset."""
         return bool(self.inputs or self.outputs)
 
     def only(self, *, inputs: bool, outputs: bool) -> LastRun:
-        """Give what it read, what it wrote, both or neither."""
+        """Give the run with its inputs only if ``inputs``, its outputs only if ``outputs``."""
         return LastRun(self.run_id, self.inputs * inputs, self.outputs * outputs)
 
 
@@ -55,9 +55,10 @@ NO_LAST_RUN = LastRun()
 
 
 class BothForms(NamedTuple):
-    """An earlier run in the form in which it was kept, and in that in which a backend was sent it.
+    """An earlier run in two forms: as it was kept, and as it was sent to a backend.
 
-    A backend takes a dataset with other facets than it was sent before for another version of it.
+    If a dataset is sent with other facets than before, a backend makes a new version of it. So the
+    sent form, which was adapted for the backend, is remembered as well.
     """
 
     kept: LastRun = NO_LAST_RUN
@@ -65,9 +66,9 @@ class BothForms(NamedTuple):
 
 
 def of_event(event: Mapping[str, Any]) -> LastRun:
-    """Take the datasets out of a merged event that was kept.
+    """Read the run and its datasets from a merged event that was kept.
 
-    :param event: as :func:`airflow_provider_sparklineage.event.model.validate` gives it
+    :param event: the event as :func:`airflow_provider_sparklineage.event.model.validate` gives it
     """
     return LastRun(
         str(event["run"].get("runId", "")),

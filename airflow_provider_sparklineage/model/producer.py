@@ -1,4 +1,4 @@
-"""The name of this package in facets and events: its distribution, version and producer."""
+"""The identity of this package in facets and events: its distribution, version and producer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 DISTRIBUTION = "airflow-provider-sparklineage"
 SCHEMA_BASE = f"urn:{DISTRIBUTION}:facet"
-"""Where our facets' schemas live; a URN until the project has a public home."""
+"""The base of our facets' schema URIs: a URN until the project has a public home."""
 
 
 @cache
@@ -23,10 +23,10 @@ def producer() -> str:
 
 
 def facet(schema: str, **body: Any) -> dict[str, Any]:
-    """Make a facet of this package's.
+    """Make a facet of this package.
 
-    :param schema: its ``_schemaURL``
-    :param body: all else; what is None is left out
+    :param schema: the facet's ``_schemaURL``
+    :param body: the facet's other keys; those with the value None are left out
     """
     known = {key: value for key, value in body.items() if value is not None}
     return {"_producer": producer(), "_schemaURL": schema, **known}

@@ -1,4 +1,4 @@
-"""How lineage is written: which parts of it, and how much. Part of settings and of manifests."""
+"""How lineage is written: which parts, and how much; these are values of settings and manifests."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
 
 DEFAULT_MAX_EVENT_BYTES = 4 * 1024 * 1024
-"""One consumer refuses events of 5 MB, and Airflow adds facets of its own."""
+"""Less than the 5 MB at which one consumer refuses events, as Airflow adds facets of its own."""
 
 
 class Limits(Frozen, frozen=True):
-    """How many partitions one condition may name, or locations where no partitions are known.
+    """The limits of conditions.
 
-    With 0 a condition names neither.
+    :param partitions: how many partitions one condition may name, or how many locations where no
+        partitions are known; with 0 a condition names neither
     """
 
     partitions: int = 100
@@ -30,21 +31,22 @@ DEFAULT_LIMITS = Limits()
 
 
 class ColumnLineageForm(StrEnum):
-    """How column lineage says what influences all columns of an output: filters, joins."""
+    """How column lineage writes the filters and joins that influence all columns of an output."""
 
     COMPACT = "compact"
-    """Once."""
+    """Once for the output."""
     LEGACY = "legacy"
-    """With every column: for backends that do not know the compact form."""
+    """Again for every column: for backends that do not know the compact form."""
 
 
 class Representation(Frozen, frozen=True):
-    """What facets have next to what they always have, and what they leave out.
+    """The optional parts of facets, and the parts that they leave out.
 
-    :param bare_partitions: an output's partitioning as the proposal's own facet as well
-    :param explicit_lineage: which inputs feed which output, in the job facet ``lineage``
-    :param max_event_bytes: what would make the event larger is dropped, and a degradation says so
-    :param redact_literals: hide the literals of filters and descriptions
+    :param bare_partitions: whether an output's partitioning is also written as the facet of
+        OpenLineage's partitioning proposal
+    :param explicit_lineage: whether the job facet ``lineage`` says which inputs feed which output
+    :param max_event_bytes: bytes of an event; details beyond are dropped, and a degradation says so
+    :param redact_literals: whether the literals of filters and descriptions are hidden
     """
 
     bare_partitions: bool = False
@@ -56,16 +58,16 @@ class Representation(Frozen, frozen=True):
 DEFAULT_REPRESENTATION = Representation()
 
 DEFAULT_MAX_COLUMNS = 3000
-"""In one event for Marquez, which takes 0.6 to 0.8 ms for each: half of the 5 s that are waited."""
+"""Columns of one event for Marquez, which needs 0.6 to 0.8 ms for each: half of the 5 s timeout."""
 
 
 class Leaving(Frozen, frozen=True):
-    """What is done for a backend with an event when it leaves; what Airflow keeps is without it.
+    """How an event is adapted for a backend when it is sent; the event that Airflow keeps is not.
 
-    :param backend: what the event is for; ``generic`` is anything that takes OpenLineage
-    :param describe_datasets: outputs and their columns get descriptions where they have none
-    :param max_columns: that one event may have, if the backend pays for each
-    :param max_event_bytes: as :class:`Representation` has it; repairs can add some
+    :param backend: the backend's name; ``generic`` is any that takes OpenLineage
+    :param describe_datasets: whether outputs and their columns without a description get one
+    :param max_columns: how many columns one event may have, if each costs the backend time
+    :param max_event_bytes: as in :class:`Representation`; checked again, as repairs can add bytes
     """
 
     backend: str = "generic"
@@ -75,10 +77,10 @@ class Leaving(Frozen, frozen=True):
 
 
 class Intermediates(Frozen, frozen=True):
-    """Which intermediate datasets are left out of the outputs.
+    """The intermediate datasets that are left out of the outputs.
 
-    :param dropped: globs of names as datasets print, ``<namespace>/<name>`` or the path of a local
-        one; ``*`` crosses folders
+    :param dropped: globs of names as datasets print: ``<namespace>/<name>``, or the path of a local
+        dataset; ``*`` crosses folders
     """
 
     dropped: tuple[str, ...] = ()
@@ -87,7 +89,7 @@ class Intermediates(Frozen, frozen=True):
     def of(cls, text: str) -> Intermediates:
         """Read ``keep``, ``drop``, or ``drop: s3://lake/tmp/*, /staging/*``.
 
-        :raise ValueError: if it is none of those
+        :raise ValueError: if the text has another form
         """
         word, colon, rest = text.strip().partition(":")
         named = tuple(glob.strip() for glob in rest.split(",") if glob.strip())
@@ -107,7 +109,7 @@ class Intermediates(Frozen, frozen=True):
         return "drop" if self.dropped == ("*",) else f"drop: {', '.join(self.dropped)}"
 
     def drop(self, dataset: DatasetName) -> bool:
-        """Whether an intermediate dataset is to be left out."""
+        """Whether an intermediate dataset is left out of the outputs."""
         return any(globs.compiled(glob).fullmatch(str(dataset)) for glob in self.dropped)
 
 

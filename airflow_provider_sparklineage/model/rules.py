@@ -1,6 +1,7 @@
-"""The organisation's own rules of how its datasets are partitioned.
+"""The organisation's own rules: how its datasets are partitioned.
 
-A rule has globs of dataset names, dimensions, and a layout where the folders are not Hive's::
+A rule has globs of dataset names, dimensions, and a layout if the folders are not as Hive writes
+them::
 
     - dataset: "s3://bucket/*"
       dimensions:
@@ -11,10 +12,10 @@ A rule has globs of dataset names, dimensions, and a layout where the folders ar
       layout: "{event_date:%Y/%m/%d}/{country}"
       description: "PARTITIONED BY (event_date, country)"
 
-A glob is matched with a dataset's name as it prints, ``<namespace>/<name>``, or the path of a local
-one. ``*`` and ``?`` stay within one folder, as in Hadoop's globs, because the glob also says where
-the dataset ends and its partitions begin; ``**`` is any number of folders, and then the partitions
-begin with the first folder that looks like it. The first rule that matches wins.
+A glob is matched with a dataset's name as it prints: ``<namespace>/<name>``, or the path of a local
+dataset. ``*`` and ``?`` stay within one folder, as in Hadoop's globs, because the glob also says
+where the dataset ends and its partitions begin. ``**`` is any number of folders; the partitions
+then begin with the first folder that looks like the first of one. The first rule that matches wins.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.rule_files import Keys
 
 
-# --- how partitions are laid out as folders, and what the values in them are ----------------------
+# --- layouts: the folders of partitions, and the values in them -----------------------------------
 #
 # A layout is text such as ``{event_date:%Y/%m/%d}/{country}`` or ``dt={dt:%Y-%m-%d}/h={hour:%H}``:
 # the folders below a dataset's root, with fields. A field with a pattern of :meth:`strptime` is a
@@ -65,7 +66,10 @@ _FIELD = re.compile(r"\{(?P<label>[^{}:/]+)(?::(?P<pattern>[^{}]+))?\}")
 
 
 class _Field(NamedTuple):
-    """A field's share of one folder; fields that span folders have several of one occurrence."""
+    """A field's share of one folder; a field that spans folders has a share in each of them.
+
+    :param occurrence: number of the field in the layout's text, the same for all of its shares
+    """
 
     occurrence: int
     label: str
@@ -73,9 +77,9 @@ class _Field(NamedTuple):
 
 
 class Layout(Frozen, frozen=True, dict=True):
-    """The folders of a partition below its dataset's root; make it with :meth:`of`.
+    """The folders of a partition below its dataset's root; :meth:`of` makes it.
 
-    :param formats: for each label, in the dimensions' order, the format of its values; empty for
+    :param formats: each label, in the dimensions' order, with the format of its values; empty for
         text that is no time
     """
 
@@ -86,8 +90,9 @@ class Layout(Frozen, frozen=True, dict=True):
     def of(cls, text: str, dimensions: Iterable[Dimension] = ()) -> Layout:
         """Parse a layout.
 
-        :param dimensions: order and formats of the values; without them the layout's own
-        :raise ValueError: if it is no layout, or gives less than a dimension's format needs
+        :param dimensions: they give order and formats of the values; without them both are those
+            of the layout
+        :raise ValueError: if the text is no layout, or gives less than a dimension's format needs
         """
         text = text.strip("/ ")
         patterns: dict[str, list[str]] = defaultdict(list)
@@ -107,14 +112,14 @@ class Layout(Frozen, frozen=True, dict=True):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of the dimensions that the folders have values of."""
+        """The labels of the dimensions whose values the folders have."""
         return tuple(label for label, _ in self.formats)
 
     def fit(self, below: str) -> Fit | None:
         """Read a partition, with the places of its values, from a path below the dataset's root.
 
-        A path that ends early gives the dimensions that it has in full; what comes after the last
-        folder, such as files, is ignored.
+        A path that ends early gives the dimensions that it has in full; anything after the layout's
+        last folder, such as files, is ignored.
 
         :return: None if the path does not fit
         """
@@ -126,7 +131,7 @@ class Layout(Frozen, frozen=True, dict=True):
             match = _segment_regex(segment, self._alone).fullmatch(folder[0])
             if match is None:
                 if globs.is_glob(folder[0]):
-                    break  # a glob for a part of a time: the path gives no more
+                    break  # a glob in a part of a time: later folders give no values
                 return None
             for number, field in enumerate(f for f in segment if isinstance(f, _Field)):
                 text = match[f"f{number}"]
@@ -156,7 +161,7 @@ class Layout(Frozen, frozen=True, dict=True):
 
     @property
     def has_clear_start(self) -> bool:
-        """Whether the first folder differs from any other: it is not free text alone."""
+        """Whether the first folder can be recognised: it is more than a field of free text."""
         return any(not isinstance(f, _Field) or f.pattern for f in self._segments[0])
 
     @cached_property
@@ -183,12 +188,12 @@ class Layout(Frozen, frozen=True, dict=True):
 
     @cached_property
     def _shares(self) -> Counter[str]:
-        """In how many shares of folders each label is."""
+        """The number of shares of folders that each label has."""
         return Counter(f.label for s in self._segments for f in s if isinstance(f, _Field))
 
     @cached_property
     def _alone(self) -> frozenset[str]:
-        """Labels with a single share: what stands there may be null or a glob as well."""
+        """The labels with a single share, whose place may also hold null or a glob."""
         return frozenset(label for label, count in self._shares.items() if count == 1)
 
     def _check(self) -> None:
@@ -205,7 +210,11 @@ class Layout(Frozen, frozen=True, dict=True):
                 raise ValueError(msg)
 
     def _read(self, field: _Field, text: str) -> dict[str, str]:
-        """Digits by directive; what is no time, or none that can be read, under the empty key."""
+        """Read a field's share of a folder: its digits, by directive.
+
+        The text of a field without a pattern, and null or a glob in place of a time, are under the
+        empty key.
+        """
         if field.pattern and not self._is_raw(field.label, text):
             return timestamps.digits(field.pattern, text) or {}
         return {"": text}
@@ -236,9 +245,9 @@ def _segment_regex(segment: tuple[str | _Field, ...], alone: frozenset[str]) -> 
 
 
 class PartitionSpec(Frozen, frozen=True):
-    """How a dataset is partitioned: the definition, of which a partition is a value.
+    """How a dataset is partitioned; each partition is a value of this definition.
 
-    :param layout: the folders, where they are not Hive's ``column=value``
+    :param layout: the folders; None if they are Hive's ``column=value``
     :param description: for people, e.g. ``PARTITIONED BY (days(ts), country)``
     """
 
@@ -248,13 +257,13 @@ class PartitionSpec(Frozen, frozen=True):
 
     @property
     def labels(self) -> frozenset[str]:
-        """The labels of the dimensions that paths have values of."""
+        """The labels of the dimensions whose values paths have."""
         if self.layout:
             return frozenset(self.layout.labels)
         return frozenset(d.label for d in self.dimensions)
 
     def fit(self, below: str) -> Fit | None:
-        """Read a partition from a path below the dataset's root, by the layout or as Hive has it.
+        """Read a partition from a path below the dataset's root, by the layout or as Hive does.
 
         :return: None if the path does not fit
         """
@@ -268,11 +277,11 @@ class PartitionSpec(Frozen, frozen=True):
         return found is not None and found[0] in self.labels
 
 
-# --- documents of rules, as YAML and JSON have them, to definitions, and back ---------------------
+# --- documents of rules, in YAML and JSON, to definitions, and back -------------------------------
 
 
 CheckedRule = tuple[tuple[str, ...], PartitionSpec]
-"""Globs of datasets, and how those are partitioned."""
+"""Globs of datasets, and how these datasets are partitioned."""
 
 
 class _DimensionDocument(msgspec.Struct, forbid_unknown_fields=True):
@@ -297,14 +306,14 @@ _RULES_FILE = RuleFile(
     nested={"dimensions": _DimensionDocument},
     must_be={"dimensions": "a list of one or more dimensions, each with a field"},
 )
-"""What partitioning rules are read by."""
+"""The reader of files of partitioning rules."""
 
 
 def _checked_rules(documents: object, lines: LineNumbers) -> tuple[CheckedRule, ...]:
-    """Check documents.
+    """Check documents of rules, and give the rules.
 
-    :param lines: where they are from, for errors
-    :raise RulesError: if one is wrong; names its place and key, and what to do
+    :param lines: the documents' places in their file, for errors
+    :raise RulesError: if a document is invalid; names its place, key and the fix
     """
     rules = _Rules(lines)
     given = _RULES_FILE.converted(documents, lines)
@@ -312,7 +321,7 @@ def _checked_rules(documents: object, lines: LineNumbers) -> tuple[CheckedRule, 
 
 
 def _rule_document(datasets: Collection[str], spec: PartitionSpec) -> dict[str, object]:
-    """Give a rule as JSON has it, which :func:`checked` reads again."""
+    """Give a rule as a JSON document, which :func:`_checked_rules` reads again."""
     optional = {"layout": spec.layout.text if spec.layout else "", "description": spec.description}
     return {
         "dataset": list(datasets),
@@ -326,7 +335,7 @@ def _rule_document(datasets: Collection[str], spec: PartitionSpec) -> dict[str, 
 
 
 class _Rules:
-    """Documents to rules, with an error that names the place of what is wrong."""
+    """Makes rules of documents; errors name the place of the invalid value."""
 
     def __init__(self, lines: LineNumbers) -> None:
         self._error = lines.error
@@ -351,7 +360,7 @@ class _Rules:
                 "Write a * for each folder",
             )
         formats = dict(layout.formats)
-        # A layout alone names its dimensions well enough.
+        # Without dimensions, the rule has those that its layout names.
         dimensions = dimensions or tuple(Dimension.of(label) for label in layout.labels)
         dimensions = tuple(_with_format(d, formats.get(d.label, "")) for d in dimensions)
         return datasets, PartitionSpec(dimensions, layout, given.description.strip())
@@ -431,7 +440,7 @@ class Split(NamedTuple):
 
 
 class Rule(Frozen, frozen=True):
-    """How the datasets are partitioned whose names match one of some globs."""
+    """A rule: globs of datasets, and how the datasets with matching names are partitioned."""
 
     datasets: tuple[str, ...]
     spec: PartitionSpec
@@ -441,7 +450,7 @@ class Rule(Frozen, frozen=True):
         return any(compiled_folders(glob).fullmatch(str(root)) for glob in self.datasets)
 
     def split(self, name: DatasetName) -> Split | None:
-        """Split a name where a partition of this rule begins; None if the rule is not for it."""
+        """Split a name where a partition of this rule begins; None if no glob matches the name."""
         for end in self._root_ends(name):
             below = name.name[end:].lstrip("/")
             fit = self.spec.fit(below)
@@ -450,7 +459,7 @@ class Rule(Frozen, frozen=True):
         return None
 
     def _root_ends(self, name: DatasetName) -> Iterator[int]:
-        """Give the places in a name where a dataset's root may end, the likeliest first."""
+        """Yield the positions in a name where a dataset's root may end, the likeliest first."""
         printed = str(name)
         offset = len(printed) - len(name.name)
         for glob in self.datasets:
@@ -469,40 +478,40 @@ class Rule(Frozen, frozen=True):
 
 
 class PartitionRules(Frozen, frozen=True):
-    """The rules in their order."""
+    """Partitioning rules in their order: the first one that matches a name wins."""
 
     rules: tuple[Rule, ...] = ()
 
     @classmethod
     def of(cls, documents: object, lines: LineNumbers | None = None) -> PartitionRules:
-        """Make rules of what :meth:`documents` gives, or of a rules file's content.
+        """Make rules of the documents that :meth:`documents` gives, or of a rules file's content.
 
-        :param lines: where the documents are from
-        :raise RulesError: if a rule is wrong; names its place and key
+        :param lines: the documents' places in their file, for errors
+        :raise RulesError: if a rule is invalid; names its place and key
         """
         known = lines or LineNumbers(_RULES_FILE.title)
         return cls(tuple(Rule(*rule) for rule in _checked_rules(documents, known)))
 
     def documents(self) -> list[dict[str, object]]:
-        """Give the rules as JSON has them; :meth:`of` makes equal rules of them."""
+        """Give the rules as JSON documents, of which :meth:`of` makes equal rules."""
         return [_rule_document(rule.datasets, rule.spec) for rule in self.rules]
 
     def spec(self, dataset: DatasetName) -> PartitionSpec | None:
-        """Give how a dataset is partitioned; None if no rule is for it."""
+        """Find the definition of a dataset's partitions; None if no rule is for the dataset."""
         return next((rule.spec for rule in self.rules if rule.matches(dataset)), None)
 
     def dimensions(self, dataset: DatasetName) -> dict[str, Dimension]:
-        """Give a dataset's dimensions by their labels; none if no rule is for it."""
+        """Give a dataset's dimensions by their labels; {} if no rule is for the dataset."""
         spec = self.spec(dataset)
         return {d.label: d for d in spec.dimensions} if spec else {}
 
     def split(self, name: DatasetName) -> Split | None:
-        """Split a name, trimmed or not, into a dataset and what is below it.
+        """Split a name, trimmed or not, into a dataset and the path below its root.
 
         ``/lake/x/2024-01-01/10`` is ``/lake/x`` with ``event_date=2024-01-01, hour=10``, if a rule
         for ``/lake/*`` has that layout. The name of a dataset itself gives the empty partition.
 
-        :return: None if no rule is for it
+        :return: None if no rule is for the name
         """
         return next((found for rule in self.rules if (found := rule.split(name))), None)
 
@@ -513,12 +522,12 @@ NO_RULES = PartitionRules()
 def load_partition_rules(text_or_path: str | Path) -> PartitionRules:
     """Load rules from a YAML file, or from inline YAML.
 
-    :param text_or_path: inline if it has more than one line or begins as YAML lists do
-    :raise RulesError: if a rule is wrong; names file, line and key, and what to do
+    :param text_or_path: inline YAML if it has more than one line or begins as YAML lists do
+    :raise RulesError: if a rule is invalid; names file, line, key and the fix
     """
     return _partition_rules(*_RULES_FILE.content(text_or_path))
 
 
-@lru_cache(maxsize=16)  # a task's settings are resolved several times, and each time the same
+@lru_cache(maxsize=16)  # a task's settings are resolved several times, with the same rules
 def _partition_rules(text: str, name: str) -> PartitionRules:
     return PartitionRules.of(*_RULES_FILE.read(text, name))

@@ -1,6 +1,6 @@
-"""Terms of all stations: the sides of a job, how a try ends, who reported, what identifies a job.
+"""Terms of all packages: the sides of a job, outcomes of tries, witnesses, and the names of jobs.
 
-And the base of immutable values that are only in memory.
+The module also has the base of immutable values that stay in memory.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from msgspec import Struct
 
 
 class Frozen(Struct, frozen=True):
-    """A value that has its fields, is compared and hashed by them, and is never changed.
+    """The base of values that are compared and hashed by their fields, and never changed.
 
-    A frozen dataclass is the same to those who use it, but Python compiles six methods for each:
-    half a millisecond of a process that imports it, and every task is one. These are msgspec's in
-    C. Unlike a ``Struct`` that is read or written, it may name types that are only imported for
-    type checking.
+    A frozen dataclass behaves the same, but Python compiles six methods for each class. That takes
+    half a millisecond of each process that imports the class, and every task is such a process. The
+    methods of this base are msgspec's, in C. Unlike a ``Struct`` that is read or written, a
+    subclass may name types that are only imported for type checking.
     """
 
 
@@ -29,14 +29,14 @@ class Side(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How the task ended; the event type of the merged event."""
+    """The end of a task's try; it is the event type of the merged event."""
 
     COMPLETE = "COMPLETE"
     FAIL = "FAIL"
 
 
 class Witness(StrEnum):
-    """Whose word something is."""
+    """The source of a statement on a dataset: listener, observer, both, or a declaration."""
 
     LISTENER = "listener"
     OBSERVER = "observer"
