@@ -1,13 +1,13 @@
 """Credentials in texts that leave the worker: URLs, JDBC URLs, connection strings, messages.
 
-Two functions, for two kinds of text:
+Two functions remove them, from two kinds of text:
 
-- :func:`scrub`, of messages, descriptions, SQL, properties: all of the below
-- :func:`scrub_name`, of what identifies data (names of datasets, partitions, locations): only what
-  is part of a URL or a connection string. A partition ``token=5`` is no credential
+- :func:`scrub`, from messages, descriptions, SQL and properties: all of the forms below
+- :func:`scrub_name`, from names that identify data (datasets, partitions, locations): only the
+  forms that are part of a URL or a connection string. A partition ``token=5`` is no credential
 
 =================================  ==========================  ====================================
-what                               e.g.                        becomes
+form                               e.g.                        becomes
 =================================  ==========================  ====================================
 user and password of a URL         ``s3a://key:secret@bucket`` ``s3a://bucket``
 those of Oracle's JDBC driver      ``oracle:thin:me/pw@//h:1`` ``oracle:thin:@//h:1``
@@ -19,13 +19,13 @@ a setting in words, SQL or JSON    ``--password=s``            ``--password=***`
 
 and the forms in the second table, further down.
 
-The user goes until the last ``@`` before the host, for people do not escape an ``@`` in a password.
-What stands there in Azure's schemes is a container, and stays: ``abfss://container@account/path``.
-Not recognised: a password that is all digits before a ``/`` (``//host:80/a@b`` is a path), one
-with a blank in it that is in no quotes, and what a filter compares a column with
-(``token#1 = abc``), which is data.
+A user and password end at the last ``@`` before the host, because people do not escape an ``@`` in
+a password. In Azure's schemes the part before the ``@`` is a container, which stays:
+``abfss://container@account/path``. Not recognised are a password that is all digits before a ``/``
+(``//host:80/a@b`` is a path), a password with a blank and without quotes, and the literal that a
+filter compares a column with (``token#1 = abc``), which is data.
 
-Both take time in proportion to the length of the text, are idempotent, and raise nothing.
+Both functions take time in proportion to the length of the text, are idempotent, and raise nothing.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ _SECRET_PARTS = (
 _SECRET_ENDS = ("token", "credential", "credentials")
 
 
-@lru_cache(maxsize=4096)  # the same few keys come again with each text
+@lru_cache(maxsize=4096)  # most texts have the same few keys
 def is_secret(key: str) -> bool:
     """Whether the name of a parameter, property or setting says that its value is a secret.
 
-    :param key: alone or in words: ``password``, ``fs.s3a.secret.key``, ``X-Amz-Security-Token``
+    :param key: one word, or several: ``password``, ``fs.s3a.secret.key``, ``X-Amz-Security-Token``
     """
     words = [word.lower() for word in _WORDS.findall(key)]
     flat = "".join(words)
@@ -88,14 +88,14 @@ def is_credential(key: str) -> bool:
 # a login in SQL               ``IDENTIFIED BY 'hunter2'``
 # a line of YAML               ``password: hunter2``
 # Oracle's way to log in       ``scott/tiger@//host:1521/service``
-# what is percent-encoded      ``https%3A%2F%2Fme%3Ahunter2%40host``
+# percent-encoded text         ``https%3A%2F%2Fme%3Ahunter2%40host``
 # ===========================  =====================================================================
 #
-# All take time in proportion to the length of the text.
+# All functions take time in proportion to the length of the text.
 
 
 HIDDEN = "***"
-"""Stands for a value that cannot be left out without a trace."""
+"""The text in place of a hidden value, where leaving it out would change the text's form."""
 
 _SCHEMES = "basic|bearer|digest|negotiate|token|apikey"
 _HEADER = re.compile(
@@ -114,7 +114,7 @@ _LOGIN = re.compile(r"(?<![\w/.$#-])[\w.$#-]{1,128}/[^\s@/\"']{1,128}@//")
 
 
 def without_tokens(text: str) -> str:
-    """Hide what headers, private keys and logins have, whatever stands before them."""
+    """Hide the secrets of headers, private keys and logins, which no key has to announce."""
     if "earer" in text or "uthorization" in text:
         text = _BEARER.sub(rf"\1{HIDDEN}", _HEADER.sub(rf"\1{HIDDEN}", text))
     if "PRIVATE KEY" in text:
@@ -122,41 +122,41 @@ def without_tokens(text: str) -> str:
     return _LOGIN.sub("@//", text) if "@" in text and "@//" in text else text
 
 
-# The next option is no value; in a list the value is a text of its own.
+# An option after the option is no value of it; in a list the value is the next quoted text.
 _OPTION = re.compile(r"--([A-Za-z][\w.-]{0,100})(?:[ \t]{1,3}(?![-\s])|[\"'],\s{0,3}(?=[\"'][^-]))")
 
 
 def option_values(text: str) -> Iterator[int]:
-    """Yield where the secret values of options begin."""
+    """Yield the positions where the secret values of options begin."""
     for found in _OPTION.finditer(text):
         if text[found.start() - 1 : found.start()] not in _IN_ENTRY_KEY and is_secret(found[1]):
             yield found.end()
 
 
-# With a dot it is a property; ``IN ('token', 'x')`` compares with words.
+# Only a key with a dot is a property; ``IN ('token', 'x')`` compares a column with words.
 _PAIR = re.compile(r"\([\"']([A-Za-z]\w{0,50}\.[\w.-]{1,100})[\"'],\s{0,3}(?=[\"'])")
 _IDENTIFIED = re.compile(r"\bIDENTIFIED BY (?=[\"'])", re.IGNORECASE)
 
 
 def quoted_secrets(text: str) -> Iterator[int]:
-    """Yield where secrets in quotes begin that no sign binds to their key."""
+    """Yield the positions of quoted secrets that follow their key without ``=`` or ``:``."""
     for found in _PAIR.finditer(text):
         if is_secret(found[1]):
             yield found.end()
-    if "ed by " in text.lower():  # a search without regard to case is the slower part
+    if "ed by " in text.lower():  # a regex that ignores case would be slower
         for found in _IDENTIFIED.finditer(text):
             yield found.end()
 
 
 _IN_ENTRY_KEY = frozenset(f"{string.ascii_letters}{string.digits}_.-")
 _IN_KEY = "".join(_IN_ENTRY_KEY)
-# All of a line, or of an entry in braces: "The password: see the connection" is none.
+# The key must begin a line or an entry in braces: "The password: see the connection" is prose.
 _BEFORE_ENTRY = re.compile(r"(?:^|[\n{,])[ \t]{0,40}(?:- )?\Z")
 _ENTRY = re.compile(r":[ \t]{1,3}(?=[^\s\"',{}\[\]]{1,4000}[ \t]{0,3}(?:$|[,}]))", re.MULTILINE)
 
 
 def entry_values(text: str) -> Iterator[int]:
-    """Yield where the secret values of entries of YAML begin."""
+    """Yield the positions where the secret values of YAML entries begin."""
     at = -1
     while (at := text.find(": ", at + 1)) >= 0:
         before = text[max(0, at - 150) : at]
@@ -173,8 +173,8 @@ _SIGN = re.compile("%3d|%3a%2f%2f|%40", re.IGNORECASE)
 
 
 def decoded(text: str, scrub: Callable[[str], str]) -> str:
-    """Scrub what is percent-encoded once, but for folders of partitions."""
-    if "%" not in text or not _SIGN.search(text):  # a search of all is the slower part
+    """Scrub the parts of a text that are percent-encoded once, but for folders of partitions."""
+    if "%" not in text or not _SIGN.search(text):  # the search for all encoded parts is slower
         return text
     return _ENCODED.sub(lambda run: _recoded(run[0], scrub), text)
 
@@ -188,20 +188,20 @@ def _recoded(run: str, scrub: Callable[[str], str]) -> str:
 
 
 def scrub(text: str) -> str:
-    """Take the credentials out of a text for people or programs."""
+    """Remove or hide the credentials in a text for people or programs."""
     return _settled(text, _scrub_text)
 
 
 def scrub_name(text: str) -> str:
-    """Take the credentials out of a name, which keeps all else that makes it that name."""
+    """Remove the credentials from a name of data, and keep the rest of the name as it is."""
     return _settled(text, _scrub_urls)
 
 
 def logger(name: str) -> logging.Logger:
-    """Give the logger of a module.
+    """Give the logger of a module, with a filter that removes credentials.
 
-    Neither its messages nor its tracebacks show credentials, and a message is one line, whatever
-    names are in it.
+    Neither its messages nor its tracebacks show credentials, and each message is one line: the
+    filter escapes the line ends in names.
     """
     found = logging.getLogger(name)
     if not any(isinstance(known, _Scrubbing) for known in found.filters):
@@ -213,22 +213,22 @@ class _Scrubbing(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         try:
             text = record.getMessage()
-        except Exception:  # the handler reports arguments that do not fit; here it would raise
+        except Exception:  # arguments that do not fit: the handler reports them without raising
             return True
         record.msg, record.args = escape_control_characters(scrub(text)), ()
         if record.exc_info:
-            # A handler would format the traceback itself, with the texts of all exceptions in it.
+            # A handler would format the traceback itself, with the unscrubbed texts of exceptions.
             trace = logging.Formatter().formatException(record.exc_info)
             lines = (escape_control_characters(line) for line in scrub(trace).split("\n"))
             record.msg, record.exc_info = "\n".join([record.msg, *lines]), None
         return True
 
 
-# --- the order of things --------------------------------------------------------------------------
+# --- the order of the steps -----------------------------------------------------------------------
 
 _ROUNDS = 8
-"""What is taken out may bring two pieces together that are a credential again. No honest text needs
-a third round; one that is made to need more than these is hidden in full."""
+"""The most rounds of removal: without the removed part, its neighbours may be a credential again.
+Ordinary text needs no third round; a text made to need more than these rounds is hidden in full."""
 
 
 def _settled(text: str, once: Callable[[str], str]) -> str:
@@ -253,7 +253,7 @@ def _scrub_plain_urls(text: str) -> str:
         text = _ORACLE.sub(r"\1@", _without_users(text))
     if "=" in text:
         text = _without_properties(text, _PARAMETER)
-        if "jdbc:" in text.lower():  # a search without regard to case is the slower part
+        if "jdbc:" in text.lower():  # a regex that ignores case would be slower
             text = _JDBC.sub(lambda url: _without_properties(url[0], _PROPERTY), text)
     return text
 
@@ -303,7 +303,7 @@ def _without_users(text: str) -> str:
 
 
 def _end_of_user(text: str, start: int, word_end: int) -> int:
-    """Give where the host of a URL begins, whose authority begins at ``start``."""
+    """Find the position where the host of a URL begins, whose authority begins at ``start``."""
     if text.startswith("arn:", start):  # an access point of S3, whose name has colons
         return start
     while True:
@@ -317,7 +317,7 @@ def _end_of_user(text: str, start: int, word_end: int) -> int:
         start = last + 1
 
 
-# Who truncates a text may leave half of a password, and no @ behind it.
+# In a truncated text a URL may end with half of a password, and without the @ after it.
 _TRUNCATED = re.compile(r"://[^\s/?#@\"'`<>;…:]+:[^\s/?#@\"'`<>;…]+(?=[\s\"'`<>;…]|\Z)")
 
 
@@ -338,10 +338,10 @@ _KEY = r"([\w.%-]{1,100})"
 _PARAMETER = re.compile(rf"[?&;#] ?{_KEY}=", re.ASCII)
 _PROPERTY = re.compile(rf"[?&;#,(:/] ?{_KEY}=", re.ASCII)
 
-# What Google and others have as ?key=; a shorter one may be that of an object.
+# The API keys of Google and others in ?key=; a shorter value may be the key of an object.
 _API_KEY = re.compile(r"[\w-]{20,}", re.ASCII)
 
-# A value begins with what stands in braces or quotes, if it does, and ends at the next separator.
+# A value may begin with a part in braces or quotes, and ends at the next separator after it.
 _IN_BRACES = r"\{\{[^{}]*\}\}|\{[^{}]*\}"
 _IN_QUOTES = r"'(?:[^'\\]|\\.|'')*(?:'|\\?\Z)|\"(?:[^\"\\]|\\.|\"\")*(?:\"|\\?\Z)"
 
@@ -360,9 +360,9 @@ _VALUES = {
 
 def _without_properties(text: str, pattern: re.Pattern[str]) -> str:
     kept, done, at = [], 0, 0
-    first = ""  # separator before the properties that were left out last
+    first = ""  # the separator before the latest run of removed properties
     while found := pattern.search(text, at):
-        at = found.end() - 1  # the value of another one may be a URL
+        at = found.end() - 1  # a kept value may be a URL, with parameters of its own
         separator = text[found.start()]
         if not is_credential(found[1]) and not (
             found[1] == "key" and separator in "?&" and _API_KEY.match(text, found.end())
@@ -378,14 +378,14 @@ def _without_properties(text: str, pattern: re.Pattern[str]) -> str:
 def _end_of_value(text: str, at: int, separator: str) -> int:
     value = _VALUES[separator].match(text, at)
     end = value.end() if value else at
-    if text[end : end + 1] not in tuple("&;#,"):  # then what ends it may end a sentence
+    if text[end : end + 1] not in tuple("&;#,"):  # its last signs may be those of a sentence
         while end > at and text[end - 1] in ".,:)]":
             end -= 1
     return end
 
 
 def _after(first: str, rest: str) -> str:
-    """Give what follows properties that were left out, with the separator that it needs."""
+    """Give the text after removed properties, with the separator that it needs there."""
     if first and first in "?#(/:" and len(rest) > 1 and rest[0] in "&;,":
         return first + rest[1:]
     return first + rest if first and first in "(/" else rest
@@ -393,7 +393,7 @@ def _after(first: str, rest: str) -> str:
 
 # --- settings in words, SQL and JSON --------------------------------------------------------------
 
-# JSON in JSON.
+# Quotes of JSON in JSON have a backslash or more before them.
 _ESCAPED = r"\\{1,8}[\"']"
 _IN_ESCAPED_QUOTES = rf"{_ESCAPED}(?:(?!{_ESCAPED}).)*(?:{_ESCAPED}|\Z)"
 _OPENING = re.compile(r"\\{0,8}[\"']")
@@ -404,7 +404,7 @@ _SET_VALUE = re.compile(
 
 
 def _without_settings(text: str, values: Iterator[int]) -> str:
-    """Hide the values that begin at some places of a text."""
+    """Hide the values that begin at the given positions of a text."""
     kept, done = [], 0
     for at in values:
         value = _SET_VALUE.match(text, at) if at >= done else None
@@ -420,18 +420,18 @@ _OF_KEY = f"{string.ascii_letters}{string.digits}_.%-"
 
 
 def _values(text: str) -> Iterator[int]:
-    """Yield where the secret values of ``key=value`` begin."""
+    """Yield the positions where the secret values of ``key=value`` begin."""
     at = -1
     while (at := text.find("=", at + 1)) >= 0:
         before = text[max(0, at - 101) : at]
         above = before.rstrip(_OF_KEY)
-        # What follows a slash is a partition's folder.
+        # A key after a slash is that of a partition's folder.
         if len(above) < len(before) and above[-1:] != "/" and is_secret(before[len(above) :]):
             yield at + 1
 
 
 # "password": "x", password = 'x', and as options of a table in SQL: password 'x', "password" "x".
-# A set of first letters is what the search is quick with.
+# The set of first letters makes the search quick.
 _QUOTED_SETTING = re.compile(
     r"[pPsStTaA](?i:(?P<plain>(?<=p)(?:assword|asswd|wd)|(?<=s)ecret)|(?<=t)oken"
     r"|(?:(?<=a)(?:pi|ccess|ccount)|(?<=p)rivate)[-_.]?key)"
@@ -442,7 +442,7 @@ _QUOTED_SETTING = re.compile(
 _OPENED = re.compile(r"([\"'`])[\w.-]{0,60}\Z", re.ASCII)
 
 
-# What each match has in it, in small letters: a look for these costs a tenth of the search.
+# Each match has one of these in it, in small letters: to look for them costs a tenth of the search.
 _HINTS = ("assw", "pwd", "secret", "token")
 _KEY_HINT = re.compile(
     "key(?:"
@@ -461,11 +461,11 @@ def _may_have_quoted_values(text: str) -> bool:
 
 
 def _quoted_values(text: str) -> Iterator[int]:
-    """Yield where the secret values in quotes begin."""
+    """Yield the positions where secret values in quotes begin."""
     if not _may_have_quoted_values(text):
         return
     for found in _QUOTED_SETTING.finditer(text):
-        if found["quote"]:  # of the key, if it opened there: 'a secret' and 'b' are two texts
+        if found["quote"]:  # it must have opened before the key: 'a secret' and 'b' are two texts
             opened = _OPENED.search(text[max(0, found.start() - 61) : found.start()])
             if opened is None or opened[1] != found["quote"]:
                 continue

@@ -1,4 +1,4 @@
-"""What texts say of time: values of partitions, folders and arguments, read and written.
+"""Times as texts, read and written: values of partitions, names of folders, and arguments.
 
 1. Texts in a format of :meth:`~datetime.datetime.strptime`, such as ``%Y%m%d``.
 2. Years, months, days and hours as counts, steps, intervals and columns.
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 # --- texts in a format of strptime, as layouts and dimensions have it -----------------------------
 #
-# Stricter than strptime, which reads ``2024-5-6`` as ``%Y-%m-%d`` too: folders sort in the order of
-# time, and are written again as they were, only with all their zeros.
+# These functions are stricter than strptime, which also reads ``2024-5-6`` as ``%Y-%m-%d``. Only
+# with all zeros do folders sort in the order of time, and only then is a value written again as it
+# was read.
 
 
 UNITS = "YmdHMS"
@@ -30,9 +31,9 @@ _OF_UNITS = frozenset(UNITS)
 _WIDTHS = {"Y": 4, "m": 2, "d": 2, "j": 3, "H": 2, "M": 2, "S": 2, "G": 4, "V": 2, "u": 1}
 _ISO = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%dT%H", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
 _ISO_WEEK = "%G-W%V"
-# What each of these cannot do without.
+# The directive that each of these needs next to it.
 _NEEDS = {"j": "Y", "G": "V", "V": "G", "u": "V"}
-# What is not given; 2020 has a 29th of February and a week 53.
+# The parts that stand for missing ones; 2020 has a 29th of February and a week 53.
 _FIRST_PARTS = {"Y": "2020", "G": "2020", "V": "01", "u": "1", "m": "01", "d": "01"}
 _MIDNIGHT = {"H": "00", "M": "00", "S": "00"}
 _STRPTIME = frozenset("aAbBcdfGHIjmMpSuUVwWxXyYzZ%")
@@ -40,9 +41,9 @@ _DIRECTIVE = re.compile("%(.?)", re.DOTALL)
 
 
 def directives(pattern: str) -> set[str]:
-    """Letters of a pattern's directives.
+    """Give the letters of a pattern's directives.
 
-    :raise ValueError: if there are none, or one that cannot be used; names those that can
+    :raise ValueError: if there is no directive, or an unusable one; names the usable ones
     """
     found = {letter for letter in _DIRECTIVE.findall(pattern) if letter != "%"}
     for letter in sorted(found):
@@ -57,9 +58,9 @@ def directives(pattern: str) -> set[str]:
 
 
 def check_format(pattern: str) -> None:
-    """Refuse what :meth:`strptime` does not read, for values that are in no layout.
+    """Refuse a format that :meth:`strptime` cannot read, for values that are in no layout.
 
-    :raise ValueError: if the pattern has no directive, or one that is not known
+    :raise ValueError: if the pattern has no directive, or one that strptime does not know
     """
     found = _DIRECTIVE.findall(pattern)
     for letter in found:
@@ -74,10 +75,11 @@ def check_format(pattern: str) -> None:
 def value_format(label: str, patterns: Sequence[str], wanted: str = "") -> str:
     """Choose the format of the values of a field that paths write in these patterns.
 
-    :param patterns: of all the places of a field; an empty one is text
-    :param wanted: the dimension's own format; ISO, or the patterns themselves, without one
-    :return: empty for text
-    :raise ValueError: if the patterns cannot be used, or give less than is wanted
+    :param patterns: the pattern of each place of the field; an empty one is text
+    :param wanted: the dimension's own format; empty for ISO, or for the patterns themselves if
+        these are none of ISO
+    :return: the format; ``wanted`` if all patterns are text
+    :raise ValueError: if the patterns cannot be used, or give less than the wanted format needs
     """
     if not any(patterns):
         return wanted
@@ -104,7 +106,10 @@ def _derived(given: Iterable[str]) -> set[str]:
 
 
 def iso_pattern(given: set[str]) -> str:
-    """Give the pattern of ISO 8601 with the precision of some directives; empty if none has."""
+    """Give the pattern of ISO 8601 that has the precision of some directives.
+
+    :return: empty if no such pattern has exactly these parts
+    """
     if {"Y", "j"} <= given or {"G", "V", "u"} <= given:
         given = given - {"j", "G", "V", "u"} | {"Y", "m", "d"}
     units = [unit in given for unit in UNITS]
@@ -114,14 +119,15 @@ def iso_pattern(given: set[str]) -> str:
 
 
 def pattern_regex(pattern: str) -> str:
-    """Give the regex, without groups, of the texts in a pattern."""
+    """Give the regex, without groups, that matches the texts in a pattern."""
     return _regex(pattern, "[0-9]{{{width}}}")
 
 
 def digits(pattern: str, text: str) -> dict[str, str] | None:
-    """Read a text in a pattern.
+    """Read the digits of a text in a pattern.
 
-    :return: the digits by directive, not yet checked to be a time; None if it is not in the pattern
+    :return: the digits by directive, not yet checked to be a time; None if the text is not in the
+        pattern, or has two values for one directive
     :raise ValueError: if the pattern has no directive, or one that cannot be used
     """
     regex, letters = _reader(pattern)
@@ -153,9 +159,9 @@ def _regex(pattern: str, group: str) -> str:
 
 
 def from_digits(found: Mapping[str, str]) -> datetime:
-    """Give the time of digits by directive; what they leave open is the first there is.
+    """Give the time of digits by directive; missing parts are those of :data:`_FIRST_PARTS`.
 
-    :return: without a zone, as the name of a folder has none
+    :return: a time without a zone, as the name of a folder has none
     :raise ValueError: if there is no such time
     """
     parts = {**_FIRST_PARTS, **_MIDNIGHT, **found}
@@ -170,7 +176,7 @@ def from_digits(found: Mapping[str, str]) -> datetime:
         at = datetime.combine(first, time(hour, minute, second))
     except ValueError as e:
         raise _no_time(found) from e
-    # A day of the year and one of the month may differ.
+    # The day of the year and the day of the month, both given, may be two days.
     is_sure = found.keys() <= _OF_UNITS
     if not is_sure and any(written(at, f"%{letter}") != text for letter, text in found.items()):
         raise _no_time(found)
@@ -189,7 +195,7 @@ def written(at: datetime, pattern: str) -> str:
 
 
 def parsed(text: str, pattern: str) -> datetime | None:
-    """Read a time, without a zone; None of what is none, or is not in the pattern.
+    """Read a time without a zone; None if the text is not in the pattern, or is no time.
 
     :raise ValueError: if the pattern has no directive, or one that cannot be used
     """
@@ -219,11 +225,12 @@ _NUMBER = re.compile("[0-9]{1,4}")
 
 
 def step_counter(pattern: str) -> Callable[[str], int | None] | None:
-    """Give what numbers the times in a pattern: the next year, month, … second is one more.
+    """Give a function that numbers the times in a pattern: the next year, …, second is one more.
 
-    :param pattern: its smallest directive is the step; ``%Y %m %d %H %M %S`` from large to small,
-        because only such texts sort in the order of time
-    :return: gives None of a text that is no time in the pattern; None of another pattern
+    :param pattern: directives ``%Y %m %d %H %M %S`` from large to small, because only such texts
+        sort in the order of time; the smallest one is the step
+    :return: a function of a text, which gives None if the text is no time in the pattern; None if
+        the pattern has other directives or another order
     """
     letters = "".join(re.findall("%(.?)", pattern, re.DOTALL))
     if not letters or not UNITS.startswith(letters):
@@ -254,17 +261,17 @@ def end_of(start: datetime, transform: str) -> datetime:
 
 
 def date_of_columns(values: Iterable[tuple[str, str]]) -> str | None:
-    """Give the date that columns ``year, month[, day[, hour]]`` have together.
+    """Give the date that the columns ``year, month[, day[, hour]]`` have together.
 
-    Labels may be short (``yyyy``, ``mm``, ``d``), and have one prefix (``event_year``); values need
-    no leading zeros. Other columns are passed over.
+    Labels may be short (``yyyy``, ``mm``, ``d``), and may share a prefix (``event_year``); values
+    need no leading zeros. Other columns are ignored.
 
     >>> date_of_columns([("year", "2024"), ("month", "5"), ("day", "6")])
     '2024-05-06'
 
     :param values: label and value, as partitions have them
     :return: ``2024-05``, ``2024-05-06`` or ``2024-05-06T10``; None if there are no such columns, or
-        two sets of them, or their values are no date
+        two sets of such columns, or the values are no date
     """
     families: dict[str, dict[str, str]] = {}
     for label, value in values:
@@ -294,7 +301,10 @@ def date_of_columns(values: Iterable[tuple[str, str]]) -> str | None:
 
 @lru_cache(maxsize=256)  # a few columns, and hundreds of thousands of values
 def _column(label: str) -> tuple[str, str] | None:
-    """Give the prefix of a column that is a part of a date, and the letter of the part."""
+    """Give the prefix of a column that is a part of a date, and the directive of the part.
+
+    :return: None if the column is no part of a date
+    """
     found = _COLUMN.fullmatch(label)
     return ((found["prefix"] or "").lower(), found.lastgroup or "") if found else None
 
@@ -302,12 +312,12 @@ def _column(label: str) -> tuple[str, str] | None:
 # --- texts of times to their canonical form, so that they can be compared -------------------------
 #
 # ``20240506`` in a path, ``2024-05-06`` in a template and the date column of a table are one day.
-# The canonical form is ISO 8601, to the precision of the text. A zone is kept as an offset, because
-# what an hour without one means is for the data to say.
+# The canonical form is ISO 8601, to the precision of the text. A zone is kept as an offset. A time
+# without a zone stays without one, because only the data shows in which zone it is.
 
 
 PRECISION = {"year": 4, "month": 7, "day": 10, "hour": 13}
-"""Characters of ISO 8601 that a transform keeps of a time."""
+"""The number of characters of ISO 8601 that each transform keeps."""
 
 _YEAR, _MONTH, _DAY = r"(?P<Y>\d{4})", r"(?P<m>0[1-9]|1[0-2])", r"(?P<d>0[1-9]|[12]\d|3[01])"
 _HOUR, _MINUTE = r"(?P<H>[01]\d|2[0-3])", r"(?P<M>[0-5]\d)"
@@ -352,11 +362,11 @@ def canonical_time(text: str, form: str = "", *, or_iso: bool = False) -> str | 
     ('2024-05-06', '2024-05-06', None)
 
     :param form: the format of the text, as :meth:`~datetime.datetime.strptime` has it; without one
-        only ISO 8601 in its extended and its basic form is taken for a time
+        only ISO 8601 in its extended and its basic form is read as a time
     :param or_iso: whether a text that is not in the format may be in ISO 8601
-    :return: None for what is no time, or not in the format
+    :return: None if the text is no time, or is not in the format
     """
-    if not form and (day := _day(text)):  # what nearly all are: quickly, and kept in no cache
+    if not form and (day := _day(text)):  # nearly all times are days: no regex, and no cache
         return day
     return _canonical(text, form) or (canonical_time(text) if form and or_iso else None)
 
@@ -408,7 +418,10 @@ def _joined(match: re.Match[str]) -> str | None:
 
 
 def common_format(*texts: str) -> str | None:
-    """Give the one format that times are written in, as strptime has it; None if there is none."""
+    """Find one format in which all of the times are written, as strptime has it.
+
+    :return: the first such format of :data:`_COMMON_FORMATS`; None if there is none
+    """
     formats = (
         form for form in _COMMON_FORMATS if all(canonical_time(text, form) for text in texts)
     )
@@ -416,7 +429,7 @@ def common_format(*texts: str) -> str | None:
 
 
 def may_be_date(text: str) -> bool:
-    """Whether a text begins as a month or day of ISO 8601 does, so that it may be a time."""
+    """Whether a text begins like a month or day of ISO 8601, so that it may be a time."""
     return _DATED.fullmatch(text) is not None
 
 
@@ -424,25 +437,30 @@ def may_be_date(text: str) -> bool:
 
 
 def canonical_month(text: str) -> str | None:
-    """Write ``202405`` as ``2024-05``; for values, as in other texts it may be any number."""
+    """Write ``202405`` as ``2024-05``; None if the text is no month in this form.
+
+    Only for values of partitions: in other texts such digits may be any number.
+    """
     month = _BASIC_MONTH.fullmatch(text)
     return f"{month['Y']}-{month['m']}" if month else None
 
 
 def canonical_day(value: str, form: str = "") -> str | None:
-    """Give the day of a date or time as it is written, in whatever zone; None of others.
+    """Give the day of a date or time as it is written, without a change of its zone.
 
-    :param value: also a count of days from 1970 on
+    :param value: a date, a time, or a count of days from 1970 on
+    :return: None if the value is none of these
     """
     found = canonical_time(value, form, or_iso=True) or _of_ordinal(value, "day")
     return found[: PRECISION["day"]] if found else None
 
 
 def canonical_of_transform(value: str, form: str, transform: str) -> str | None:
-    """Give the year, month, day or hour, in UTC if there is a zone; None of others.
+    """Give the year, month, day or hour of a value, in UTC if the value has a zone.
 
-    :param value: also a count of those from 1970 on, as Iceberg has it
+    :param value: a date, a time, or a count of these units from 1970 on, as Iceberg has it
     :param transform: one of :data:`PRECISION`
+    :return: None if the value is none of these
     """
     found = canonical_time(value, form, or_iso=True)
     if found is None and transform in ("year", "month"):
@@ -453,7 +471,10 @@ def canonical_of_transform(value: str, form: str, transform: str) -> str | None:
 
 
 def _of_ordinal(text: str, transform: str) -> str | None:
-    """Write what Iceberg counts from 1970 on: years, months, days or hours."""
+    """Write a count of years, months, days or hours from 1970 on, as Iceberg has it, as a time.
+
+    :return: None if the text is no whole number, or the time is before year 1 or after 9999
+    """
     if not _ORDINAL.fullmatch(text):
         return None
     number = int(text)
@@ -473,12 +494,12 @@ def _of_ordinal(text: str, transform: str) -> str | None:
 
 
 def has_zone(text: str) -> bool:
-    """Whether a time in its canonical form, and :func:`in_utc`, has a zone."""
+    """Whether a time has a zone, in its canonical form and after :func:`in_utc`."""
     return len(text) > PRECISION["hour"] and text.endswith("+00:00")
 
 
 def in_utc(text: str) -> str:
-    """Give a time that has a zone in UTC, to the second or finer; others stay."""
+    """Give a time with a zone in UTC, to the second or finer; a text without a zone stays."""
     if len(text) <= PRECISION["day"] or not _OFFSET.search(text):
         return text
     try:
@@ -488,7 +509,10 @@ def in_utc(text: str) -> str:
 
 
 def to_the_second(text: str) -> str:
-    """Fill a time up to its second, which is the first that it may be; finer ones stay."""
+    """Extend a time to the second, with the first one of its year, …, minute.
+
+    Finer times stay, without trailing zeros of the fraction.
+    """
     zone = "+00:00" if has_zone(text) else ""
     second, point, fraction = text.removesuffix(zone).partition(".")
     second += _FIRST_OF_YEAR[len(second) - PRECISION["year"] :]
@@ -497,10 +521,10 @@ def to_the_second(text: str) -> str:
 
 
 def to_datetime(text: str, precision: str = "day") -> datetime | None:
-    """Read a time in its canonical form; the first that it may be.
+    """Read a time in its canonical form; missing parts are the first of their kind.
 
-    :param precision: what it must at least have, of :data:`PRECISION`
-    :return: None of others, and of times with a zone
+    :param precision: the precision that the text must at least have, of :data:`PRECISION`
+    :return: None if the text is no such time, is less precise, or has a zone
     """
     if len(text) < PRECISION[precision]:
         return None
