@@ -1,19 +1,20 @@
-"""Where a path is: in which dataset, and in which partition of it.
+"""The location of a path: its dataset, and the partition within the dataset.
 
-All that has a path asks here: texts of a task, assets, locations that the listener reports, and
-folders that the observer saw. What they name meets only if one rule names it:
+All paths are located here: those in the texts of a task, those of assets, the locations that the
+listener reports, and the folders that the observer saw. Only so do two paths of one dataset get the
+same name:
 
-1. The first of the organisation's rules that is for the path decides where the dataset ends and
-   what the folders below it stand for. Rules are written for names as events have them, so a path
-   that no rule is for is tried again without what the user's ``removePath`` pattern removes.
-2. Else the dataset is what the listener makes of the path: partition folders are trimmed off its
-   end, as far as their trimmers are on, and the pattern's match is removed after that. Trimmed
-   ``column=value`` folders are the partition. A trimmed date without a column's name is not: which
-   partition it is, only a rule can know. What the pattern removes is no part of a partition, unless
-   it is such a folder.
+1. The first of the organisation's rules that matches the path decides where the dataset ends and
+   which values the folders below it are. Rules are written for names as events have them. So if no
+   rule matches, the path is tried again without the match of the user's ``removePath`` pattern.
+2. Without a matching rule the dataset is named as by the listener: partition folders are trimmed
+   off the path's end, unless their trimmers are disabled, and then the pattern's match is removed.
+   Trimmed ``column=value`` folders are the partition. A trimmed date without a column's name gives
+   no partition, because only a rule can know its column. The pattern's match is no part of a
+   partition, unless it is a ``column=value`` folder.
 
-The observer runs in the driver and cannot import this: it sends paths as Spark has them, with the
-partitions that Spark found below them.
+The observer runs in the driver and cannot import this module: it sends paths as Spark has them,
+with the partitions that Spark found below them.
 """
 
 from __future__ import annotations
@@ -41,15 +42,16 @@ if TYPE_CHECKING:
 
 
 class Location(Frozen, frozen=True):
-    """What a path stands for.
+    """The dataset and the partition of a path.
 
-    :param folder: its untrimmed name; of a file right below a partition, that of the partition
-    :param dataset: as the merged event names it
+    :param folder: the untrimmed name of the path; for a file right below a partition, the name of
+        the partition's folder
+    :param dataset: the dataset's name as the merged event has it
     :param partition: the values that the path gives: all, the leading ones, or none; a glob is kept
-        as a value. None where folders below the dataset have no value, and no rule for them
+        as a value. None if folders below the dataset give no value, and no rule is for them
     :param below: the path below the dataset's root, as written
-    :param spans: label, start and end in ``below`` of each value of the partition; several of one
-        label where a layout's fields are
+    :param spans: label, start and end in ``below`` of each value of the partition; several for a
+        label for which a layout has several fields
     """
 
     folder: DatasetName
@@ -73,33 +75,34 @@ class Locator(Frozen, frozen=True):
         """Locate a URI or absolute path.
 
         :param path: ``s3a://bucket/table/dt=2024-05-06``, ``file:///lake/orders``, ``/lake/orders``
-        :param may_be_file: whether what looks like a file right below a partition is taken for one:
-            Spark's datasets are folders. Who saw the path knows better
-        :return: None for text that is no URI with a path and no absolute path
+        :param may_be_file: whether a name right below a partition that looks like a file is read as
+            one, because Spark's datasets are folders. A caller that has seen the path passes False
+        :return: None if the text is neither a URI with a path nor an absolute path
         """
         place = untrimmed(path)
         if place is None:
             return None
         folder = self._folder(place) if may_be_file else place
-        # Only URIs of local files are escaped: Hadoop takes a path's % for what it is.
+        # Only URIs of local files are escaped: in Hadoop's paths a % is an ordinary character.
         is_escaped = place.namespace == "file" and not path.lstrip().startswith("/")
         return self._located(place, folder, is_escaped=is_escaped)
 
     def locate_name(self, name: DatasetName) -> Location:
-        """Locate an untrimmed name, as the listener's location conditions have them."""
+        """Locate an untrimmed name, such as those in the listener's location conditions."""
         return self._located(name, name, is_escaped=False)
 
     def renamed(self, name: DatasetName) -> DatasetName:
-        """Give the dataset that a name of the listener stands for; mostly the name itself.
+        """Give the dataset of a name that the listener reports; mostly the name itself.
 
-        It has been trimmed, so only rules can know better. A table behind JDBC has one name,
-        whatever settings the URL has by which it was read.
+        The listener has trimmed the name already, so only a rule can change it. A table behind JDBC
+        gets its canonical name, without the settings of the URL by which it was read.
         """
         split = self.rules.split(name)
         return split.root if split is not None else canonical(name)
 
     def _located(self, place: DatasetName, folder: DatasetName, *, is_escaped: bool) -> Location:
-        # Trimmed before it is unescaped too: a folder's %2F is no separator.
+        # It is trimmed before it is unescaped, as well as after: an escaped / (%2F) in a folder's
+        # name is no separator.
         root = self.naming.trim(folder.name)
         name = self.naming.trim(unquote(root)) if is_escaped else root
         dataset = DatasetName(place.namespace, self.naming.without_removed(name))
@@ -125,17 +128,17 @@ class Locator(Frozen, frozen=True):
 
 
 class RememberingLocator(Locator, frozen=True):
-    """A locator for paths that are asked for many times; it keeps them as long as it lives."""
+    """A locator for paths that are located many times: it remembers the locations of all."""
 
     known: dict[str, Location | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, locator: Locator) -> RememberingLocator:
-        """Make one that locates as another one does."""
+        """Make a remembering locator with the configuration of another locator."""
         return cls(locator.naming, locator.rules)
 
     def locate(self, path: str, *, may_be_file: bool = False) -> Location | None:
-        """Locate a URI or absolute path; as :meth:`Locator.locate`."""
+        """Locate a URI or absolute path, as :meth:`Locator.locate` does."""
         if may_be_file:
             return super().locate(path, may_be_file=True)
         if path not in self.known:
@@ -147,9 +150,9 @@ DEFAULT_LOCATOR = Locator()
 
 
 class _Ends(NamedTuple):
-    """Where the dataset ends in a name, and where what is trimmed begins.
+    """The positions in a name where the dataset ends, and where the trimmed folders begin.
 
-    Between the two is what the user's pattern removes off the end.
+    The text between both is the end that the user's pattern removes.
     """
 
     dataset: int

@@ -1,6 +1,7 @@
-"""Rules that people write in YAML: what they are read by, and how a mistake is explained.
+"""Rules that people write in YAML: how they are read, and how a mistake is explained.
 
-A kind of rules says what one rule may have, as a msgspec struct, and gives the words for errors.
+A kind of rules is a :class:`RuleFile`: it has the keys of one rule, as a msgspec struct, and the
+words for errors.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ _CHUNK = 1024 * 1024
 
 
 def open_regular(path: Path) -> IO[bytes]:
-    """Open a file for reading.
+    """Open a regular file for reading, without waiting.
 
-    :raise OSError: also if it is no regular file; ``strerror`` is the reason
+    :raise OSError: if it cannot be opened, or is no regular file; ``strerror`` is the reason
     """
-    # Nobody may ever write to a named pipe: to open it must not wait for that.
+    # Without O_NONBLOCK, opening a named pipe would wait until another process writes to it.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -42,28 +43,29 @@ def open_regular(path: Path) -> IO[bytes]:
 
 # --- YAML to plain documents, which remember the lines that they come from ------------------------
 #
-# They are made of the parser's events: no tag of YAML makes an object, every mistake has its line,
-# and libyaml, which most builds of PyYAML have, is ten times as fast. All scalars are texts, as
-# they are written: 1.10 stays that, and 2024-05-06 is no date.
+# They are made of the parser's events. So no tag of YAML makes an object, every mistake has its
+# line, and libyaml can be used, which most builds of PyYAML have and which is ten times as fast.
+# All scalars stay the texts that were written: 1.10 is not 1.1, and 2024-05-06 is no date.
 
 
 Keys = tuple[str | int, ...]
-"""Where a value is: rule, key, and so on, e.g. ``(0, "dimensions", 1, "format")``."""
+"""The place of a value: rule, key, and so on, e.g. ``(0, "dimensions", 1, "format")``."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _MAX_BYTES = 1024 * 1024
-"""Of a file of rules: parsing a DAG file waits for it, and what is larger is another file."""
+"""The most bytes of a file of rules, for which the parsing of DAG files waits; a larger file is most
+likely not one of rules."""
 EMPTY = ("it must be a text that is not empty", "Put it in quotes")
 _HINT = "Quote texts that begin with %, *, { or [, and indent with blanks, not tabs"
 
 
 class LineNumbers(Frozen, frozen=True):
-    """Where the values of rules are, for errors.
+    """The lines of the values of rules, for errors.
 
-    :param title: of these rules, which begins an error
-    :param name: of the file; empty of inline rules
-    :param lines: line by keys; of others that of the value around them
+    :param title: the title of these rules, with which an error begins
+    :param name: the name of the file; empty for inline rules
+    :param lines: line by place; a place that is not in it has the line of the value around it
     """
 
     title: str
@@ -71,7 +73,7 @@ class LineNumbers(Frozen, frozen=True):
     lines: Mapping[Keys, int] = field(default_factory=dict)
 
     def error(self, keys: Keys, problem: str, fix: str = "") -> RulesError:
-        """Make the error of a wrong value; problem and fix are sentences without a full stop."""
+        """Make the error of an invalid value; problem and fix are without their full stops."""
         place = [self.name] if self.name else []
         known = next((keys[:n] for n in range(len(keys), -1, -1) if keys[:n] in self.lines), None)
         if known is not None:
@@ -91,9 +93,10 @@ def _dotted(keys: Keys) -> str:
 def read(text: str, name: str, title: str) -> tuple[object, LineNumbers]:
     """Read the YAML of rules.
 
-    :param name: of the file that they are from; empty of inline rules
-    :return: lists, dicts, texts and None, with their lines; None of empty rules
-    :raise RulesError: if it is no YAML
+    :param name: the name of the file that the text is from; empty for inline rules
+    :param title: the title of the rules, with which an error begins
+    :return: lists, dicts, texts and None, with their lines; None if there are no rules
+    :raise RulesError: if the text is no YAML, or has anchors, aliases or tags
     """
     reader = _Reader(text, title, name)
     try:
@@ -107,10 +110,11 @@ def read(text: str, name: str, title: str) -> tuple[object, LineNumbers]:
 
 
 def content(text_or_path: str | Path, title: str) -> tuple[str, str]:
-    """Give the YAML of rules, and the name of the file that it is in; empty if there is none.
+    """Give the YAML of rules, and the name of its file; the name is empty for inline rules.
 
-    :param text_or_path: inline if it has more than one line or begins as YAML lists do
-    :raise RulesError: if there is no such file
+    :param text_or_path: inline YAML if it has more than one line or begins as YAML lists do
+    :param title: the title of the rules, with which an error begins
+    :raise RulesError: if the file cannot be read, or has more than :data:`_MAX_BYTES`
     """
     given = str(text_or_path).strip()
     inline = "\n" in given or given.startswith(("-", "[", "{", "#"))
@@ -122,7 +126,7 @@ def content(text_or_path: str | Path, title: str) -> tuple[str, str]:
         with open_regular(path) as stream:
             found, more = stream.read(_MAX_BYTES), stream.read(1)
         rules = "" if more else found.decode()
-    except (OSError, ValueError, RuntimeError) as e:  # the last, of a home that nobody has
+    except (OSError, ValueError, RuntimeError) as e:  # the last for ~name if there is no such user
         fix = "Give a readable file in UTF-8, or the rules themselves, as a YAML list"
         raise LineNumbers(title, str(path)).error((), f"the file cannot be read ({e})", fix) from e
     if more:
@@ -132,7 +136,7 @@ def content(text_or_path: str | Path, title: str) -> tuple[str, str]:
 
 
 class _Reader:
-    """The events of a YAML parser to plain values, with the line of each."""
+    """Makes plain values of the events of a YAML parser, and notes the line of each value."""
 
     def __init__(self, text: str, title: str, name: str) -> None:
         self._events: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
@@ -140,7 +144,10 @@ class _Reader:
         self.lines = LineNumbers(title, name, self._lines)
 
     def document(self) -> object:
-        """Read all of it; None if there is nothing but comments."""
+        """Read the only document of the text; None if the text has only comments.
+
+        :raise RulesError: if there is a second document, an anchor, alias or tag
+        """
         next(self._events)  # the stream begins
         if isinstance(next(self._events), yaml.StreamEndEvent):
             return None
@@ -195,7 +202,8 @@ def _line(event: Any) -> int:
     return int(event.start_mark.line) + 1
 
 
-# No pattern for blank texts: in a union it makes msgspec 0.22 crash when Python ends.
+# There is no pattern that forbids blank texts: in a union it makes msgspec 0.22 crash when Python
+# ends.
 Text: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 Texts: TypeAlias = Text | Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
 
@@ -210,11 +218,11 @@ RuleT = TypeVar("RuleT", bound=msgspec.Struct)
 class RuleFile(Frozen, Generic[RuleT], frozen=True):
     """A kind of rules.
 
-    :param title: which begins an error
-    :param rule: what one rule may have
-    :param begin: how a rule begins
-    :param nested: what a mapping below a key may have, by the key
-    :param must_be: what ends an error about a key's value, by the key
+    :param title: the title of the rules, with which an error begins
+    :param rule: the struct of one rule, whose fields are its keys
+    :param begin: the text with which a rule begins, for an error
+    :param nested: the struct of a mapping below a key, by the key
+    :param must_be: the end of an error about a key's value, "it must be …", by the key
     """
 
     title: str
@@ -224,29 +232,29 @@ class RuleFile(Frozen, Generic[RuleT], frozen=True):
     must_be: Mapping[str, str] = field(default_factory=dict)
 
     def content(self, text_or_path: str | Path) -> tuple[str, str]:
-        """Give the YAML of rules, and the name of the file that it is in; empty if there is none.
+        """Give the YAML of rules, and the name of its file; the name is empty for inline rules.
 
-        :param text_or_path: inline if it has more than one line or begins as YAML lists do
-        :raise RulesError: if there is no such file
+        :param text_or_path: inline YAML if it has more than one line or begins as YAML lists do
+        :raise RulesError: if the file cannot be read, or has more than :data:`_MAX_BYTES`
         """
         return content(text_or_path, self.title)
 
     def read(self, yaml: str, name: str) -> tuple[object, LineNumbers]:
-        """Read the YAML of rules to plain documents.
+        """Read the YAML of rules to plain documents, with their lines; [] if there are no rules.
 
-        :param name: of the file that they are from; empty of inline rules
-        :raise RulesError: if it is no YAML
+        :param name: the name of the file that the text is from; empty for inline rules
+        :raise RulesError: if the text is no YAML, or has anchors, aliases or tags
         """
         documents, lines = read(yaml, name, self.title)
         return [] if documents is None else documents, lines
 
     def converted(self, documents: object, lines: LineNumbers) -> tuple[RuleT, ...]:
-        """Convert plain documents.
+        """Convert plain documents to structs of rules.
 
-        :param lines: where they are from
-        :raise RulesError: if one is wrong; names its place and key, and what to do
+        :param lines: the documents' places in their file, for errors
+        :raise RulesError: if a document is invalid; names its place, key and the fix
         """
-        # What is written as a text may stand for a number or a truth.
+        # All scalars are texts here, so strict=False reads numbers and booleans from texts.
         of_all: Any = tuple[self.rule, ...]  # type: ignore[name-defined]
         try:
             return tuple(msgspec.convert(documents, of_all, strict=False))
@@ -257,13 +265,13 @@ class RuleFile(Frozen, Generic[RuleT], frozen=True):
             raise lines.error((), problem, "Write the character itself") from e
 
     def _explained(self, error: str) -> tuple[Keys, str, str]:
-        """Turn an error of msgspec into the keys of what is wrong, the problem and the fix.
+        """Turn an error of msgspec into the place of the invalid value, the problem and the fix.
 
-        Such as "Object contains unknown field `layuot` - at `$[0]`", of which only the text is
-        given, or "Expected `array`, got `str` - at `$[0].dimensions`".
+        msgspec gives nothing but a text, such as "Object contains unknown field `layuot` - at
+        `$[0]`" or "Expected `array`, got `str` - at `$[0].dimensions`".
         """
         problem, _, path = error.rpartition(" - at ") if " - at " in error else (error, "", "")
-        path = path.partition("[...]")[0]  # below a key of any name msgspec gives none
+        path = path.partition("[...]")[0]  # msgspec does not name a key that may have any name
         found = re.findall(r"\[(\d+)\]|\.(\w+)", path)
         keys: Keys = tuple(int(number) if number else name for number, name in found)
         structs: list[type[msgspec.Struct]] = [self.rule]

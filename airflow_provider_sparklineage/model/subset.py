@@ -4,14 +4,14 @@ A condition says which part of a dataset was read or written, as data, in a cano
 
     Condition
     ├── Partitions    the rows of any of these partitions
-    ├── Locations     what lies at or below any of these paths
+    ├── Locations     the files at or below any of these paths
     ├── Compare       the rows whose field compares so with a literal
     ├── Binary        AND or OR of two conditions
-    └── Description   words, of which nothing is known but their text
+    └── Description   words for people, which programs cannot interpret
 
-The kinds are those of OpenLineage's BaseSubsetDatasetFacet 1-0-0, and the description of the
-proposal that it comes from. A new kind is a new class in :data:`Condition`; mypy then names every
-function that has to learn it.
+The kinds are those of OpenLineage's BaseSubsetDatasetFacet 1-0-0, and the description is from the
+proposal of that facet. A new kind is a new class in :data:`Condition`; mypy then names every
+function that has to handle it.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class Comparison(StrEnum):
 
     @property
     def symbol(self) -> str:
-        """How SQL and people write it."""
+        """The sign of SQL, such as ``>=``."""
         return _SYMBOLS[self]
 
     @property
     def flipped(self) -> Comparison:
-        """The same with the sides exchanged: ``5 < x`` is ``x > 5``."""
+        """The comparison with its sides exchanged: ``5 < x`` is ``x > 5``."""
         return _FLIPPED.get(self, self)
 
 
@@ -90,17 +90,17 @@ _FLIPPED = {
 
 
 class Partitions(Frozen, frozen=True):
-    """The rows of any of these partitions; none of them is legal: the empty selection.
+    """The rows of any of these partitions; without partitions it is the empty selection.
 
-    A partition selects the rows that have all of its values. One with fewer dimensions therefore
-    contains those that extend it, and the partition without values contains every row.
+    A partition selects the rows that have all of its values. So ``dt=1`` contains
+    ``dt=1/hour=2``, and the partition without values contains every row.
     """
 
     partitions: frozenset[Partition]
 
 
 class Locations(Frozen, frozen=True):
-    """What lies at or below any of these paths; they are names, not globs."""
+    """The files at or below any of these paths, which are names and not globs."""
 
     locations: frozenset[str]
 
@@ -126,7 +126,7 @@ class Binary(Frozen, frozen=True):
 
 
 class Description(Frozen, frozen=True):
-    """A condition in words, for what none of the other kinds can express."""
+    """A condition in words, which none of the other kinds can express."""
 
     text: str
 
@@ -141,7 +141,7 @@ EVERYTHING = Partitions(frozenset({Partition()}))
 
 
 def disjunction(conditions: Iterable[Condition]) -> Condition:
-    """Give the canonical form of the OR of all; :data:`NOTHING` of none.
+    """Give the canonical form of the OR of conditions; :data:`NOTHING` if there are none.
 
     See :func:`conjunction`.
     """
@@ -149,21 +149,22 @@ def disjunction(conditions: Iterable[Condition]) -> Condition:
 
 
 def conjunction(conditions: Iterable[Condition]) -> Condition:
-    """Give the canonical form of the AND of all; :data:`EVERYTHING` of none.
+    """Give the canonical form of the AND of conditions; :data:`EVERYTHING` if there are none.
 
-    Nested ANDs and ORs are one list each; duplicates go, and what another term absorbs
-    (``x OR (x AND y)`` is ``x``); terms are sorted; the list is a balanced tree, so that no later
-    walk is deep. Joining is associative, commutative and idempotent. Terms are compared as they
-    are: ``x > 1 AND x > 2`` stays, and so do the partitions or locations of one term.
+    Nested ANDs, and nested ORs, become one list of terms. Duplicate terms are dropped, and terms
+    that another one absorbs (``x OR (x AND y)`` is ``x``). The rest is sorted and becomes a
+    balanced tree, so that no later walk is deep. Joining is associative, commutative and
+    idempotent. Terms are only compared for equality: ``x > 1 AND x > 2`` stays, and so do the
+    partitions or locations of one term.
     """
     return _joined(Operator.AND, conditions)
 
 
 def terms(condition: Condition, operator: Operator | None = None) -> Iterator[Condition]:
-    """Walk the terms of nested conditions of one operator, from left to right.
+    """Yield the terms of nested conditions of one operator, from left to right.
 
-    :param operator: AND or OR; by default that of the condition. A condition that is no such list
-        is its own and only term.
+    :param operator: AND or OR; by default that of the condition. A condition of another operator or
+        kind is its own and only term
     """
     wanted = operator or (condition.operator if isinstance(condition, Binary) else None)
     waiting = [condition]
@@ -182,7 +183,7 @@ def _joined(operator: Operator, conditions: Iterable[Condition]) -> Condition:
     flat: dict[Condition, None] = {}  # an ordered set
     for condition in conditions:
         if isinstance(condition, Binary):
-            # In canonical form it may be a list of this operator, or no list any more.
+            # Its canonical form may be of this operator, or a single term.
             condition = _joined(condition.operator, terms(condition))
         flat.update(dict.fromkeys(terms(condition, operator)))
     if absorbing in flat:
@@ -199,7 +200,7 @@ def _tree(operator: Operator, level: Sequence[Condition]) -> Condition | None:
 
 
 def _rank(condition: Condition) -> tuple[Any, ...]:
-    """Give the key that sorts terms: kinds never compare beyond their first number."""
+    """Give the sort key of a term; its first number differs for each kind of condition."""
     match condition:
         case Partitions():
             return 0, sorted(condition.partitions)
@@ -216,9 +217,9 @@ def _rank(condition: Condition) -> tuple[Any, ...]:
 
 
 def _without_absorbed(operator: Operator, found: Iterable[Condition]) -> Iterator[Condition]:
-    """Drop the terms that others make superfluous: those that have all factors of another one.
+    """Drop the terms that have all factors of another term, which makes them superfluous.
 
-    Candidates are found by their first factor, so that long lists stay linear.
+    Candidates are found by their first factor, so that the time for long lists stays linear.
     """
     other = Operator.AND if operator is Operator.OR else Operator.OR
     factors = {term: dict.fromkeys(terms(term, other)) for term in found}
@@ -231,7 +232,7 @@ def _without_absorbed(operator: Operator, found: Iterable[Condition]) -> Iterato
             yield term
 
 
-# What people read in one line of a table or a summary: enough to recognise a subset, never a list.
+# Limits of a text that stands in one line of a table: enough to recognise a subset, never a list.
 _NAMED = 3
 _TERMS = 8
 _LONGEST = 300
@@ -247,8 +248,8 @@ def date_range(partitions: frozenset[Partition], format: str) -> Condition | Non
     :param format: the format of the one label that varies, in the directives
         ``%Y %m %d %H %M %S``, from large to small as in ``%Y-%m-%d``: only such text sorts in the
         order of time
-    :return: None of fewer than two partitions, if there are gaps, values of another format,
-        several labels that vary, or the format is another; nor of nulls, which no compare selects
+    :return: None if there are fewer than two partitions, gaps, values in another format, several
+        labels that vary, a null (which no compare selects), or a format with other directives
     """
     columns = _values_by_label(partitions)
     varying = [label for label, values in columns.items() if len(values) > 1]
@@ -287,7 +288,7 @@ def to_text(condition: Condition) -> str:
 
 
 def _values_by_label(partitions: frozenset[Partition]) -> dict[str, set[str]]:
-    """Give all values of each label; nothing if some partition has other labels."""
+    """Give all values of each label; {} if the partitions have different labels."""
     each = [partition.as_dict() for partition in partitions]
     if not each or any(values.keys() != each[0].keys() for values in each):
         return {}
@@ -313,7 +314,7 @@ def _text(condition: Condition) -> str:
 
 
 def _names(names: Iterable[object], kind: str) -> str:
-    """Name a few, or the first and the last with their number."""
+    """Name up to three names, or of more the first, the last and their number."""
     texts = {str(name) for name in names}
     if "" in texts:
         return "everything"
@@ -338,7 +339,10 @@ def _joined_text(condition: Binary) -> str:
 
 
 def _range_text(condition: Binary) -> str | None:
-    """Write ``first <= field <= last`` of an AND of two compares that bound one field."""
+    """Write an AND of two compares that bound one field as ``first <= field <= last``.
+
+    :return: None for any other condition
+    """
     low, high = condition.left, condition.right
     if not (
         condition.operator is Operator.AND
@@ -356,18 +360,17 @@ def _range_text(condition: Binary) -> str | None:
 
 # --- evaluation for a partition: all rows fulfil a predicate, none does, or it is not known -------
 #
-# AND and OR follow three-valued logic; what decides are comparisons of partition columns with
-# literals:
+# AND and OR follow three-valued logic. Only comparisons of partition columns with literals decide:
 #
 # - numbers, dates, timestamps and booleans compare as such, by the type that Spark reports;
-# - texts are equal as texts. Which is less is known of times in one format, and of numbers where
-#   their order as numbers and as texts agree;
-# - a column of which an Iceberg transform is a dimension has values from the start of the
-#   partition's hour, day, month or year to its end. Literals are times of the session's zone and
-#   partitions are in UTC, so a day of 14 hours more on both ends must agree;
+# - texts are equal as texts. Their order is known for times in one format, and for numbers whose
+#   order as numbers and as texts agree;
+# - if a dimension is an Iceberg transform of a column, the column's values are from the start of
+#   the partition's hour, day, month or year to its end. Literals are times of the session's zone and
+#   partitions are in UTC, so the verdict must hold for 14 hours more on both ends;
 # - a null compares with nothing.
 #
-# All else is not known: columns of the data, functions, NOT, LIKE, buckets.
+# The verdict on all else is "not known": columns of the data, functions, NOT, LIKE, buckets.
 
 
 _ZONES = timedelta(hours=14)  # no zone is further from UTC
@@ -382,13 +385,13 @@ _TAKES = {
 
 
 def both(verdicts: Iterable[bool | None]) -> bool | None:
-    """AND of what is true, false, or not known."""
+    """Join verdicts with AND: False if one is False, else None if one is None, else True."""
     found = set(verdicts)
     return False if False in found else None if None in found else True
 
 
 def either(verdicts: Iterable[bool | None]) -> bool | None:
-    """OR of what is true, false, or not known."""
+    """Join verdicts with OR: True if one is True, else None if one is None, else False."""
     found = set(verdicts)
     return True if True in found else None if None in found else False
 
@@ -405,7 +408,10 @@ class Evaluation:
                 self._by_column.setdefault(dimension.fields[0].casefold(), dimension)
 
     def selects(self, condition: Condition, partition: Partition) -> bool | None:
-        """Whether a condition selects all rows of a partition (True), or none (False)."""
+        """Whether a condition selects all rows of a partition (True) or none (False).
+
+        :return: None if it is not known
+        """
         return self._selects(condition, partition.as_dict())
 
     def _selects(self, condition: Condition, values: Mapping[str, str]) -> bool | None:
@@ -450,7 +456,7 @@ class Evaluation:
 
 
 def _order(value: str, literal: str, dimension: Dimension) -> int | None:
-    """Compare a partition's value with a literal: -1, 0 or 1; None: not known."""
+    """Compare a partition's value with a literal: -1, 0 or 1; None if their order is not known."""
     one = canonical_value(value, dimension.format, dimension)
     kind = kind_of(dimension)
     if dimension.transform in PRECISION:
@@ -486,7 +492,7 @@ def _order_of_texts(value: str, literal: str, *, is_text: bool) -> int | None:
 
 
 def _differ(value: str, literal: str, dimension: Dimension) -> bool:
-    """Whether a value whose order is not known is another one than a literal for certain."""
+    """Whether a value surely differs from a literal, although their order is not known."""
     if kind_of(dimension) is ValueKind.BOOLEAN:
         return literal.casefold() in ("true", "false")
     if kind_of(dimension) not in (ValueKind.TEXT, ValueKind.UNKNOWN):
@@ -498,7 +504,10 @@ def _differ(value: str, literal: str, dimension: Dimension) -> bool:
 
 
 def _within(compare: Compare, value: str, dimension: Dimension) -> bool | None:
-    """Compare all times of a transform's partition with a literal."""
+    """Compare all times of a transform's partition with a literal.
+
+    :return: the verdict for all of them; None if it differs among them, or is not known
+    """
     transform = dimension.transform
     start = to_datetime(canonical_value(value, dimension.format, dimension), transform)
     literal = to_datetime(canonical_value(compare.value, "", None))
@@ -527,5 +536,5 @@ def _number(text: str) -> Decimal | None:
 
 
 def _sign(left: Any, right: Any) -> int:
-    """Compare what is of one kind."""
+    """Compare two values of one type: -1, 0 or 1."""
     return int(left > right) - int(left < right)

@@ -159,7 +159,7 @@ def _regex(pattern: str, group: str) -> str:
 
 
 def from_digits(found: Mapping[str, str]) -> datetime:
-    """Give the time of digits by directive; missing parts are those of :data:`_FIRST_PARTS`.
+    """Give the time of digits by directive; missing ones are from :data:`_FIRST_PARTS`.
 
     :return: a time without a zone, as the name of a folder has none
     :raise ValueError: if there is no such time
