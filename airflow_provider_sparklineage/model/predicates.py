@@ -1,15 +1,16 @@
-"""SQL predicates and statements to conditions: of Spark's filters, of statements, of JDBC queries.
+"""Conditions from SQL: from Spark's filters, from statements, and from JDBC queries.
 
-Structure is made of all that the specification can say: comparisons of a column with a literal,
-BETWEEN, IN, AND, OR. The rest becomes a description of just that predicate, and its surroundings
+Predicates that the specification can express become structure: comparisons of a column with a
+literal, BETWEEN, IN, AND, OR. Each other one becomes a description, and the conditions around it
 stay structure: NOT, ``!=``, ``<=>``, LIKE, IS NULL, functions, sub-queries, columns compared with
-columns. Nothing here raises because of a text; one that cannot be parsed becomes one description.
+columns. No text makes a function of this module raise; one that cannot be parsed becomes a single
+description.
 
-A predicate is what was asked for, never what was read: a join of a filtered and an unfiltered
-scan of one table shows the filter only.
+A predicate shows which rows a query asked for, not which rows it read: of a join of a filtered and
+an unfiltered scan of one table only the filter is seen.
 
-Nodes are distinguished by sqlglot's key of their class, so that sqlglot, which takes half a
-second to import, is imported only when there is a text to read.
+The class of a node is recognised by its sqlglot key. So sqlglot, whose import takes half a second,
+is imported only when there is a text to parse.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
 
 # --- literals of SQL to the texts of values, where no cast changes them ---------------------------
 
-# sqlglot's expressions: their class is Expression up to 27 and Expr since; nothing else is used of
-# them than key, this, expression, args, parts and sql().
+# sqlglot's expressions. Their class is Expression up to version 27 and Expr since; this module uses
+# no more of it than key, this, expression, args, parts and sql().
 Node: TypeAlias = Any
 
 _NUMBER = re.compile(r"-?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -67,10 +68,10 @@ _UNCHANGED = {
 
 
 def literal(node: Node) -> str | None:
-    """Give the text of a literal; None of what is none, and where a cast may change its value.
+    """Give the text of a literal; None if the node is no literal, or a cast may change its value.
 
-    Two texts side by side are none: they are one with a quote in it or the two joined, as
-    ``spark.sql.legacy.consecutiveStringLiterals.enabled`` says.
+    Two texts side by side are no literal: they are either one text with a quote in it or both
+    joined, depending on ``spark.sql.legacy.consecutiveStringLiterals.enabled``.
     """
     node = bare(node)
     if node.key == "literal":
@@ -100,7 +101,7 @@ def _is_unchanged(text: str, type_: Node) -> bool:
 
 
 def bare(node: Node) -> Node:
-    """Take off parentheses."""
+    """Remove the parentheses around a node."""
     while node.key == "paren":
         node = node.this
     return node
@@ -108,15 +109,16 @@ def bare(node: Node) -> Node:
 
 # --- predicates in the form that Spark most often writes: comparisons of columns, joined by AND ---
 #
-# ``((dt = '2024-05-06') AND (amount > 0.0D))``, ``isnotnull(region)``: what is pushed down to
-# scans. sqlglot reads them too, and takes longer to be imported than all else that a task does
-# after a small job. So what is sure is read here: exactly as sqlglot reads it, and nothing else.
+# ``((dt = '2024-05-06') AND (amount > 0.0D))``, ``isnotnull(region)``: Spark pushes these down to
+# scans. sqlglot reads them too, but its import takes longer than everything else that a task does
+# after a small job. So predicates in this form are read here, with the same result as sqlglot's;
+# all others are left to sqlglot.
 
 
 class Term(NamedTuple):
-    """A column compared with a literal, or ``IS NOT NULL`` where there is no comparison.
+    """A column compared with a literal, or ``IS NOT NULL`` if there is no comparison.
 
-    :param parts: of the column's name, which may have a qualifier
+    :param parts: the parts of the column's name, which may have a qualifier
     """
 
     parts: tuple[str, ...]
@@ -124,7 +126,7 @@ class Term(NamedTuple):
     value: str = ""
 
 
-# Deeper, or longer, sqlglot may meet the end of the stack.
+# sqlglot may exceed the stack with deeper or longer texts, which are therefore left to it.
 _LONGEST = 1_000
 _DEEPEST = 8
 
@@ -156,11 +158,14 @@ _WORDS = re.compile(
     r"where|while|with|xor",
     re.IGNORECASE,
 )
-"""Which are names of columns only in some places, if at all."""
+"""Words of SQL that are names of columns only in some places, or never."""
 
 
 def comparisons(text: str) -> tuple[Term, ...] | None:
-    """Read a predicate of this form; None of any other."""
+    """Read a predicate that is comparisons and ``IS NOT NULL``, joined by AND.
+
+    :return: None if the predicate has any other form
+    """
     if len(text) > _LONGEST:
         return None
     found: list[Term] = []
@@ -183,7 +188,7 @@ def comparisons(text: str) -> tuple[Term, ...] | None:
 
 
 def _term_at(text: str, at: int) -> tuple[Term, int] | None:
-    """Give the term that begins there, and where it ends."""
+    """Give the term that begins at a position, and the position where it ends."""
     if test := _NOT_NULL.match(text, at):
         parts = _parts(test[1] or test[2])
         return None if parts is None else (Term(parts), test.end())
@@ -207,14 +212,14 @@ def _parts(column: str) -> tuple[str, ...] | None:
 
 _Naming: TypeAlias = Callable[[tuple[str, ...]], str]
 
-# Parsing takes about 0.1 ms per 10 characters; nobody reads a longer predicate.
+# Parsing takes about 0.1 ms per 10 characters; a longer predicate is not worth the time.
 _LONGEST_PARSED = 20_000
 _LONGEST_DESCRIPTION = 1_000
 
 _STATEMENT = re.compile(r"\s*(SELECT|FROM|WITH|DELETE|UPDATE|INSERT)\b", re.IGNORECASE)
 _PARTITION_CLAUSE = re.compile(r"\bPARTITION\s*\(", re.IGNORECASE)
 _LEADING_WHERE = re.compile(r"\A\s*WHERE\b", re.IGNORECASE)
-# Texts and names in quotes stay; dt#12 and id#3L outside of them lose the id of the expression.
+# Matches quoted texts and names, which stay, and the ids of expressions as in dt#12 and id#3L.
 _IDS = re.compile(r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`)|#\d+L?\b""", re.DOTALL)
 
 _COMPARISONS = {
@@ -227,14 +232,14 @@ _COMPARISONS = {
 
 
 def condition(text: str, columns: Collection[str] = ()) -> Condition:
-    """Read a predicate, with or without a leading WHERE; folded.
+    """Read a predicate, with or without a leading WHERE, as a condition in canonical form.
 
-    Several with commas between, as Iceberg reports the filters of a scan, are an AND.
+    Several predicates with commas between them are an AND: Iceberg reports a scan's filters so.
 
-    :param columns: names of the dataset's columns, if known. ``a.b`` is field ``b`` of struct ``a``
-        if ``a`` is one of them, and kept as it is. Otherwise ``a`` is taken to be the name of a
-        table and ``b`` is kept: Spark's filters most often write it so, and the text leaves it
-        open.
+    :param columns: names of the dataset's columns, if known. If ``a`` is one of them, ``a.b`` is
+        field ``b`` of struct ``a``, and stays. Otherwise ``a`` is assumed to be a table's name and
+        only ``b`` is kept: the text does not show which of both it is, but in Spark's filters it
+        mostly is a table.
     """
     text = _IDS.sub(r"\1", _LEADING_WHERE.sub("", text, count=1)).strip()
 
@@ -263,20 +268,21 @@ def _of_comparisons(simple: Iterable[Term], naming: _Naming) -> Condition:
 
 
 def _listed(text: str) -> Node | None:
-    """Parse several predicates with commas between; None of what is none."""
+    """Parse several predicates with commas between them; None if the text is no such list."""
     tree = parsed(f"({text})") if "," in text else None
     return tree if tree is not None and tree.key == "tuple" else None
 
 
 def where(statement: str, table: str | None = None) -> Condition | None:
-    """Read the WHERE of a SELECT, DELETE or UPDATE of one table; folded.
+    """Read the WHERE of a SELECT, DELETE or UPDATE of one table, as a condition.
 
     A column's qualifier is dropped if it is the table or its alias; any other is a struct.
 
     :param table: the name that the table must have: ``t``, or as much of ``catalog.schema.t`` as
         is known
-    :return: None without a WHERE, of another statement or table, and if there is a join, union,
-        sub-query, WITH or LATERAL VIEW: there the predicate need not bound what is read
+    :return: None if there is no WHERE, if it is another statement or another table's, or if there
+        is a join, union, sub-query, WITH or LATERAL VIEW, where the predicate may not apply to all
+        rows that are read
     """
     tree = parsed(statement) if _STATEMENT.match(statement) else None
     if tree is None or tree.key not in ("select", "delete", "update"):
@@ -294,12 +300,13 @@ def where(statement: str, table: str | None = None) -> Condition | None:
     )
 
 
-@lru_cache(maxsize=4096)  # asked for each column of an output, and of a thousand statements
+@lru_cache(maxsize=4096)  # called for each column of an output; a job may have 1,000 statements
 def static_partition(statement: str) -> tuple[tuple[str, str], ...]:
     """Give the columns that ``PARTITION (dt='x', region)`` of an INSERT fixes, with their values.
 
-    A null is :data:`~airflow_provider_sparklineage.model.partitioning.NULL`; what is no literal,
-    such as ``current_date()``, is left out; empty if there is no such clause.
+    :return: column and value; a null is
+        :data:`~airflow_provider_sparklineage.model.partitioning.NULL`, and a column whose value is
+        no literal, such as ``current_date()``, is left out. Empty if there is no such clause
     """
     if not _STATEMENT.match(statement) or not _PARTITION_CLAUSE.search(statement):
         return ()
@@ -318,11 +325,11 @@ def static_partition(statement: str) -> tuple[tuple[str, str], ...]:
     return Partition.of(values).values
 
 
-@lru_cache(maxsize=64)  # a statement is asked for each of its tables and columns
+@lru_cache(maxsize=64)  # called for each table and column of a statement
 def parsed(text: str) -> Node | None:
-    """Parse one expression or statement; None if it is none, too long or too deep.
+    """Parse one expression or statement; None if the text is not one, too long or too deep.
 
-    The tree is shared: it is read, never changed.
+    The returned tree is cached and shared, so it must not be changed.
     """
     if not text.strip() or len(text) > _LONGEST_PARSED:
         return None
@@ -332,13 +339,13 @@ def parsed(text: str) -> Node | None:
         trees = parse(text, read="spark")
     except (
         Exception
-    ):  # a parser given any text of anybody: also RecursionError and its own mistakes
+    ):  # the text may be anything: also RecursionError, and errors in the parser itself
         return None
     return trees[0] if len(trees) == 1 else None
 
 
 def _guarded(tree: Node, naming: _Naming) -> Condition | None:
-    """Convert a tree; None if it is deeper than the stack."""
+    """Convert a tree to a condition; None if the tree is deeper than the stack."""
     try:
         return _converted(tree, naming)
     except RecursionError:
@@ -372,7 +379,10 @@ def _described(text: str) -> Description:
 
 
 def _operands(node: Node) -> Iterator[Node]:
-    """Walk a chain of ANDs or of ORs, which is as deep as it is long."""
+    """Yield the operands of a chain of ANDs or of ORs, from left to right.
+
+    The chain's tree is as deep as the chain is long, so this does not recurse.
+    """
     key, waiting = node.key, [node]
     while waiting:
         operand = bare(waiting.pop())
@@ -395,9 +405,10 @@ def _conjunction(nodes: list[Node], naming: _Naming) -> Condition:
 
 
 def _without_implied(found: list[Condition], not_null: list[str]) -> Condition:
-    """Put an AND together, without the IS NOT NULL that Spark adds to each comparison.
+    """Join conditions with AND, without each IS NOT NULL that a comparison of its field implies.
 
-    It adds nothing there: a comparison of a null with a literal selects no row.
+    Spark adds them to comparisons, where they select the same rows: a comparison of a null with a
+    literal selects none.
     """
     asked = (f for f in not_null if not any(_selects_no_null(c, f) for c in found))
     return conjunction([*found, *(Description(f"{field} IS NOT NULL") for field in asked)])
@@ -443,7 +454,7 @@ def _in(node: Node, naming: _Naming) -> Condition | None:
 
 
 def _not_null(node: Node, naming: _Naming) -> str | None:
-    """Give the field of ``x IS NOT NULL`` or ``isnotnull(x)``."""
+    """Give the field of ``x IS NOT NULL`` or ``isnotnull(x)``; None for any other node."""
     if node.key == "not":
         test = bare(node.this)
         if test.key == "is" and test.expression.key == "null":
@@ -477,7 +488,7 @@ def _without_qualifier(parts: tuple[str, ...], table: list[str]) -> str:
 
 
 def _only_table(tree: Node) -> Node | None:
-    """Give the table of a statement that reads nothing else."""
+    """Give the table of a statement that reads one table; None for any other statement."""
     clause = tree.args.get("from_") or tree.args.get("from")
     table = clause.this if tree.key == "select" and clause else tree.this
     if sum(node.key == "table" for node in tree.walk()) != 1 or table is None:
@@ -492,10 +503,10 @@ def _ends_with(names: list[str], wanted: list[str]) -> bool:
     return names[-len(wanted) :] == wanted
 
 
-# --- which columns a statement makes of no column (literals, ``count(*)``), and which it changes --
+# --- columns that a statement makes of no column (literals, ``count(*)``), and those it changes ---
 #
-# Only what is sure: one SELECT without a star, alone or as the source of an INSERT or a CREATE
-# TABLE.
+# Only statements that leave no doubt are read: one SELECT without a star, alone or as the source of
+# an INSERT or a CREATE TABLE.
 
 
 _Node: TypeAlias = Any
@@ -511,9 +522,10 @@ _LITERALS = frozenset({"literal", "null", "boolean"})
 
 
 def without_columns(statement: str, columns: Sequence[str]) -> dict[str, str]:
-    """Name the output columns that are a literal or a ``count(*)``, with what they are.
+    """Name the output columns that are a literal or a ``count(*)``.
 
     :param columns: the output's columns in their order; an INSERT has no names of its own
+    :return: "a literal" or "a count of rows" by column; {} where that is not sure
     """
     items = _projections(statement)
     if statement.lstrip()[:6].upper() == "INSERT":
@@ -527,14 +539,15 @@ def without_columns(statement: str, columns: Sequence[str]) -> dict[str, str]:
 
 
 def _projections(statement: str) -> tuple[tuple[str, str], ...]:
-    """Give name and kind of what a statement selects; empty where that is not sure."""
-    # The texts of an INSERT name no columns. In comments quotes may be apostrophes.
+    """Give name and kind of each column that a statement selects; empty where they are not sure."""
+    # Without its texts, the statements of a loop of INSERTs are the same, and are parsed once. With
+    # a comment they stay, because a quote in it may be an apostrophe.
     if statement.lstrip()[:6].upper() == "INSERT" and not _COMMENT.search(statement):
         statement = _TEXTS_AND_NAMES.sub(lambda m: m["name"] or "''", statement)
     return _projections_of(statement)
 
 
-@lru_cache(maxsize=1024)  # asked for each column of an output; a loop's statements are one
+@lru_cache(maxsize=1024)  # called for each column of an output; a loop's statements are one
 def _projections_of(statement: str) -> tuple[tuple[str, str], ...]:
     tree = parsed(statement) if _STATEMENT_WITH_COLUMNS.match(statement) else None
     if tree is None:
@@ -548,7 +561,7 @@ def _projections_of(statement: str) -> tuple[tuple[str, str], ...]:
         if select is None or select.key != "select" or select.is_star:
             return ()
         return tuple((item.alias_or_name, _kind(item)) for item in select.expressions)
-    except Exception:  # trees of any text of anybody have any shape
+    except Exception:  # the tree of an arbitrary text may have any shape
         return ()
 
 
@@ -565,7 +578,7 @@ def _kind(node: _Node) -> str:
 
 @lru_cache(maxsize=1024)
 def changed(statement: str) -> frozenset[str]:
-    """Name the columns that a MERGE or an UPDATE sets, in lower case."""
+    """Name the columns that a MERGE or an UPDATE sets, in lower case; empty if it is neither."""
     if not _CHANGE.match(statement):
         return frozenset()
     tree = parsed(statement)
@@ -579,5 +592,5 @@ def changed(statement: str) -> frozenset[str]:
             for item in update.expressions
             if item.key == "eq"
         )
-    except Exception:  # trees of any text of anybody have any shape
+    except Exception:  # the tree of an arbitrary text may have any shape
         return frozenset()
