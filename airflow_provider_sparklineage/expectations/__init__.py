@@ -1,14 +1,15 @@
-"""What a task is expected to read and write: declarations and templated paths to expectations.
+"""Expectations of a task's reads and writes, made of declarations and of paths in its arguments.
 
 ====================  ==========================================================================
 *declared*            the DAG's author wrote it: ``reads=``, ``writes=``, the run's partition key
 *path*                a partition in a path among the task's arguments; it has no side, because an
                       argument does not show whether the job reads or writes there
-*inferred*            a date among the arguments; it explains where a value comes from, if it is one
+*inferred*            a date among the arguments; if a partition has this value, it explains from
+                      where the value comes
 ====================  ==========================================================================
 
-What each kind may become is decided where it meets a dataset:
-:mod:`.lineage.partitions.expected`.
+:mod:`.lineage.partitions.expected` matches expectations with datasets, and decides how each kind
+is used.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ __all__ = ["DatasetSubset", "Expectation", "Kind", "PartitionRange", "Side", "So
 
 
 def __getattr__(name: str) -> Any:
-    """Import what DAGs declare where one does: tasks that declare nothing wait for imports too."""
+    """Import the classes of declarations when a DAG uses one, so that other tasks start sooner."""
     if name not in ("DatasetSubset", "PartitionRange"):
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)

@@ -1,4 +1,4 @@
-"""What a DAG's author writes in ``reads=`` and ``writes=``, and the partitions that it gives."""
+"""Declarations, which a DAG's author writes in ``reads=`` and ``writes=``, and their partitions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 MAX_PARTITIONS = 100_000
-"""Partitions that one declaration may stand for: 11 years of hours."""
+"""The most partitions that one declaration may stand for: 11 years of hours."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class PartitionRange:
     def values(self) -> list[str]:
         """List the values, in the format of ``start``.
 
-        :raise DeclarationError: if start, end or step cannot be understood, or if the values would
-            be more than :data:`MAX_PARTITIONS`
+        :raise DeclarationError: if start, end or step is invalid, or if there would be more than
+            :data:`MAX_PARTITIONS` values
         """
         import pendulum
 
@@ -59,7 +59,8 @@ class PartitionRange:
             problem = f"{self} has more than {MAX_PARTITIONS} values."
             raise DeclarationError(problem, "Choose a larger step.")
         times = itertools.takewhile(
-            # From the first one each time: a month after January 31st is not two after December's.
+            # Each step counts from the start: one month at a time, January 31st would become
+            # February 28th and then March 28th.
             lambda at: at < stop,
             (_plus(first, step * number) for number in itertools.count()),
         )
@@ -96,7 +97,7 @@ def _plus(at: DateTime, step: Duration) -> DateTime:
 
 
 def listed(value: object) -> list[Any]:
-    """List what ``reads`` or ``writes`` holds: several declarations, or one by itself."""
+    """List the declarations in ``reads`` or ``writes``: [] for None, [value] for a single one."""
     if value is None:
         return []
     return list(value) if isinstance(value, (list, tuple, set)) else [value]
@@ -105,7 +106,7 @@ def listed(value: object) -> list[Any]:
 @dataclass(frozen=True)
 class DatasetSubset:
     """
-    A dataset that a task reads or writes, and which part of it; for ``reads=`` and ``writes=``.
+    A dataset that a task reads or writes, or a part of a dataset; for ``reads=`` and ``writes=``.
 
     .. code-block:: python
 
@@ -117,19 +118,19 @@ class DatasetSubset:
     :param dataset: URI, absolute path, table identifier or asset. (templated)
     :param partitions: values by dimension, where a list of values stands for each of them; a list
         of such; or a :class:`PartitionRange`. (templated)
-    :param where: SQL predicate for what partitions cannot express. (templated)
+    :param where: SQL predicate for a part that partitions cannot express. (templated)
     """
 
     dataset: Any
     partitions: Any = None
     where: str | None = None
     template: DatasetSubset | None = field(default=None, repr=False, compare=False)
-    """What this was rendered from; set by :meth:`resolve`."""
+    """The declaration before rendering; set by :meth:`resolve`."""
 
     def resolve(self, context: Mapping[str, Any]) -> DatasetSubset:
-        """Render for one run; Airflow calls this instead of rendering in place.
+        """Give a declaration rendered for one run; Airflow calls this to render a template field.
 
-        All copies of a task share this object, so a run gets a new one.
+        All copies of a task share this object, so it is not changed.
         """
         render = context["task"].render_template
 
@@ -142,7 +143,7 @@ class DatasetSubset:
             if isinstance(value, (list, tuple)):
                 return [rendered(item) for item in value]
             if isinstance(value, str) and "{" not in value:
-                return value  # native rendering would make 1.1 of version 1.10
+                return value  # native rendering would turn the text 1.10 into the number 1.1
             return render(value, context)
 
         dataset = self.dataset
@@ -154,7 +155,11 @@ class DatasetSubset:
         )
 
     def serialize(self) -> dict[str, Any]:
-        """Give what Airflow stores in the serialized DAG: the same for the same declaration."""
+        """Give the form that Airflow stores in the serialized DAG.
+
+        Equal declarations give equal forms, in each process; otherwise Airflow would store a new
+        version of the DAG.
+        """
 
         def plain(value: Any) -> Any:
             if isinstance(value, PartitionRange):
@@ -164,7 +169,7 @@ class DatasetSubset:
             if isinstance(value, (list, tuple)):
                 return [plain(item) for item in value]
             if isinstance(value, (set, frozenset)):
-                return sorted(map(plain, value), key=str)  # their own order is that of the process
+                return sorted(map(plain, value), key=str)  # a set's own order differs by process
             return value
 
         dataset = self.dataset
@@ -175,18 +180,18 @@ class DatasetSubset:
         }
 
     def __str__(self) -> str:
-        """Give the same text in each process: Airflow stores this of mapped tasks."""
+        """Write the declaration, the same in each process: Airflow stores this for mapped tasks."""
         arguments = ", ".join(f"{key}={value!r}" for key, value in self.serialize().items())
         return f"DatasetSubset({arguments})"
 
 
-# --- the partitions of a declaration, in any of the forms that it may have, as values -------------
+# --- the partitions of a declaration as values, from each form in which they may be written -------
 
 
 def declared_partitions(entry: DatasetSubset) -> tuple[Partition, ...] | None:
     """List the partitions of a declaration; None for the full dataset.
 
-    :raise DeclarationError: if they cannot be understood, or are more than
+    :raise DeclarationError: if the partitions are invalid, or more than
         :data:`~.declarations.MAX_PARTITIONS`
     """
     given = entry.partitions
@@ -207,7 +212,7 @@ def declared_partitions(entry: DatasetSubset) -> tuple[Partition, ...] | None:
                 'dimensions to values, such as {"dt": "2024-05-06"}, or a PartitionRange.'
             )
             raise DeclarationError(problem, fix)
-    # One of them without any value is the full dataset.
+    # A partition without any value is the full dataset.
     return None if Partition() in found else tuple(sorted(found))
 
 

@@ -1,4 +1,4 @@
-"""What is known of a task's datasets before its job runs: names and expected subsets."""
+"""The datasets of a task that are known before its job runs: names and expected subsets."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 class Declared(Frozen, frozen=True):
-    """What is known of a task's datasets before its job runs.
+    """The datasets of a task, and the expectations of them, that are known before its job runs.
 
-    :param problems: sentences on what cannot be understood
+    :param problems: sentences on declarations that are invalid
     :param naming: Spark properties that change how the listener names datasets
     """
 
@@ -40,12 +40,13 @@ class Declared(Frozen, frozen=True):
 
 
 class TaskFields(Frozen, frozen=True):
-    """The rendered fields of a task that speak of its datasets.
+    """The rendered fields of a task that name datasets.
 
-    :param inlets: the datasets of its ``inlets``, which give identity and no part of a dataset
-    :param outlets: those of its ``outlets``
-    :param reads: what its author gave, one declaration or a collection of them
-    :param partition_key: of the run
+    :param texts: the rendered texts, each with its template
+    :param inlets: the datasets of its ``inlets``, which are names and never a part of a dataset
+    :param outlets: the datasets of its ``outlets``
+    :param reads: the author's value: one declaration or a collection of them; so is ``writes``
+    :param partition_key: the partition key of the run
     """
 
     texts: Sequence[TracedText] = ()
@@ -60,9 +61,10 @@ class TaskFields(Frozen, frozen=True):
 def declared(
     task: TaskFields, locator: Locator, named: Callable[[object], DatasetName | None]
 ) -> Declared:
-    """Find the datasets that a task names, and what is expected of them.
+    """Find the datasets that a task names, and the expectations of them.
 
-    :param named: gives the dataset that an object, such as an asset, is; None where nobody knows
+    :param named: gives the dataset of an object, such as an asset; None if it is not known
+    :return: with a problem for each declaration that is invalid; nothing is raised for those
     """
     found = _Declarations(task.texts, locator, named)
     inputs = [*task.inlets, *found.add("reads", task.reads, Side.READ)]
@@ -79,7 +81,7 @@ def declared(
 
 
 class _Declarations:
-    """Declarations to expectations; what cannot be understood is a problem and no error."""
+    """Makes expectations of declarations; for an invalid one it notes a problem and goes on."""
 
     def __init__(
         self,
@@ -100,7 +102,10 @@ class _Declarations:
             )
 
     def add(self, name: str, entries: object, side: Side) -> list[DatasetName]:
-        """Add ``reads`` or ``writes``; return the datasets that have a name."""
+        """Add the declarations of ``reads`` or ``writes``, and return the names of datasets.
+
+        A declared table has no such name yet, as its dataset is not known.
+        """
         if entries is None or (isinstance(entries, (list, tuple)) and not entries):
             return []
         from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, listed
@@ -109,7 +114,7 @@ class _Declarations:
         for number, entry in enumerate(listed(entries)):
             subset = entry if isinstance(entry, DatasetSubset) else DatasetSubset(entry)
             if _is_unrendered(subset):
-                continue  # its template could not be rendered, so it names nothing
+                continue  # its template could not be rendered, so it names no dataset
             texts = [t for t in self._texts if t.field.startswith(f"{name}[{number}]")]
             try:
                 identity = self._add(subset, side, texts)
@@ -143,7 +148,7 @@ class _Declarations:
         return identity
 
     def add_key(self, key: str | None, dimensions: str | Sequence[str] | None) -> None:
-        """Add the run's partition key, if both it and its dimensions are given."""
+        """Add the expectations of the run's partition key, if key and dimensions are given."""
         if not key or not dimensions:
             return
         try:
@@ -171,7 +176,10 @@ def _table(text: str) -> str:
 
 
 def _require_json(expectation: Expectation) -> None:
-    """Refuse what the manifest and the event cannot hold."""
+    """Refuse an expectation that cannot be written to the manifest and the event.
+
+    :raise DeclarationError: if it cannot be encoded as JSON
+    """
     try:
         msgspec.json.encode(expectation)
     except (TypeError, ValueError) as error:  # half of a surrogate pair is the latter

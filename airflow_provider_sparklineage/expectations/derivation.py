@@ -1,4 +1,4 @@
-"""Traced arguments, declarations and the partition key of a run to expectations."""
+"""Expectations from traced arguments, from declarations, and from the partition key of a run."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 LONGEST_ARGUMENT = 128 * 1024
-"""Characters of an argument that is looked at: Linux starts no process with a longer one."""
+"""The most characters of an argument that is read: Linux starts no process with a longer one."""
 
 
 _EMPTY_VALUE = re.compile("=(/|$)")
 
 
 def from_arguments(texts: Iterable[TracedText], locator: Locator) -> list[Expectation]:
-    """Find partitions in paths, and dates, in what a job is given; linear in its length."""
+    """Find partitions in paths, and dates, in the arguments of a job; linear in their length."""
     found: list[Expectation] = []
     for text in texts:
         if len(text.value) <= LONGEST_ARGUMENT and _is_unicode(text.value):
@@ -64,7 +64,7 @@ def _is_unicode(text: str) -> bool:
 
 
 class _Spans:
-    """The spans of a text, in its order and without overlap, to be asked for a part of it."""
+    """The spans of a text, in order and without overlap; finds those of a part of the text."""
 
     def __init__(self, spans: Sequence[Span]) -> None:
         self._spans = spans
@@ -76,12 +76,13 @@ class _Spans:
 
 
 def _template(text: TracedText, spans: _Spans, start: int, end: int) -> str:
-    """Give the template's text of some characters, and no more of it.
+    """Give the part of the template that was rendered to ``[start, end)`` of a text.
 
-    What else is in an argument is not about data: it may be a token, and it may be long.
+    The rest of an argument is left out, as it does not name data: it may be a token, and it may be
+    long.
     """
     if not text.spans and (start, end) == (0, len(text.value)):
-        return text.template  # of which it is not known what made which part
+        return text.template  # it is not known which part of it gave which characters
     parts: list[str] = []
     for span in spans.within(start, end):
         parts += [text.value[start : span.start], f"{{{{ {span.expression} }}}}"]
@@ -92,7 +93,7 @@ def _template(text: TracedText, spans: _Spans, start: int, end: int) -> str:
 def _path(
     text: TracedText, spans: _Spans, reference: Reference, rules: PartitionRules
 ) -> Expectation:
-    # dt= without a value is what an empty variable leaves; it does not stand for null.
+    # An empty variable leaves dt= without a value, which does not stand for null.
     is_partition = reference.partition.values and not _EMPTY_VALUE.search(reference.uri)
     return Expectation(
         Kind.PATH,
@@ -136,7 +137,7 @@ def _source(
 ) -> Source:
     """Give the source of a value.
 
-    :param template: the part of the field's template that is about it; None is all of it
+    :param template: the part of the field's template that gave the value; None for all of it
     """
     return Source(
         kind,
@@ -154,7 +155,7 @@ def _source(
 def dimensions_of(
     dataset: DatasetName, partition: Partition, rules: PartitionRules
 ) -> tuple[Dimension, ...]:
-    """Give the dimensions of a partition: those of the rule for the dataset, else its columns."""
+    """Give the dimensions of a partition: from the dataset's rule, else a column for each label."""
     known = rules.dimensions(dataset)
     return tuple(known.get(label) or Dimension.of(label) for label, _ in partition.values)
 
@@ -169,10 +170,11 @@ def from_declaration(
 ) -> Expectation:
     """Make an expectation of a declaration.
 
-    :param identity: dataset or table identifier that ``entry.dataset`` stands for
+    :param identity: the dataset or table identifier of ``entry.dataset``
     :param texts: the traced texts of the declaration
-    :param reference: what a URI or path names; its partition counts if the entry has none
-    :raise DeclarationError: if it cannot be understood
+    :param reference: the data that a URI or path in ``entry.dataset`` names; its partition counts
+        if the declaration has none
+    :raise DeclarationError: if the declaration is invalid
     """
     from airflow_provider_sparklineage.expectations.declarations import declared_partitions
 
@@ -216,7 +218,11 @@ def _declared_sources(
 
 
 def _dimension_in(field: str, partitions: object) -> str:
-    """``dt`` of ``reads[0].partitions[dt]`` and of ``reads[0].partitions.start``."""
+    """Give the dimension that a field of a declaration has a value of; empty if it names none.
+
+    ``reads[0].partitions[dt]`` names ``dt``, and ``reads[0].partitions.start`` is of the dimension
+    of the :class:`PartitionRange`.
+    """
     below = field.partition(".partitions")[2]
     keys: list[str] = re.findall(r"\[([^\[\]]+)\]", below)
     named = [key for key in keys if not key.isdigit()]
@@ -232,13 +238,13 @@ def _dimension_in(field: str, partitions: object) -> str:
 def from_partition_key(key: str, dimensions: str | Sequence[str]) -> list[Expectation]:
     """Make expectations of the partition key of a run.
 
-    The key is the partition that the run has to write: it is declared of every output that has the
-    dimensions, and inferred of inputs.
+    The key is the partition that the run has to write: for every output that has its dimensions it
+    is a declared expectation, and for inputs an inferred one.
 
     :param key: ``2024-05-06|PL``
     :param dimensions: ``["dt"]``, several for a key with ``|`` between values, or a pattern such
         as ``"{dt}|{region}"``
-    :raise DeclarationError: if the key does not fit
+    :raise DeclarationError: if the key does not fit the dimensions, or these are invalid
     """
     values = _key_values(key, dimensions)
     template = (

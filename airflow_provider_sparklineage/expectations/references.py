@@ -1,8 +1,8 @@
-"""Where a text names data: the datasets and partitions of the URIs and paths in an argument.
+"""References to data in a text: the datasets and partitions of the URIs and paths in an argument.
 
-URIs and paths are scanned for without regard to their meaning, :mod:`.model.locations` knows what
-they stand for, and then the values of their partitions are found in the text again. Dates without
-a column's name (``t/2024-05-06``) are no partition without a rule, but a location.
+A scan finds URIs and paths by their form, :mod:`.model.locations` gives the dataset and partition
+of each, and then the values of the partitions are located in the text. A date without a column's
+name (``t/2024-05-06``) is a partition only if a rule says so; without a rule it is a location.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.locations import Location
 
 
-# --- where in an argument URIs and paths are ------------------------------------------------------
+# --- the places of URIs and paths in an argument --------------------------------------------------
 #
 # Decisions on ambiguous texts:
 #
 # - A URI has one of Spark's file schemes. Without a scheme only absolute paths count, and only
-#   where a word begins: ``text/plain``, ``*/5``, ``C:/x``, ``./x`` and ``//`` are none, nor are
-#   texts with what paths never hold but regexes and unset variables do (``^ $ | \``).
-# - Other URLs (``https://…``, ``jdbc:…``) are passed over with all that is in them.
-# - An argument, or the value of its ``--key=``, or a quoted text, that begins with a URI or path
-#   may hold blanks: ``/lake/my orders``. There a blank ends it only before an option, a URI or a
-#   path. In other places, as in ``read /lake/orders daily``, every blank does.
-# - A comma or semicolon ends it only before a URI or path, ``key=`` between or not; in brackets,
-#   as in the glob ``dt={2024-05-06,2024-05-07}``, never. A bracket that closes none ends it.
+#   where a word begins: ``text/plain``, ``*/5``, ``C:/x``, ``./x`` and ``//`` are no paths. Nor are
+#   texts with characters that regexes and unset variables have, but paths never (``^ $ | \``).
+# - Other URLs (``https://…``, ``jdbc:…``) are skipped with all that is in them.
+# - If an argument, the value of its ``--key=``, or a quoted text begins with a URI or path, this
+#   may hold blanks: ``/lake/my orders``. A blank then ends it only before an option, a URI or a
+#   path. In other places, as in ``read /lake/orders daily``, every blank ends it.
+# - A comma or semicolon ends it only before a URI or path, with or without ``key=`` between. In
+#   brackets, as in the glob ``dt={2024-05-06,2024-05-07}``, it never does. A closing bracket
+#   without an opening one ends it.
 # - Double quotes are read with JSON's escapes, so JSON in JSON is read as well.
 
 
@@ -46,7 +47,7 @@ SCHEMES = (
 """Schemes that Spark reads as files."""
 
 LONGEST = 4096
-"""Characters of the longest path that is looked at: Linux's PATH_MAX, four times an S3 key's."""
+"""The most characters of a path that is read: Linux's PATH_MAX, four times that of an S3 key."""
 
 _DEEPEST = 8  # quotes in quotes: JSON in JSON in a shell's argument is three
 
@@ -78,8 +79,8 @@ _DOUBLE_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*+)"', re.DOTALL)
 class WrittenPath(NamedTuple):
     """A URI or path in a text.
 
-    :param uri: without escapes
-    :param at: the place in the text of each character of the URI, and of the end
+    :param uri: the URI or path without escapes
+    :param at: the position in the text of each character of the URI, and of its end
     """
 
     uri: str
@@ -147,7 +148,11 @@ def _is_end(text: str, delimiter: re.Match[str], *, blanks: bool) -> bool:
 
 
 def _quoted(text: str, at: Sequence[int], start: int) -> tuple[str, Sequence[int], int] | None:
-    """Read the quoted text that begins at a position: it, its places, and where it ends."""
+    """Read the quoted text that begins at a position.
+
+    :return: the text without quotes and escapes, the position of each of its characters, and the
+        position after the closing quote; None if no quote closes it
+    """
     quote = text[start]
     if quote != '"':
         end = text.find(quote, start + 1)
@@ -184,14 +189,15 @@ class ValueSpan(NamedTuple):
 class Reference(Frozen, frozen=True):
     """A URI or path in the characters ``[start, end)`` of a text, and the data that it names.
 
-    :param uri: as Spark gets it, without the quotes and escapes of the text
+    :param uri: the URI or path as Spark gets it, without the quotes and escapes of the text
     :param partition: the values that the path gives: all, the leading ones, or none; a glob is
         kept as a value
-    :param location: the untrimmed name, where folders below the dataset have no value, as dates
-        without a column's name; then there is no partition
-    :param values: one for each dimension of the partition; several where a layout's fields are
-    :param is_glob: whether the partition, or the location, has wildcards; those above are in the
-        dataset's name, and those of files do not matter to the partition
+    :param location: the untrimmed name, if folders below the dataset give no value, such as dates
+        without a column's name; then there is no partition. Otherwise None
+    :param values: the place of the value of each dimension of the partition; several places for a
+        dimension for which a layout has several fields
+    :param is_glob: whether the partition, or the location, has wildcards. Wildcards above it are a
+        part of the dataset's name, and those in names of files do not change the partition
     """
 
     start: int
@@ -205,7 +211,7 @@ class Reference(Frozen, frozen=True):
 
 
 def references(text: str, locator: Locator = DEFAULT_LOCATOR) -> tuple[Reference, ...]:
-    """Find what data a text names, in the order of the text; linear in its length.
+    """Find the data that a text names, in the order of the text; linear in its length.
 
     :param text: an argument, or the value of a Spark property or environment variable, as rendered
     """
@@ -214,7 +220,7 @@ def references(text: str, locator: Locator = DEFAULT_LOCATOR) -> tuple[Reference
 
 
 def _reference(one: WrittenPath, locator: Locator) -> Reference | None:
-    if scrub_name(one.uri) != one.uri:  # names of datasets are sent, and kept
+    if scrub_name(one.uri) != one.uri:  # it has a credential, and names of datasets are sent
         return None
     found = locator.locate(one.uri, may_be_file=True)
     if found is None:
@@ -222,7 +228,7 @@ def _reference(one: WrittenPath, locator: Locator) -> Reference | None:
     if _NEEDS_BUCKET.match(one.uri) and found.folder.namespace.endswith("://"):
         return None
     partition = found.partition
-    # Where values are all that is below the dataset, what is left is files: dt=2024-05-06/*
+    # If all folders below the dataset are values, the rest of the path is files: dt=2024-05-06/*
     selecting = found.below if partition is None else "/".join(v for _, v in partition.values)
     return Reference(
         one.at[0],
@@ -239,8 +245,8 @@ def _reference(one: WrittenPath, locator: Locator) -> Reference | None:
 def _value_spans(one: WrittenPath, found: Location) -> Iterator[ValueSpan]:
     below = list(re.finditer("[^/]+", found.below))
     segments = list(re.finditer("[^/]+", one.uri))[-len(below) or len(one.uri) :]
-    # Slashes may be doubled in the URI, so each folder has a shift of its own; its end is in it,
-    # for values may be empty.
+    # Slashes may be doubled in the URI, so each folder has a shift of its own. It is noted for the
+    # folder's end as well, because a value may be empty and begin there.
     shift = {
         at: segment.start() - folder.start()
         for folder, segment in zip(below, segments, strict=True)

@@ -1,10 +1,10 @@
-"""Expectations as data: one statement each, with where its values come from."""
+"""Expectations as data: each is one statement, with the sources of its values."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-# The manifest is read by these annotations.
+# Not below TYPE_CHECKING: msgspec reads the manifest by these annotations.
 from msgspec import Struct
 
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -13,7 +13,7 @@ from airflow_provider_sparklineage.model.terms import Side
 
 
 class Kind(StrEnum):
-    """Where an expectation comes from; the order is that of precedence."""
+    """The kinds of sources of an expectation, in their order of precedence."""
 
     DECLARED = "declared"
     PATH = "path"
@@ -21,16 +21,16 @@ class Kind(StrEnum):
 
 
 class Source(Struct, frozen=True):
-    """Where a value comes from.
+    """The source of a value: a field of the operator, and the template that gave the value.
 
-    :param kind: of the statement that it belongs to
-    :param field: of the operator, e.g. ``application_args[5]``
+    :param kind: the kind of the statement that the value belongs to
+    :param field: the field of the operator, e.g. ``application_args[5]``
     :param template: the field's text before rendering
     :param value: the value, e.g. ``2024-05-06``
-    :param dimension: which it is of; empty where that is not known
-    :param expressions: of the template that gave it; none if it is literal
-    :param variables: execution dates that it depends on, e.g. ``ds``; where no expressions are
-        known, those that the template uses
+    :param dimension: the dimension of the value; empty if it is not known
+    :param expressions: the expressions of the template that gave the value; empty if it is literal
+    :param variables: the execution dates that the value depends on, e.g. ``ds``; if no expressions
+        are known, all that the template uses
     """
 
     kind: Kind
@@ -43,14 +43,14 @@ class Source(Struct, frozen=True):
 
 
 class Expectation(Struct, frozen=True):
-    """One statement of what is read or written.
+    """One statement that a dataset, or a part of it, is read or written.
 
-    :param side: None for what may be read or written
-    :param dataset: None for a table, and for any dataset that has these dimensions
-    :param table: identifier as the author wrote it, e.g. ``analytics.revenue``
-    :param partitions: with some or all of the dimensions; None for the full dataset
-    :param location: untrimmed name, where a path ends in folders that are no named partition
-    :param where: SQL predicate
+    :param side: whether it is read or written; None if it may be either
+    :param dataset: the dataset; None for a table, and for any dataset that has these dimensions
+    :param table: the identifier of a table as the author wrote it, e.g. ``analytics.revenue``
+    :param partitions: partitions with some or all of the dimensions; None for the full dataset
+    :param location: the untrimmed name, if a path ends in folders that are no named partition
+    :param where: a SQL predicate
     :param is_glob: whether values of partitions, or the location, are glob patterns
     """
 

@@ -126,7 +126,8 @@ class Term(NamedTuple):
     value: str = ""
 
 
-# sqlglot may exceed the stack with deeper or longer texts, which are therefore left to it.
+# Longer or deeper predicates may exceed the stack in sqlglot. They are left to it, so that the
+# result is sqlglot's in any case.
 _LONGEST = 1_000
 _DEEPEST = 8
 
@@ -540,8 +541,8 @@ def without_columns(statement: str, columns: Sequence[str]) -> dict[str, str]:
 
 def _projections(statement: str) -> tuple[tuple[str, str], ...]:
     """Give name and kind of each column that a statement selects; empty where they are not sure."""
-    # Without its texts, the statements of a loop of INSERTs are the same, and are parsed once. With
-    # a comment they stay, because a quote in it may be an apostrophe.
+    # The texts of an INSERT name no columns. Without them the INSERTs of a loop are one statement,
+    # which is parsed once. Not with a comment, in which a quote may be an apostrophe.
     if statement.lstrip()[:6].upper() == "INSERT" and not _COMMENT.search(statement):
         statement = _TEXTS_AND_NAMES.sub(lambda m: m["name"] or "''", statement)
     return _projections_of(statement)

@@ -54,8 +54,8 @@ Keys = tuple[str | int, ...]
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _MAX_BYTES = 1024 * 1024
-"""The most bytes of a file of rules, for which the parsing of DAG files waits; a larger file is most
-likely not one of rules."""
+"""The most bytes of a file of rules, for which the parsing of DAG files waits; a larger file is
+most likely not one of rules."""
 EMPTY = ("it must be a text that is not empty", "Put it in quotes")
 _HINT = "Quote texts that begin with %, *, { or [, and indent with blanks, not tabs"
 

@@ -366,8 +366,8 @@ def _range_text(condition: Binary) -> str | None:
 # - texts are equal as texts. Their order is known for times in one format, and for numbers whose
 #   order as numbers and as texts agree;
 # - if a dimension is an Iceberg transform of a column, the column's values are from the start of
-#   the partition's hour, day, month or year to its end. Literals are times of the session's zone and
-#   partitions are in UTC, so the verdict must hold for 14 hours more on both ends;
+#   the partition's hour, day, month or year to its end. Literals are times of the session's zone,
+#   and partitions are in UTC, so the verdict must hold for 14 hours more on both ends;
 # - a null compares with nothing.
 #
 # The verdict on all else is "not known": columns of the data, functions, NOT, LIKE, buckets.

@@ -1,4 +1,4 @@
-"""Which characters of a rendered template came from which execution date.
+"""Traces of rendered templates: which characters came from which execution date.
 
 ``s3://lake/orders/dt={{ ds }}`` and the text that Airflow rendered of it, traced::
 
@@ -10,9 +10,9 @@
         variables=("ds",),
     )
 
-Tracing never changes what was rendered, repeats no side effect and never raises. It gives spans
-only if rendering the template once more gives exactly the same text. Otherwise only the date
-variables that the template uses are known.
+Tracing never changes the rendered value, repeats no side effect and never raises. It gives spans
+only if rendering the template once more gives exactly the same text. Otherwise a trace has only the
+date variables that the template uses.
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ _CONTAINERS = (list, tuple, set, frozenset, dict)
 class Span(Frozen, frozen=True):
     """Characters ``[start, end)`` of :attr:`TracedText.value`, given by one output expression.
 
-    :param expression: its text in the template, e.g. ``macros.ds_add(ds, -6)``; of several that
-        cannot be separated, joined with ``~``
-    :param variables: all context variables that it uses, also by way of ``set``, ``for`` and
-        macros, sorted; those of ``dag_run`` with the attribute: ``dag_run.logical_date``
+    :param expression: the expression's text in the template, e.g. ``macros.ds_add(ds, -6)``;
+        several that cannot be separated are joined with ``~``
+    :param variables: all context variables that the expression uses, also by way of ``set``,
+        ``for`` and macros, sorted; those of ``dag_run`` with the attribute:
+        ``dag_run.logical_date``
     """
 
     start: int
@@ -57,21 +58,21 @@ class Span(Frozen, frozen=True):
 
     @property
     def dates(self) -> tuple[str, ...]:
-        """Those of the variables that are execution dates."""
+        """The variables that are execution dates."""
         return tuple(name for name in self.variables if name in DATE_VARIABLES)
 
 
 class TracedText(Frozen, frozen=True):
-    """A rendered text, and where its characters came from, as far as that is known.
+    """A rendered text, and the sources of its characters, as far as they are known.
 
-    :param field: where it is: ``application_args[5]``, ``conf[spark.x.y]``, ``env_vars[DAY]``,
-        ``reads[0].partitions[dt]``
-    :param template: what it was rendered from; the value itself if it was no template
+    :param field: the place of the text: ``application_args[5]``, ``conf[spark.x.y]``,
+        ``env_vars[DAY]``, ``reads[0].partitions[dt]``
+    :param template: the text before rendering; the value itself if it was no template
     :param value: the real rendered text
     :param spans: in order, without overlap; characters outside of them are the template's own
-        text. Without any, see ``variables``
-    :param variables: date variables used anywhere in the template, also in its conditions; where
-        there are no spans, and these are some, it is unknown which characters are theirs
+        text. If there are no spans, see ``variables``
+    :param variables: date variables used anywhere in the template, also in its conditions; if there
+        are some of these and no spans, it is unknown which characters come from them
     """
 
     field: str
@@ -106,8 +107,9 @@ def trace_all(
 class Tracer:
     """Traces the templates of one task.
 
-    :param environment: that which rendered them: its filters, delimiters and undefined count
-    :param context: that which they were rendered with; is not changed
+    :param environment: the environment that rendered the templates, because its filters,
+        delimiters and undefined type change the result
+    :param context: the context that the templates were rendered with; it is not changed
     """
 
     def __init__(self, environment: Environment, context: Mapping[str, Any]) -> None:
@@ -117,14 +119,14 @@ class Tracer:
     def trace(self, field: str, template: str, rendered: object) -> TracedText:
         """Trace one rendered template; never raises.
 
-        :param rendered: the real result; one of native rendering that is no text is taken as
-            ``str()``
+        :param rendered: the real result; if native rendering gave a value that is no text, its
+            ``str()`` is traced
         """
         try:
             value = str(rendered)
-        except Exception:  # an object of the user's own, which native rendering passes on
+        except Exception:  # native rendering may give an object of the user's own
             return TracedText(field, template, "")
-        if value == template:  # was no template, or was not rendered: values of an expanded XCom
+        if value == template:  # it was no template, or not rendered, as values of expanded XComs
             return TracedText(field, template, value)
         rerendering = self._rerendered(template)
         spans = _spans(rerendering, value)
@@ -135,10 +137,12 @@ class Tracer:
     def trace_all(self, field: str, template: object, rendered: object) -> list[TracedText]:
         """Trace all texts in nested lists, tuples, sets, dicts and dataclasses; never raises.
 
-        Both sides are walked together. A text whose template is not known, because it was an
-        XComArg or the shapes differ, is its own template. Other leaves (numbers, None, assets) give
-        nothing. Keys of dicts are never rendered, so they name the field; elements of sets are
-        sorted.
+        The templates and the rendered values are walked together. A text whose template is not
+        known, because it was an XComArg or the shapes differ, is its own template. Other leaves
+        (numbers, None, assets) are left out. Keys of dicts are never rendered, so they are used to
+        name the field; elements of sets are sorted.
+
+        :return: [] if a value of the user's own raises an error
         """
         try:
             return list(self._pairs(field, template, rendered))
@@ -150,7 +154,7 @@ class Tracer:
         return rerendered(template, self._environment, self._context)
 
     def _pairs(self, field: str, template: object, rendered: object) -> Iterator[TracedText]:
-        """Yield what is traced of a template, or of all templates in it."""
+        """Yield the traces of a template, or of all templates in a value."""
         if isinstance(template, str):
             yield from self._of_text(field, template, rendered)
         elif isinstance(template, (set, frozenset)) and isinstance(rendered, (set, frozenset)):
@@ -174,7 +178,10 @@ class Tracer:
     def _of_set(
         self, field: str, template: Set[object], rendered: Set[object]
     ) -> Iterator[TracedText]:
-        """Pair elements by what the templates render to, as sets have no order to go by."""
+        """Yield the traces of a set's elements, paired by the results of their templates.
+
+        Sets have no order by which templates and rendered elements could be paired.
+        """
         templates = sorted(t for t in template if isinstance(t, str) and t not in rendered)
         each = {t: self._rerendered(t) for t in templates}
         for name, value in _items(field, rendered):
@@ -193,7 +200,7 @@ class Tracer:
 
 
 def _spans(rerendering: Rerendered, value: str) -> tuple[Span, ...]:
-    """Give the spans of the whole text; none if it is not what the template renders to."""
+    """Give the spans of the whole text; empty if the template renders to another text."""
     evaluated = rerendering.rendering.align(value) if rerendering.rendering else None
     return tuple(_span(m, m.start, m.end) for m in evaluated or ())
 
@@ -201,9 +208,10 @@ def _spans(rerendering: Rerendered, value: str) -> tuple[Span, ...]:
 def _leaves(
     rerendering: Rerendered, field: str, rendered: object
 ) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
-    """Yield the texts in what native rendering made of the template's text: a Python literal.
+    """Yield the texts in the value that native rendering made, each with its field and spans.
 
-    They are in the literal in this order, in quotes; one with escapes in it is not found.
+    Native rendering reads the template's text as a Python literal. The texts stand in the literal
+    in the same order, in quotes; a text with escapes is not found there, and has no spans.
     """
     text = ""
     evaluated: tuple[EvaluatedSpan, ...] = ()
@@ -232,12 +240,12 @@ def _within(evaluated: tuple[EvaluatedSpan, ...], start: int, end: int) -> tuple
 
 
 def _evaluates(text: str, rendered: object) -> bool:
-    """Whether native rendering makes this value of this text."""
+    """Whether native rendering makes the rendered value of a text."""
     if text == str(rendered):
         return True
     try:
         return bool(ast.literal_eval(text) == rendered)
-    except Exception:  # no literal, one that nests too deep, or an odd __eq__
+    except Exception:  # no literal, one with too deep nesting, or a __eq__ that raises
         return False
 
 
@@ -248,7 +256,7 @@ def _untraced(field: str, rendered: object) -> Iterator[TracedText]:
 
 
 def _texts(field: str, value: object) -> Iterator[tuple[str | None, str]]:
-    """Yield all texts in a value, with the field; keys of dicts without."""
+    """Yield all texts in a value with their fields; keys of dicts with None as the field."""
     if isinstance(value, str):
         yield field, value
         return
@@ -260,7 +268,7 @@ def _texts(field: str, value: object) -> Iterator[tuple[str | None, str]]:
 
 
 def _items(field: str, value: object) -> Iterator[tuple[str, object]]:
-    """Yield what a container holds, with its field; nothing of what is none."""
+    """Yield the items of a container with their fields; nothing if the value is no container."""
     if isinstance(value, Mapping):
         yield from ((f"{field}[{key}]", item) for key, item in value.items())
     elif isinstance(value, (list, tuple)):
@@ -271,13 +279,16 @@ def _items(field: str, value: object) -> Iterator[tuple[str, object]]:
     elif is_dataclass(value) and not isinstance(value, type):
         for own in fields(value):
             item = getattr(value, own.name)
-            # Declarations keep the unrendered one that they were made of.
+            # A rendered declaration keeps the unrendered one in this field.
             if own.name != "template" or not (item is None or isinstance(item, type(value))):
                 yield f"{field}.{own.name}", item
 
 
 def _alike(template: object, rendered: object) -> bool:
-    """Whether rendering the one can have given the other; rendering makes plain lists and dicts."""
+    """Whether a template can have given a rendered value of this type.
+
+    Rendering makes plain lists and dicts of subclasses.
+    """
     return type(template) is type(rendered) or any(
         isinstance(template, kind) and isinstance(rendered, kind) for kind in (list, tuple, Mapping)
     )

@@ -1,13 +1,14 @@
-"""Which context variables an expression of a template uses, and what may be evaluated once more.
+"""The context variables that an expression uses, and whether it may be evaluated once more.
 
-Tracing renders a template a second time. That must not repeat what a template does to the world
-(``ti.xcom_push``, ``params.days.append``), ask others again (``var``, ``conn``, ``xcom_pull``) or
-take for stable what is not (``macros.random``). So what may be repeated is listed here, and all
-else is not evaluated: :mod:`airflow_provider_sparklineage.templates.markers` leaves a hole for it.
+Tracing renders a template a second time. That must not repeat side effects (``ti.xcom_push``,
+``params.days.append``) or requests to other services (``var``, ``conn``, ``xcom_pull``), and must
+not rely on values that change (``macros.random``). So this module lists the values and functions
+that may be evaluated again. Expressions with any other are not evaluated:
+:mod:`airflow_provider_sparklineage.templates.markers` leaves a gap for them.
 
-A name that the template makes itself (``set``, ``for``, ``macro`` …) stands for all that is ever
-assigned to it, wherever in the template: the answer may name a variable too many, never one too
-few.
+A name that the template defines (``set``, ``for``, ``macro`` …) stands for all values that are
+assigned to it anywhere in the template. So the result may have a variable too many, but never one
+too few.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-# --- the syntax tree of a template: its nodes by kind, and what flows into the names that it makes
+# --- the syntax tree of a template: its nodes by kind, and the nodes that flow into its names
 
 
 N = TypeVar("N", bound=nodes.Node)
@@ -52,7 +53,7 @@ class Nodes:
 
 
 def attribute_of(node: nodes.Getattr | nodes.Getitem) -> str | None:
-    """Give the name of the attribute or item that is taken; None if it is computed."""
+    """Give the name of the attribute or item that a node reads; None if the name is computed."""
     if isinstance(node, nodes.Getattr):
         return node.attr
     if isinstance(node.arg, nodes.Const) and isinstance(node.arg.value, str):
@@ -68,7 +69,7 @@ def _names(target: nodes.Node) -> Iterator[str]:
 
 
 def bindings(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
-    """Yield each name that the template makes, with each node that flows into it."""
+    """Yield each name that the template defines, with each node that flows into the name."""
     for assign in all_nodes.of(nodes.Assign):
         yield from ((name, assign.node) for name in _names(assign.target))
     for block in all_nodes.of(nodes.AssignBlock):
@@ -86,7 +87,7 @@ def bindings(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
 
 
 def _arguments(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
-    """Yield each parameter of macros and ``call`` blocks, with each argument that is ever given."""
+    """Yield each parameter of macros and ``call`` blocks, with each argument of any call."""
     takers: dict[str, list[nodes.Macro | nodes.CallBlock]] = defaultdict(list)
     for macro in all_nodes.of(nodes.Macro):
         takers[macro.name].append(macro)
@@ -115,7 +116,10 @@ def _given(call: nodes.Call, names: list[str]) -> Iterator[tuple[str, nodes.Node
 
 
 def mutations(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
-    """Yield each ``name.append(argument)`` and the like: the argument flows into the name."""
+    """Yield the name and each argument of calls like ``name.append(argument)``.
+
+    The argument flows into the name.
+    """
     for call in all_nodes.of(nodes.Call):
         method = call.node
         if isinstance(method, (nodes.Getattr, nodes.Getitem)) and isinstance(
@@ -152,7 +156,7 @@ DATE_VARIABLES = _DAG_RUN_TIMES | {
     "prev_start_date_success",
     "prev_end_date_success",
 }
-"""The context variables of Airflow 3 that say for which time a run is: its execution dates."""
+"""The context variables of Airflow 3 that are execution dates: they say for which time a run is."""
 
 # Attributes of Airflow's objects that are plain values or pure functions; others are not evaluated.
 _INSIDE: Mapping[str, frozenset[str]] = {
@@ -181,7 +185,7 @@ _MUTATORS = frozenset(
     if not name.startswith("_") and not hasattr(frozenset, name) and not hasattr(tuple, name)
 ) - {"fromkeys", "get", "items", "keys", "values"}
 _REPEATABLE_FILTERS = (FILTERS.keys() - {"attr", "random"}) | {
-    # Airflow's own, which its environments add
+    # Airflow adds these to its environments
     *("ds", "ds_nodash", "ts", "ts_nodash", "ts_nodash_with_tz"),
 }
 # Filters that apply a filter or test, with the position of its name among their arguments.
@@ -204,11 +208,11 @@ _OF_EXTENSIONS = (
 
 
 class Flow(NamedTuple):
-    """What flows into an expression.
+    """The context variables that flow into an expression, and whether it is pure.
 
     :param paths: context variables, with the attribute for those in :data:`_INSIDE`:
         ``dag_run.logical_date``
-    :param pure: nothing in it, apart from the paths themselves, forbids to evaluate it once more
+    :param pure: whether the expression may be evaluated once more, if its paths may be
     """
 
     paths: frozenset[str] = frozenset()
@@ -216,7 +220,7 @@ class Flow(NamedTuple):
 
     @property
     def repeatable(self) -> bool:
-        """Whether it may be evaluated once more."""
+        """Whether the expression may be evaluated once more."""
         return self.pure and all(map(_is_plain, self.paths))
 
     @property
@@ -228,7 +232,7 @@ class Flow(NamedTuple):
 
     @property
     def dates(self) -> tuple[str, ...]:
-        """Those of the variables that are execution dates."""
+        """The variables that are execution dates."""
         return tuple(name for name in self.variables if name in DATE_VARIABLES)
 
 
@@ -250,12 +254,12 @@ def _joined(flows: Iterable[Flow]) -> Flow:
 
 
 class TemplateFlow:
-    """What flows where in one template.
+    """The flow of context variables through one template.
 
-    :ivar nodes: of the template's tree
-    :ivar closed: all that flows is in this template and seen: nothing is taken from others, no
-        macro is handed around as a value
-    :ivar macros: names of the macros that the template makes
+    :ivar nodes: the nodes of the template's tree
+    :ivar closed: whether the tree shows every flow: the template uses no other template, and passes
+        no macro on as a value
+    :ivar macros: names of the macros that the template defines
     :ivar blocks: names that are only ever ``set`` to blocks of template text
     """
 
@@ -278,7 +282,7 @@ class TemplateFlow:
             self._resolve(tree, sources)
 
     def of(self, node: nodes.Node) -> Flow:
-        """Give what flows into an expression, or into any of the expressions of a statement."""
+        """Give the flow into an expression, or the joined flows into those of a statement."""
         if isinstance(node, nodes.Name):
             return self._of_name(node.name) if node.ctx == "load" else _NOTHING
         if isinstance(node, nodes.NSRef):
@@ -299,13 +303,14 @@ class TemplateFlow:
             for call in self.nodes.of(nodes.Call)
             if isinstance(call.node, nodes.Name)
         ]
-        # Called by another name, their arguments would flow unseen; so would a recursive loop's.
+        # If a macro were called by another name, the flow of its arguments would not be seen; nor
+        # would that of a recursive loop's arguments.
         direct = self.macros | {"caller"}
         by_name = sum(name in direct for name in loads) == sum(name in direct for name in called)
         return by_name and {"self", "super"}.isdisjoint(loads) and "loop" not in called
 
     def _resolve(self, tree: nodes.Template, sources: Mapping[str, list[nodes.Node]]) -> None:
-        from jinja2 import meta  # few templates make names, and a task waits for imports
+        from jinja2 import meta  # few templates define names, and each import delays a task
 
         self._shared = frozenset(meta.find_undeclared_variables(tree)) | (
             sources.keys() & self._environment.globals.keys()
@@ -330,7 +335,7 @@ class TemplateFlow:
                 self._local[name] = flow
 
     def _not_fresh(self, sources: Mapping[str, list[nodes.Node]]) -> Iterator[str]:
-        """Yield the names that may be something else than a list or dict that is made here."""
+        """Yield the names that may be another object than a list or dict of this template."""
         assigned = {
             id(assign.node)
             for assign in self.nodes.of(nodes.Assign)
@@ -358,7 +363,7 @@ class TemplateFlow:
                 return _NOTHING
         else:
             return flow  # Jinja's undefined
-        # The type itself: isinstance() would have Airflow's lazy values fetched.
+        # type(), because isinstance() would make Airflow fetch its lazy values.
         return flow if type(value) in _PLAIN_TYPES else Flow(flow.paths, pure=False)
 
     def _of_attribute(self, node: nodes.Getattr | nodes.Getitem) -> Flow:
@@ -376,7 +381,7 @@ class TemplateFlow:
         return Flow(paths, flow.pure and pure and not attribute.startswith("__"))
 
     def _is_known(self, node: nodes.Filter | nodes.Test) -> bool:
-        """Whether a filter or test is Jinja's or Airflow's, and a function of its input."""
+        """Whether a filter or test is Jinja's or Airflow's, and its result depends on its input."""
         if isinstance(node, nodes.Test):
             return self._is_known_test(node.name)
         position = _APPLYING.get(node.name)

@@ -1,12 +1,12 @@
-"""A template rendered once more, with a marker before and after what each expression gives.
+"""A template rendered once more, with a marker before and after the result of each expression.
 
 Markers are put into the syntax tree as if they were text of the template. They are characters of
-Unicode's private planes, one per expression: filters around them (``upper``, ``replace``) leave
-them as they are. If a filter changes more than that, the text between the markers is not the real
-one, which :meth:`~airflow_provider_sparklineage.templates.markers.Rendering.align` sees.
+Unicode's private planes, a pair for each expression: filters around them (``upper``, ``replace``)
+leave them as they are. A filter that depends on the markers gives another text than the real one,
+and :meth:`~airflow_provider_sparklineage.templates.markers.Rendering.align` notices that.
 
-An expression that must not be evaluated again stays *unevaluated*. Its text is what the real text
-has between the known segments on both sides.
+An expression that must not be evaluated again stays *unevaluated*. Its result is the part of the
+real text between the known segments on both sides.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 log = logger(__name__)
 
 
-# --- where the segments of a rendering are in the real text; some parts are unevaluated -----------
+# --- the places of a rendering's segments in the real text, with unevaluated expressions between --
 
 
 class Expression(NamedTuple):
     """An output expression of a template, or several that cannot be separated in its text.
 
-    :param text: as it is in the template, e.g. ``macros.ds_add(ds, -6)``
-    :param variables: the context variables that it uses, sorted
+    :param text: the expression's text in the template, e.g. ``macros.ds_add(ds, -6)``
+    :param variables: the context variables that the expression uses, sorted
     """
 
     text: str
@@ -49,19 +49,19 @@ class EvaluatedSpan(NamedTuple):
     expression: Expression
 
     def moved(self, by: int) -> EvaluatedSpan:
-        """Give the same ``by`` characters further on."""
+        """Give the same span, ``by`` characters further on."""
         return EvaluatedSpan(self.start + by, self.end + by, self.expression)
 
 
 class Segment(NamedTuple):
-    """Text between two unevaluated expressions, and which expressions gave which part of it."""
+    """Text between two unevaluated expressions, with the spans of evaluated ones in the text."""
 
     text: str
     evaluated: tuple[EvaluatedSpan, ...]
 
 
 class Rendering(NamedTuple):
-    """What a template renders to, as far as it could be rendered again.
+    """The result of rendering a template again, with gaps for unevaluated expressions.
 
     :param segments: the text before the first unevaluated expression, …, after the last
     :param unevaluated: the expressions between each two segments
@@ -71,10 +71,13 @@ class Rendering(NamedTuple):
     unevaluated: tuple[Expression, ...]
 
     def align(self, value: str) -> tuple[EvaluatedSpan, ...] | None:
-        """Find which characters of the real text expressions gave; None if the text is another.
+        """Find the spans of all expressions in the real text.
 
         If a segment could start at several positions (a ``/`` between two unevaluated
         expressions), it and the expressions on both sides become one, joined with ``~``.
+
+        :param value: the real text
+        :return: None if the real text does not have the segments in this order
         """
         starts = _starts([segment.text for segment in self.segments], value)
         if starts is None:
@@ -97,9 +100,10 @@ class Rendering(NamedTuple):
 
 
 def _starts(segments: Sequence[str], value: str) -> list[int | None] | None:
-    """Find where each segment starts in a text, in this order; None if it may be at several.
+    """Find the start of each segment in a text, in this order; None for one with several places.
 
-    The leftmost and the rightmost start bound all others: if they are equal, there is one only.
+    The leftmost and the rightmost start bound all others: if they are equal, there is only one. If
+    the text does not have all segments in this order, the result itself is None.
 
     >>> _starts(["s3://", "/dt=", ""], "s3://lake/dt=5")
     [0, 9, 14]
@@ -139,8 +143,8 @@ def _merged(expressions: Sequence[Expression]) -> Expression:
 class Rerendered(NamedTuple):
     """A template that was rendered once more.
 
-    :param dates: date variables that it uses, also by way of templates that it includes
-    :param rendering: None if it could not be rendered without a risk, or failed
+    :param dates: date variables that the template uses, also by way of templates that it includes
+    :param rendering: None if rendering it again might have side effects, or failed
     """
 
     dates: tuple[str, ...] = ()
@@ -150,8 +154,8 @@ class Rerendered(NamedTuple):
 def rerendered(template: str, environment: Environment, context: Mapping[str, Any]) -> Rerendered:
     """Render a template once more; never raises.
 
-    :param environment: that which rendered it
-    :param context: that which it was rendered with; is not changed
+    :param environment: the environment that rendered the template
+    :param context: the context that the template was rendered with; it is not changed
     """
     dates: tuple[str, ...] = ()
     try:
@@ -170,8 +174,11 @@ def rerendered(template: str, environment: Environment, context: Mapping[str, An
 def _dates_of_others(
     tree: nodes.Template, environment: Environment, context: Mapping[str, Any], seen: set[str]
 ) -> Iterator[str]:
-    """Yield the date variables of the templates that one includes, imports or extends."""
-    from jinja2 import meta  # few templates have others, and a task waits for imports
+    """Yield the date variables of the templates that a template includes, imports or extends.
+
+    :param seen: names of templates that are already known; the names of these are added to it
+    """
+    from jinja2 import meta  # few templates use others, and each import delays a task
 
     for name in meta.find_referenced_templates(tree):
         if name is None or name in seen or environment.loader is None:
@@ -184,8 +191,8 @@ def _dates_of_others(
 
 _OPEN, _CLOSE = 0xF0000, 0x100000
 MARKER = re.compile("([\U000f0000-\U0010ffff])")
-# The text in these is input of something else before it is output: an unevaluated expression would
-# give that something less text than it had.
+# The text in these is passed to a filter, a macro or a name before it is output. An unevaluated
+# expression in them would pass on less text than the real rendering did.
 _INDIRECT: tuple[type[nodes.Node], ...] = (
     nodes.AssignBlock,
     nodes.CallBlock,
@@ -197,10 +204,11 @@ _INDIRECT: tuple[type[nodes.Node], ...] = (
 def render(
     tree: nodes.Template, template: str, flow: TemplateFlow, context: Mapping[str, Any]
 ) -> Rendering | None:
-    """Render a template once more, without what must not be repeated; None if that is of no use.
+    """Render a template once more, without the expressions that must not be evaluated again.
 
-    :param tree: the parsed template; is changed
-    :raises Exception: whatever rendering raises
+    :param tree: the parsed template; it is changed
+    :return: None if the rest cannot be rendered without a risk
+    :raises Exception: any error of the rendering
     """
     environment: Environment = tree.environment  # type: ignore[assignment]  # set by the parser
     if not flow.closed:
@@ -212,7 +220,8 @@ def render(
     compiled = environment.template_class.from_code(
         environment, code, environment.make_globals(None)
     )
-    # As Airflow does it: Template.render() would copy the context into a dict and fetch lazy values
+    # As Airflow does, because Template.render() would copy the context to a dict, and so fetch its
+    # lazy values
     values = {**compiled.globals, **context}
     frame = environment.context_class(environment, values, None, compiled.blocks)
     marked = "".join(map(str, compiled.root_render_func(frame)))
@@ -229,13 +238,14 @@ class _Marker:
         self._unevaluated: set[int] = set()
 
     def insert(self) -> bool:
-        """Put the markers in; False if an unevaluated expression is where it must not be.
+        """Put the markers in; False if an unevaluated expression is in one of :data:`_INDIRECT`.
 
-        With more expressions than a plane has characters, the markers do not pair up.
+        With more expressions than a plane has characters the markers do not pair up, so that
+        :meth:`read` gives None.
         """
         for assign in self._flow.nodes.of(nodes.Assign):
             if not self._flow.of(assign.node).repeatable:
-                assign.node = nodes.Const(None)  # nothing that uses it will be evaluated either
+                assign.node = nodes.Const(None)  # expressions that use it are not evaluated either
         blocks = [block for kind in _INDIRECT for block in self._flow.nodes.of(kind)]
         indirect = {id(output) for block in blocks for output in block.find_all(nodes.Output)}
         texts = iter(self._texts or ())
@@ -267,7 +277,7 @@ class _Marker:
         return [start, *inner, end]
 
     def _is_template_text(self, part: nodes.Expr) -> bool:
-        """Whether it is what a macro or block gives: then the markers in it show more."""
+        """Whether an expression is the text of a macro or block, which has markers of its own."""
         if isinstance(part, nodes.Name):
             return part.name in self._flow.blocks
         if not isinstance(part, nodes.Call) or not isinstance(part.node, nodes.Name):
@@ -275,11 +285,11 @@ class _Marker:
         return part.node.name == "caller" or part.node.name in self._flow.macros
 
     def read(self, marked: str) -> Rendering | None:
-        """Take the markers out of a rendered text; None if they are not as they were put in."""
+        """Take the markers out of a rendered text; None if they do not pair up in it."""
         segments: list[Segment] = []
         unevaluated: list[Expression] = []
         evaluated: list[EvaluatedSpan] = []
-        opened: list[tuple[int, int]] = []  # number, and how many spans there were before it
+        opened: list[tuple[int, int]] = []  # number of the expression, and of spans before it
         text, start = "", 0
         for token in MARKER.split(marked):
             if not MARKER.match(token):
@@ -310,7 +320,7 @@ def _top(opened: Sequence[tuple[int, int]]) -> int | None:
 
 
 def _parts(expression: nodes.Expr) -> Iterator[nodes.Expr]:
-    """Yield what a concatenation of texts is made of: its parts output one by one are the same."""
+    """Yield the parts of a concatenation of texts; output one by one, they give the same text."""
     if isinstance(expression, nodes.Concat):
         for node in expression.nodes:
             yield from _parts(node)
@@ -334,7 +344,10 @@ def _data(text: str, like: nodes.Node) -> nodes.TemplateData:
 
 
 def _texts(template: str, flow: TemplateFlow, environment: Environment) -> list[str] | None:
-    """Give the template's text of each output expression, in order; None if they do not pair up."""
+    """Give the text of each output expression of the template, in order.
+
+    :return: None if there are not as many texts as expressions
+    """
     texts: list[str] = []
     current: list[str] | None = None
     for _, kind, token in environment.lex(template):
