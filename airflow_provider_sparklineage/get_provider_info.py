@@ -1,4 +1,7 @@
-"""What Airflow discovers of this provider, through the ``apache_airflow_provider`` entry point."""
+"""The description of this provider, which Airflow loads by ``apache_airflow_provider``.
+
+That is the group of the package's entry point.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The result of one check of a set-up, for commands and for a connection's test.
 
 A message about the URL of a backend names the field that has to be corrected. The URL may be in a
-connection's host, port and schema, in a host alone, or in a transport: of a connection, of
-Airflow's configuration, or of OpenLineage's. A person who reads the message knows neither which
-of them was taken nor what it is called, so :class:`UrlPlace` goes along with each URL.
+connection's host, port and schema, in a host alone, or in a transport: that of a connection, of
+Airflow's configuration, or of OpenLineage's. A person who reads the message knows neither which of
+these was used nor its name, so each URL has a :class:`UrlPlace`.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from airflow_provider_sparklineage.model.terms import Frozen
 
 
 class Status(StrEnum):
-    """How a check came out."""
+    """The result of a check."""
 
     OK = "ok"
     WARNING = "warning"
-    """Lineage arrives, but not as it could."""
+    """Lineage arrives, but with a flaw that can be fixed."""
     FAILED = "failed"
 
 
 class Check(Frozen, frozen=True):
-    """What was checked, what was found, and what to do about it.
+    """One check of the set-up, with its result and the fix.
 
-    :param name: of what was checked, in a few words
-    :param message: one sentence
-    :param fix: what to do, one sentence; empty if all is well
+    :param name: the checked part of the set-up, in a few words
+    :param message: the result, one sentence
+    :param fix: the remedy, one sentence; empty if all is well
 
-    Neither shows credentials, whatever they quote.
+    Message and fix are scrubbed, so that they show no credentials of the texts that they quote.
     """
 
     name: str
@@ -43,13 +43,13 @@ class Check(Frozen, frozen=True):
     fix: str = ""
 
     def __post_init__(self) -> None:
-        """Take the credentials out of what is for people."""
+        """Remove the credentials from message and fix."""
         force_setattr(self, "message", scrub(self.message))
         force_setattr(self, "fix", scrub(self.fix))
 
 
 def failed(name: str, error: Exception) -> Check:
-    """Make a failed check of an error."""
+    """Make a failed check of an error, with the problem and the fix of this package's errors."""
     if isinstance(error, SparkLineageError):
         return Check(name, Status.FAILED, error.problem, error.fix)
     return Check(name, Status.FAILED, str(error))
@@ -60,7 +60,7 @@ _URL_PARTS = ("host", "port", "schema")
 
 @dataclass(frozen=True)
 class UrlPlace:
-    """The field of a URL, and that of its key.
+    """The names of the field of a URL, and of the field of its API key.
 
     :param url: the one field that has all of the URL; empty if its parts have fields of their own
     :param key: the field of the API key
@@ -70,7 +70,10 @@ class UrlPlace:
     key: str = "the connection's password"
 
     def of(self, *parts: str) -> str:
-        """Name the field of some parts of the URL, of ``host``, ``port`` and ``schema``."""
+        """Name the field or fields of some parts of the URL.
+
+        :param parts: of ``host``, ``port`` and ``schema``
+        """
         if self.url:
             return self.url
         *first, last = [part for part in _URL_PARTS if part in parts]

@@ -1,12 +1,12 @@
-"""A connection of type ``sparklineage``: where lineage is looked at, and how it is collected.
+"""A connection of type ``sparklineage``: the backend with its pages, and how lineage is collected.
 
 The host is the URL of the backend's API, in full or with a port and a schema, and the password is
 its API key. The extra is a JSON object of options
 (:mod:`~airflow_provider_sparklineage.settings.options`), and may have keys of OpenLineage's client
-configuration: with ``transport`` the connection can be what Airflow's ``[openlineage]
-config_conn_id`` names, so that one connection is the full set-up.
+configuration: with ``transport``, Airflow's ``[openlineage] config_conn_id`` can name the
+connection, so that one connection is the full set-up.
 
-A transport is read here wherever it is from: a connection's extra, Airflow's configuration, or
+This module reads transports from every source: a connection's extra, Airflow's configuration, and
 OpenLineage's own.
 """
 
@@ -33,20 +33,21 @@ CONN_TYPE = "sparklineage"
 DEFAULT_CONN_ID = "sparklineage_default"
 
 _CLIENT_KEYS = ("transport", "facets", "filters", "tags", "dataset")
-"""What OpenLineage's Python client reads of its configuration; it ignores all else."""
+"""The keys that OpenLineage's Python client reads; it ignores all others."""
 _OPTIONS = {option.name: option for option in OPTIONS}
 
 
 @dataclass(frozen=True)
 class LineageConnection:
-    """What a connection says.
+    """The content of a connection of type ``sparklineage``.
 
-    :param backend_url: of the API, without a slash or ``/api/v1`` at its end, e.g.
-        ``http://marquez:5000``; None if the connection says none
-    :param api_key: for the API
-    :param transport: as OpenLineage's client configuration has it
-    :param values: of options, as JSON has them
-    :param place: where ``backend_url`` and ``api_key`` stand
+    :param backend_url: the URL of the API, without a slash or ``/api/v1`` at its end, e.g.
+        ``http://marquez:5000``; None if the connection has none
+    :param api_key: the key for the API; None if the connection has none
+    :param transport: the transport in the form of OpenLineage's client configuration; None if the
+        connection has none
+    :param values: the values of options, as JSON has them
+    :param place: the fields of ``backend_url`` and ``api_key``
     """
 
     conn_id: str
@@ -58,7 +59,7 @@ class LineageConnection:
 
     @property
     def wanted_transport(self) -> str:
-        """Give the transport to the API, as JSON: what Airflow needs in the extra to send there."""
+        """Give the transport to the API, as JSON, which Airflow needs in the extra to send there."""
         auth = {"auth": {"type": "airflow_connection_api_key"}} if self.api_key else {}
         if self.values.get("backend") == BackendName.DATAHUB:
             url = self.backend_url or "http://gms:8080"
@@ -73,7 +74,7 @@ class LineageConnection:
 
 
 def source_of(connection: LineageConnection | None) -> Source:
-    """Give the values of a connection that need not be there."""
+    """Give the values of a connection as a source; one without values if there is none."""
     return connection.source if connection else NO_CONNECTION
 
 
@@ -89,8 +90,8 @@ def read(
 ) -> LineageConnection:
     """Read the fields of a connection.
 
-    :param extra: JSON as text
-    :raise ConnectionFieldsError: if they are impossible; names the connection
+    :param extra: a JSON object as text
+    :raise ConnectionFieldsError: if a field is impossible; names the connection
     """
     if conn_type != CONN_TYPE:
         raise _error(
@@ -107,12 +108,12 @@ def read(
     url_key, key = ("server", "token") if is_to_datahub(sent) else ("url", "auth")
     sent_to = api_url(str(sent.get(url_key) or "")) or None
     backend = _url(conn_id, host, port, schema) if host else sent_to
-    # Another host is not given the transport's key.
+    # A host that is not the transport's must not get the transport's key.
     api_key = password or (api_key_of(sent) if backend == sent_to else None)
     url = ""
     if host and "://" in host:
         url = "the connection's host (API URL in its form)"
-        if port and not urlsplit(host.strip()).port:  # left by the form, which hides it
+        if port and not urlsplit(host.strip()).port:  # from before: the form does not show it
             url = f"{url} and its port, which the form does not show"
     if not host:
         url = f"{path}.{url_key} in the connection's extra"
@@ -123,7 +124,10 @@ def read(
 
 
 def _extra(conn_id: str, extra: str | None) -> dict[str, Any]:
-    """Give what the extra sets; what a form left empty is nothing."""
+    """Read the JSON object of the extra, without the keys that a form left empty.
+
+    :raise ConnectionFieldsError: if it is no JSON object
+    """
     if not extra or not extra.strip():
         return {}
     try:
@@ -135,7 +139,7 @@ def _extra(conn_id: str, extra: str | None) -> dict[str, Any]:
             conn_id,
             f"has an extra that is no JSON ({what}{place})",
             "Write the extra as a JSON object.",
-        ) from None  # the error holds the text, and that may hold secrets
+        ) from None  # the error has the text, which may hold secrets
     if not isinstance(found, dict):
         raise _error(
             conn_id,
@@ -176,7 +180,10 @@ def _check_key(conn_id: str, key: str) -> None:
 
 
 def _looked_at(transport: Mapping[str, Any], backend: str) -> tuple[str, Mapping[str, Any]]:
-    """Find of several transports that to the backend; else the first one with a URL."""
+    """Find the transport to the backend among several, with its path; else the first with a URL.
+
+    :return: ``transport`` and {} if no transport has a URL
+    """
     ways = (located_transports(transport), datahub_transports(transport))
     ordered = reversed(ways) if backend == BackendName.DATAHUB else ways
     return next(chain.from_iterable(ordered), ("transport", {}))
@@ -203,16 +210,16 @@ def _error(conn_id: str, problem: str, fix: str) -> ConnectionFieldsError:
     return ConnectionFieldsError(f"Connection {conn_id} {problem}.", fix)
 
 
-# Transports as OpenLineage's client is configured with them. A transport can have others in it
-# (``composite``, ``transform``). Of those that this package can ask something, an HTTP one has a
-# ``url``, and the one to DataHub a ``server``.
+# Transports in the form of OpenLineage's client configuration. A transport can have others in it
+# (``composite``, ``transform``). This package can send requests by two types: an HTTP transport has
+# a ``url``, and the one to DataHub a ``server``.
 
 DATAHUB_TRANSPORT = "airflow_provider_sparklineage.datahub.DataHubTransport"
 """The ``type`` of this package's transport to DataHub."""
 
 
 def api_url(url: str) -> str:
-    """Cut what people add to the URL of a backend's API: slashes, and the path of the API."""
+    """Cut off the ends that people add to the URL of a backend's API: slashes and the API's path."""
     return url.strip().rstrip("/").removesuffix("/lineage").removesuffix("/api/v1")
 
 
@@ -224,9 +231,10 @@ def http_transports(transport: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]
 def located_transports(
     transport: Mapping[str, Any], path: str = "transport"
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the HTTP transports of a transport, each with where it stands.
+    """Yield the HTTP transports of a transport, each with its path in the configuration.
 
-    :param path: of the transport itself, e.g. ``transport``; one below has a longer one
+    :param path: the path of the transport itself; one within it has a longer path, such as
+        ``transport.transports.a``
     """
     return _transports_of_kinds(transport, ("http", "async_http"), path)
 
@@ -234,12 +242,12 @@ def located_transports(
 def datahub_transports(
     transport: Mapping[str, Any], path: str = "transport"
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the transports to DataHub of a transport, each with where it stands."""
+    """Yield the transports to DataHub of a transport, each with its path in the configuration."""
     return _transports_of_kinds(transport, (DATAHUB_TRANSPORT,), path)
 
 
 def types_of(transport: Mapping[str, Any]) -> Iterator[object]:
-    """Yield the types of what a transport sends by: its own, or of those in a composite one."""
+    """Yield the types of the transports that send: its own type, or those in a composite one."""
     below = transport.get("transports")
     if transport.get("type") != "composite" or not below:
         yield transport.get("type")
@@ -249,21 +257,23 @@ def types_of(transport: Mapping[str, Any]) -> Iterator[object]:
 
 
 def title_of(transport: Mapping[str, Any]) -> str:
-    """Name a transport in a sentence."""
+    """Name a transport for a sentence, by its type."""
     if is_to_datahub(transport):
         return "transport to DataHub"
     return f"{transport.get('type') or 'unnamed'} transport"
 
 
 def is_to_datahub(transport: Mapping[str, Any]) -> bool:
-    """Whether a transport is this package's to DataHub, itself and not in another one."""
+    """Whether a transport itself, and not one within it, is this package's to DataHub."""
     return transport.get("type") == DATAHUB_TRANSPORT
 
 
 def is_converted(transport: Mapping[str, Any] | None) -> bool:
-    """Whether one of the transports converts events, and wants them as they are kept.
+    """Whether the transport, or one within it, converts events for DataHub.
 
-    :param transport: None if there is none
+    It needs them in the form in which they are kept, before they are adapted for a backend.
+
+    :param transport: None if no transport is configured
     """
     return next(datahub_transports(transport or {}), None) is not None
 
@@ -285,7 +295,7 @@ def _transports_of_kinds(
 
 
 def api_key_of(transport: Mapping[str, Any]) -> str | None:
-    """Give the API key that a transport authenticates with, if it has one."""
+    """Give the API key that a transport authenticates with; None if it has none."""
     if is_to_datahub(transport) and transport.get("token"):
         return str(transport["token"])
     auth = transport.get("auth")
@@ -298,7 +308,7 @@ def api_key_of(transport: Mapping[str, Any]) -> str | None:
 # The form of a connection in Airflow's pages, made of the table of options.
 
 _FIRST_FIELDS = ("web_url",)
-"""Options at the top of the form's extra fields: what most people set."""
+"""The options at the top of the form's extra fields, which most people set."""
 
 
 def connection_type() -> dict[str, Any]:
@@ -310,10 +320,11 @@ def connection_type() -> dict[str, Any]:
         "hook-class-name": "airflow_provider_sparklineage.hooks.sparklineage.SparkLineageHook",
         "hook-name": "Spark Lineage",
         "ui-field-behaviour": {
-            # A host that is a URL needs no port and no schema; those of a connection stay.
+            # A host that is a URL needs no port and no schema. If a connection has them, the form
+            # keeps them.
             "hidden-fields": ["login", "port", "schema"],
             "relabeling": {"host": "API URL", "password": "API key"},
-            # That they are examples has to be in them: they look like values.
+            # The form shows placeholders like values, so their text says that they are examples.
             "placeholders": {
                 "host": "e.g. http://marquez:5000, or http://gms:8080",
                 "password": "only if the API wants one",
@@ -336,9 +347,10 @@ _TRANSPORT_FIELD = {
 
 
 def _form_field(option: Option) -> dict[str, Any]:
-    """Describe a field that can be left empty, so that the configuration decides."""
+    """Describe the form's field of an option; if it is left empty, the configuration decides."""
     choices = ("True", "False") if option.kind.type == "boolean" else option.kind.choices
-    # A switch has no third state, and a form's default would be saved as if somebody had set it.
+    # Booleans are a choice of texts, because a switch has no third state for "not set". No field has
+    # a default, which the form would save as if the user had set it.
     schema: dict[str, Any] = {"type": ["string", "null"], "enum": list(choices)}
     if not choices:
         schema = {"type": [option.kind.type, "null"]}

@@ -1,8 +1,9 @@
 """The kinds of values that options have: how each is read, from text or from JSON.
 
-A reader takes what stands in a source: text of Airflow's configuration, a value of the JSON of a
-connection's extra, or an argument of the operator. Empty text gives what the option is by default.
-It raises ``ValueError``; where its text is a sentence, that says more than :attr:`Kind.must_be`.
+A reader takes the value in a source: a text of Airflow's configuration, a value of the JSON in a
+connection's extra, or an argument of the operator. It reads empty text as the default of the
+option. For a value that it cannot read it raises ``ValueError``; if this has a message, the message
+says more than :attr:`Kind.must_be`.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ class KeepCaptures(StrEnum):
     """Which capture bundles outlive their try."""
 
     DEGRADED = "degraded"
-    """Those of failed tries, and of tries whose lineage misses something that can be fixed."""
+    """The bundles of failed tries, and of tries whose lineage has a gap that can be fixed."""
     ALL = "all"
     NONE = "none"
 
 
 class BackendName(StrEnum):
-    """The lineage backends whose ways are known; :mod:`.backends` has one of each."""
+    """The lineage backends that are supported; :mod:`.backends` has a class for each."""
 
     MARQUEZ = "marquez"
     DATAHUB = "datahub"
@@ -54,10 +55,10 @@ class BackendName(StrEnum):
 class Kind(Frozen, frozen=True):
     """A kind of values.
 
-    :param type: of JSON Schema: boolean, integer, number, string
-    :param read: makes the value of what a source has; raises ValueError
-    :param must_be: what ends the sentence "it must be …"
-    :param choices: all values that there are, if they can be listed
+    :param type: the type in JSON Schema: boolean, integer, number, string
+    :param read: makes the option's value of the value in a source; raises ValueError
+    :param must_be: the end of the sentence "It must be …."
+    :param choices: all possible values; empty if they cannot be listed
     """
 
     type: str
@@ -67,18 +68,18 @@ class Kind(Frozen, frozen=True):
 
     @property
     def airflow_type(self) -> str:
-        """The type as Airflow's configuration calls it."""
+        """The name of the type in Airflow's configuration."""
         return "float" if self.type == "number" else self.type
 
 
 def default_capture_location() -> Path:
-    """Give the capture location if none is configured: the user's own, in the temporary folder."""
+    """Give the default capture location: a folder of the user in the temporary folder."""
     return Path(tempfile.gettempdir()) / f"sparklineage-{os.getuid()}"
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str | Path | int | float):
-        raise ValueError  # noqa: TRY004  # readers raise this one for all that cannot be read
+        raise ValueError  # noqa: TRY004  # readers raise this error for every unreadable value
     return str(value).strip()
 
 
@@ -106,7 +107,12 @@ def _integer(value: object) -> int:
 
 
 def _local(value: object) -> str:
-    """Refuse a URL: as a path it has one slash less, and its password is not recognised as one."""
+    """Give the text of a local path, and refuse a URL.
+
+    Read as a path, a URL would lose a slash, so that its password would not be recognised.
+
+    :raise ValueError: if the text is a URL
+    """
     text = _text(value)
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text):
         raise ValueError
@@ -117,7 +123,7 @@ def _path(value: object) -> Path | None:
     text = _local(value)
     try:
         return Path(text).expanduser() if text else None
-    except RuntimeError as error:  # ~somebody whom this machine does not know
+    except RuntimeError as error:  # ~name, and this machine has no such user
         raise ValueError from error
 
 
@@ -126,7 +132,7 @@ def _jar(value: object) -> Path | str | None:
     scheme = submitted_files.scheme(text) if _REMOTE.match(text) else ""
     if scheme in ("", "file"):
         return _path(unquote(urlsplit(text).path) if scheme else text)
-    # It becomes an argument, which every user of the machine can read.
+    # It becomes an argument of a process, which every user of the machine can read.
     if not submitted_files.is_plain_url(text) or scrub_name(text) != text:
         raise ValueError
     return text
@@ -135,7 +141,7 @@ def _jar(value: object) -> Path | str | None:
 def _location(value: object) -> CaptureLocation:
     text = _text(value)
     if _REMOTE.match(text):
-        if urlsplit(text).password is not None:  # bundles and messages have this URL
+        if urlsplit(text).password is not None:  # the URL is written to bundles and messages
             raise ValueError
         return CaptureLocation(default_capture_location(), text.rstrip("/"))
     path = _path(text)
@@ -146,7 +152,7 @@ def _location(value: object) -> CaptureLocation:
 
 def _hadoop_url(value: object) -> str:
     text = _text(value)
-    # It is part of an argument, too.
+    # It is a part of a process's argument, too, so a credential in it would be visible.
     if text and (not _REMOTE.match(text) or scrub_name(text) != text):
         raise ValueError
     return text.rstrip("/")
@@ -156,13 +162,15 @@ def _url(value: object) -> str | None:
     text = _text(value)
     if text and not re.match("https?://[^/]", text):
         raise ValueError
-    # A browser asks for a user and a password; links with them would be on pages and in XComs.
+    # Without a user and password: links with them would be on pages and in XComs, and a browser asks
+    # for them.
     return scrub_name(text).rstrip("/") or None
 
 
 def _store(value: object) -> str:
     text = _text(value)
-    # Empty is no value, which leaves it to Airflow's executor.
+    # "none" is a value that switches the store off. Empty text would be no value: then the default
+    # depends on Airflow's executor.
     return "" if text.lower() == "none" else _url_of_store(text)
 
 

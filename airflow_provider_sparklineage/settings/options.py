@@ -1,9 +1,9 @@
-"""The table of options. All that has to do with options is made of it.
+"""The table of options, and the only place where options are described.
 
-That is: their resolution (:mod:`~airflow_provider_sparklineage.settings.resolution`), the section
-in Airflow's configuration, the connection's form, ``airflow sparklineage settings``, and the table
-in ``docs/configuration.md`` (``python -m tests.write_options`` writes that one anew). An option is
-added by an entry here and a field of the same name in ``Settings``.
+It is used for their resolution (:mod:`~airflow_provider_sparklineage.settings.resolution`), the
+section in Airflow's configuration, the connection's form, ``airflow sparklineage settings``, and
+the table in ``docs/configuration.md``, which ``python -m tests.write_options`` writes. To add an
+option, add an entry here and a field of the same name in ``Settings``.
 """
 
 from __future__ import annotations
@@ -26,9 +26,12 @@ SECTION = "sparklineage"
 class Option(Frozen, frozen=True):
     """An option.
 
-    :param name: in the configuration, in a connection's extra, of the operator's argument
-    :param default: as text, which the kind reads like any other
-    :param description: sentences; Markdown's backquotes are all the markup
+    :param name: the name in the configuration, in a connection's extra, and as an argument of the
+        operator
+    :param kind: the kind of its values
+    :param default: the default as text, which the kind reads like a configured one
+    :param example: an example of a value, as text
+    :param description: sentences, whose only markup is Markdown's backquotes
     :param in_connection: whether a ``sparklineage`` connection may have it
     :param in_operator: whether the operator has an argument of this name
     :param sensitive: whether the value is a secret

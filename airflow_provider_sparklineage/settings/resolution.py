@@ -1,7 +1,8 @@
 """The settings of one try: operator argument, else connection, else configuration, else default.
 
-Sources are mappings, so nothing here knows Airflow; who asks Airflow for them is
-:mod:`airflow_provider_sparklineage.hooks.sources`.
+Sources are mappings, so this module imports no Airflow;
+:mod:`airflow_provider_sparklineage.hooks.sources` makes them of Airflow's configuration and
+connections.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Origin(StrEnum):
-    """Where a value may come from; the first that has one wins."""
+    """The origins of a value, in order: the first one that has a value wins."""
 
     ARGUMENT = "argument"
     CONNECTION = "connection"
@@ -42,7 +43,8 @@ class Origin(StrEnum):
 class Source(Frozen, frozen=True):
     """Values of options from one origin; None and empty text are no values.
 
-    :param conn_id: id of the connection, if that is where they come from
+    :param values: values by the name of the option
+    :param conn_id: id of the connection if the origin is one, else empty
     """
 
     origin: Origin
@@ -55,7 +57,7 @@ class Source(Frozen, frozen=True):
         return f"[{SECTION}]" if self.origin is Origin.CONFIGURATION else self.origin.value
 
     def place(self, name: str) -> str:
-        """Say where the value of an option is, to a person who has to change it."""
+        """Name the place of an option's value, for a person who has to change it."""
         if self.origin is Origin.CONNECTION:
             return f"{name} in the extra of connection {self.conn_id}"
         return f"[{SECTION}] {name}" if self.origin is Origin.CONFIGURATION else name
@@ -65,7 +67,7 @@ NO_CONNECTION = Source(Origin.CONNECTION)
 
 
 class Given(Frozen, frozen=True):
-    """What a source has for an option."""
+    """The value that a source has for an option."""
 
     option: Option
     value: object
@@ -73,17 +75,17 @@ class Given(Frozen, frozen=True):
 
     @property
     def is_secret(self) -> bool:
-        """Whether none of the value may be shown.
+        """Whether no part of the value may be shown.
 
-        Of what has an ``@`` and no scheme nobody can tell what is a password.
+        In a text with an ``@`` and without a scheme a password cannot be recognised.
         """
         text = str(self.value)
         return self.option.sensitive or ("@" in text and "://" not in text)
 
     def read(self) -> Any:
-        """Make the setting's value of it.
+        """Read the value of the setting.
 
-        :raise SettingsError: if it is impossible; names the place and what it may be
+        :raise SettingsError: if the value is impossible; names its place and the possible values
         """
         try:
             return self.option.kind.read(self.value)
@@ -94,14 +96,17 @@ class Given(Frozen, frozen=True):
             shown = HIDDEN if self.is_secret else repr(self.value)
             problem = f"{place} is {shown}."
             fix = f"It must be {kind.must_be}."
-            raise SettingsError(problem, fix) from None  # the error quotes what is hidden here
+            raise SettingsError(problem, fix) from None  # the cause quotes the value
 
 
 _DEFAULT = Source(Origin.DEFAULT, {option.name: option.default for option in OPTIONS})
 
 
 class Settings(Frozen, frozen=True):
-    """All settings of one try, a field for each option; times are spans, paths absolute."""
+    """All settings of one try, a field for each option.
+
+    Durations are ``timedelta``, and paths are absolute.
+    """
 
     disabled: bool
     adopt: str
@@ -136,11 +141,11 @@ class Settings(Frozen, frozen=True):
     capture_retention: timedelta
     collect_timeout: timedelta
     archive_is_default: bool = False
-    """Whether ``archive_url`` is the folder that is used if none is configured."""
+    """Whether ``archive_url`` is the default folder, because no archive is configured."""
 
     @property
     def limits(self) -> Limits:
-        """How many partitions of a dataset an event names."""
+        """The limits of the partitions of a dataset that an event names."""
         return Limits(self.max_partitions)
 
     @property
@@ -155,18 +160,19 @@ class Settings(Frozen, frozen=True):
 
     @property
     def leaving(self) -> Leaving:
-        """What is done for the backend with an event when it leaves."""
+        """How an event is adapted for the backend when it is sent."""
         return Leaving(self.backend, self.describe_datasets, self.max_columns, self.max_event_bytes)
 
     def described(self) -> dict[str, str]:
-        """Every setting that is no secret as text, for the manifest."""
+        """Write every setting that is no secret as text, without credentials, for the manifest."""
         return {o.name: scrub(str(getattr(self, o.name))) for o in OPTIONS if not o.sensitive}
 
 
 def given(*sources: Source) -> tuple[Given, ...]:
-    """Find for every option which source decides.
+    """Find the value of every option, and the source that it is from.
 
-    :param sources: in any order; arguments win over a connection, that over the configuration
+    :param sources: in any order; arguments win over a connection, and a connection wins over the
+        configuration
     """
     order = sorted(sources, key=lambda source: [*Origin].index(source.origin))
     return tuple(_given(option, (*order, _DEFAULT)) for option in OPTIONS)
@@ -181,7 +187,7 @@ def _given(option: Option, sources: tuple[Source, ...]) -> Given:
 
 
 def value(name: str, *sources: Source) -> Any:
-    """Resolve one setting.
+    """Resolve one setting by the name of its option.
 
     :raise SettingsError: if its value is impossible
     """
@@ -189,14 +195,14 @@ def value(name: str, *sources: Source) -> Any:
 
 
 def place(name: str, *sources: Source) -> str:
-    """Say where the value of a setting is, to a person who has to change it."""
+    """Name the place of a setting's value, for a person who has to change it."""
     return next(found.source.place(name) for found in given(*sources) if found.option.name == name)
 
 
 def resolve(*sources: Source) -> Settings:
-    """Resolve the settings of a try; without sources these are the defaults.
+    """Resolve the settings of a try; without sources all have their defaults.
 
-    :raise SettingsError: if a value is impossible; names where it stands and what it may be
+    :raise SettingsError: if a value is impossible; names its place and the possible values
     """
     found = {one.option.name: one for one in given(*sources)}
     values = {name: one.read() for name, one in found.items()}
