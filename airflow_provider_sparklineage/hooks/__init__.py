@@ -1,1 +1,1 @@
-"""What comes from Airflow: connections and configuration."""
+"""Connections and configuration, read from Airflow."""

@@ -1,4 +1,4 @@
-"""DataHub as Airflow is configured for it: how events are converted, and whether they arrive."""
+"""DataHub by Airflow's configuration: how events are converted, and whether they arrive."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _KEY_OF_CONNECTION = "airflow_connection_api_key"
 
 
 def conversion() -> Conversion:
-    """Give how the transport of Airflow's OpenLineage provider converts events for DataHub.
+    """Give the configuration by which Airflow's transport to DataHub converts events.
 
-    :return: of the first transport to DataHub, of several; what is the default if there is none, or
-        if it cannot be read, which is for the doctor to say
+    :return: that of the first transport to DataHub; the default if there is no such transport, or
+        if it cannot be read, which the doctor reports
     """
     from airflow_provider_sparklineage.datahub import configuration
     from airflow_provider_sparklineage.datahub.configuration import DEFAULT_CONVERSION
@@ -44,11 +44,12 @@ def conversion() -> Conversion:
 def backend_checks(
     endpoint: Endpoint | None, backend: BackendName, transport: Mapping[str, Any], place: str
 ) -> list[Check]:
-    """Check what lineage is looked at in, and each DataHub that it is sent to.
+    """Check the backend that shows lineage, and each DataHub that lineage is sent to.
 
-    :param endpoint: what it is looked at in; None if that is not known
-    :param transport: that may have others in it
-    :param place: where the transport stands, in words
+    :param endpoint: the API and pages of the backend that shows lineage; None if they are not known
+    :param backend: the kind of that backend
+    :param transport: the configured transport, which may have others in it
+    :param place: the place of the transport in the configuration, in words
     """
     from airflow_provider_sparklineage.datahub import checks as datahub
     from airflow_provider_sparklineage.event.backends import checks
@@ -68,7 +69,10 @@ def backend_checks(
 
 
 def _checked_pages(endpoint: Endpoint, backend: BackendName) -> list[Check]:
-    """Check the pages of a DataHub that is checked by its transport."""
+    """Check only the pages of a DataHub, whose API is checked with its transport.
+
+    :return: [] if no URL of pages is configured
+    """
     from airflow_provider_sparklineage.event.backends.checks import WEB, checked_web
 
     if not endpoint.web_url:
@@ -81,10 +85,12 @@ def _checked_pages(endpoint: Endpoint, backend: BackendName) -> list[Check]:
 
 
 def with_key(transport: Mapping[str, Any], key: str | None) -> dict[str, Any]:
-    """Put a connection's key where its transport has Airflow take it from the connection.
+    """Put a connection's key into each part of its transport that refers to the connection's key.
 
-    Airflow does so itself where it sends by the connection, which has an id then; one that is
-    tested is in a form.
+    When Airflow sends events, it does so itself, by the connection's id. A connection that is
+    tested is still in a form and has no id.
+
+    :return: a new transport; with ``key=None`` an equal one
     """
 
     def resolved(value: Any) -> Any:

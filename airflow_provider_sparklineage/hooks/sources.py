@@ -1,7 +1,8 @@
-"""Settings as Airflow has them: its configuration, its connections, and what follows from both.
+"""Settings from Airflow: from its configuration, its connections, and its executors.
 
-Sources of values come out (:class:`~airflow_provider_sparklineage.settings.resolution.Source`),
-the transport of Airflow's OpenLineage provider, and where archive and history are.
+The module gives sources of values
+(:class:`~airflow_provider_sparklineage.settings.resolution.Source`), the transport of Airflow's
+OpenLineage provider, and the URLs of archive and history.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ _NAME_THE_STORE = "Set [sparklineage] history_url, or name the store with --stor
 
 
 def configuration(*names: str) -> Source:
-    """Give what the ``[sparklineage]`` section sets, environment variables included.
+    """Read the options of the ``[sparklineage]`` section, environment variables included.
 
-    Airflow answers with the provider's defaults as well; those are not set by anyone.
+    For an option that is not set Airflow returns the provider's default; such a value is left out.
 
-    :param names: of the options that are asked for; all if there are none
+    :param names: the names of the options to read; without names all are read
     :raise SettingsError: if Airflow cannot read a value
     """
     asked = [option for option in OPTIONS if not names or option.name in names]
@@ -54,7 +55,7 @@ def configuration(*names: str) -> Source:
 def for_settings(connection: LineageConnection | None) -> tuple[Source, ...]:
     """Give all sources of settings but the operator's arguments.
 
-    :param connection: the task's, if it has one
+    :param connection: the task's connection; None if it has none
     :raise SettingsError: if Airflow cannot read a value
     """
     return source_of(connection), configuration(), default_archive()
@@ -63,8 +64,8 @@ def for_settings(connection: LineageConnection | None) -> tuple[Source, ...]:
 def _configured(option: Option) -> str | None:
     try:
         value: str | None = airflow_conf.get(SECTION, option.name, fallback=None)
-    except Exception as error:  # of configparser, most of all
-        # Without the error's text, which has the value: half of a key is one that nobody knows.
+    except Exception as error:  # mostly from configparser
+        # The error's text has a part of the value, and scrubbing does not recognise half of a key.
         problem = f"[{SECTION}] {option.name} cannot be read ({type(error).__name__})."
         fix = "In airflow.cfg a % has to be written as %%."
         raise SettingsError(problem, fix) from None
@@ -72,9 +73,10 @@ def _configured(option: Option) -> str | None:
 
 
 def connection(conn_id: str) -> LineageConnection | None:
-    """Read a connection of type ``sparklineage``; None if it is the default one, and missing.
+    """Read a connection of type ``sparklineage``; None if the default connection is missing.
 
-    :raise ConnectionFieldsError: if it is missing, of another type, or has impossible fields
+    :raise ConnectionFieldsError: if another connection is missing, or if the connection is of
+        another type, cannot be read, or has impossible fields
     """
     try:
         found = BaseHook.get_connection(conn_id)
@@ -82,7 +84,7 @@ def connection(conn_id: str) -> LineageConnection | None:
         if conn_id == DEFAULT_CONN_ID:
             return None
         raise missing(conn_id) from None
-    except Exception as error:  # of whatever secrets backend Airflow is configured with
+    except Exception as error:  # from any secrets backend that Airflow is configured with
         msg = f"Connection {conn_id} cannot be read ({type(error).__name__}: {error})."
         raise ConnectionFieldsError(msg) from error
     known = read(
@@ -100,7 +102,7 @@ def connection(conn_id: str) -> LineageConnection | None:
 
 
 def missing(conn_id: str) -> ConnectionFieldsError:
-    """Make the error of a connection that is not there."""
+    """Make the error of a missing connection."""
     fix = (
         f"Add it: airflow connections add {conn_id} --conn-type {CONN_TYPE} --conn-host "
         "http://marquez:5000"
@@ -109,7 +111,7 @@ def missing(conn_id: str) -> ConnectionFieldsError:
 
 
 def without_transport(conn_id: str) -> ConnectionFieldsError:
-    """Make the error of a connection that is not there, and by which Airflow is to send."""
+    """Make the error of a missing connection that ``[openlineage] config_conn_id`` names."""
     problem = f"There is no connection {conn_id}, which [openlineage] config_conn_id names."
     fix = (
         f"Add it: airflow connections add {conn_id} --conn-type {CONN_TYPE} --conn-extra "
@@ -119,10 +121,11 @@ def without_transport(conn_id: str) -> ConnectionFieldsError:
 
 
 def transport() -> tuple[dict[str, Any] | None, str]:
-    """Give the transport of Airflow's OpenLineage provider, and the connection that it is from.
+    """Give the transport of Airflow's OpenLineage provider, and the id of its connection.
 
-    :return: None if it has none or is disabled; an empty id if it is from no connection
-    :raise ConnectionFieldsError: if it is not one that the provider can read
+    :return: None for the transport if the provider has none or is disabled; an empty id if the
+        transport is from no connection
+    :raise ConnectionFieldsError: if the provider cannot read the transport
     """
     from airflow.providers.openlineage import conf
     from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
@@ -145,14 +148,17 @@ def transport() -> tuple[dict[str, Any] | None, str]:
         elif path := conf.config_path(check_legacy_env_var=False):
             place = f"{path}, which [openlineage] config_path names,"
             fix = f"Make it a YAML file that the worker may read, with a transport: {_TRANSPORT}."
-        # Without the error's text: it may hold the transport, and that a key.
+        # Without the error's text, which may have the transport, and so a key.
         problem = f"{place} gives Airflow no transport ({type(error).__name__})."
         raise ConnectionFieldsError(problem, fix) from error
     return dict(found) if isinstance(found, dict) else None, conn_id
 
 
 def _wanted_transport(conn_id: str) -> str:
-    """Give the transport that the connection's host and password stand for, as JSON."""
+    """Give the transport to a connection's host, as JSON, for a message.
+
+    If the connection cannot be read, it is an example of a transport.
+    """
     try:
         known = connection(conn_id)
     except ConnectionFieldsError:
@@ -163,13 +169,14 @@ def _wanted_transport(conn_id: str) -> str:
 def ready_client() -> dict[str, Any] | None:
     """Make the client of Airflow's OpenLineage provider, if a connection has its transport.
 
-    The provider makes it in every process that it forks to send an event. In ``airflow dags test``
-    such a process gets no answer when it asks for a connection, and the event is lost. Only a
-    transport that has neither threads nor open connections can be made before the fork.
+    Otherwise the provider makes the client in every process that it forks to send an event. In
+    ``airflow dags test`` such a process gets no answer when it asks for a connection, and the event
+    is lost. Only a transport that has neither threads nor open connections can be made before the
+    fork.
 
-    Never raises: what is wrong is the provider's to say, when it sends.
+    Never raises: the provider reports errors of its configuration when it sends.
 
-    :return: the transport; None if there is none, or none that can be read
+    :return: the transport; None if there is none, or if it cannot be read
     """
     from airflow.providers.openlineage import conf
     from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
@@ -179,7 +186,7 @@ def ready_client() -> dict[str, Any] | None:
             return None
         conn_id = conf.config_conn_id()
         if not conn_id and not conf.config_path(check_legacy_env_var=False):
-            # As it is configured, without asking for a connection that it may authenticate by.
+            # The configured transport, without a look-up of a connection that may have its key.
             return conf.transport() or transport()[0]
         found, _ = transport()
         if conn_id and found and {"http", DATAHUB_TRANSPORT}.issuperset(types_of(found)):
@@ -191,10 +198,10 @@ def ready_client() -> dict[str, Any] | None:
 
 
 def is_kept_unsent(settings: Settings) -> bool:
-    """Whether lineage is collected where it is not sent: for the archive alone.
+    """Whether lineage is collected for the archive alone if Airflow does not send it.
 
-    One that somebody configured is a reason. The default one is, where nobody has set up Airflow's
-    OpenLineage provider, nor switched it off, and lineage does not have to be sent.
+    A configured archive is a reason to do so. The default archive is one only if Airflow's
+    OpenLineage provider is neither set up nor switched off, and the task is not ``strict``.
     """
     if not settings.archive_is_default:
         return bool(settings.archive_url)
@@ -208,20 +215,20 @@ def _is_unset() -> bool:
         is_switched_off = airflow_conf.getboolean("openlineage", "disabled", fallback=False)
         legacy = os.environ.get("OPENLINEAGE_DISABLED", "").lower() in ("true", "1", "t")
         return conf.is_disabled() and not is_switched_off and not legacy
-    except Exception:  # it is set up, and cannot be read
+    except Exception:  # the provider is set up, but its configuration cannot be read
         return False
 
 
 def why_not_sent() -> SettingsError | None:
     """Give the error of an Airflow that sends no lineage; None if it sends it."""
-    # As is_openlineage_active() does, whose package imports a parser of SQL with it.
+    # The same checks as in is_openlineage_active(), whose package would import a parser of SQL.
     from airflow.providers.openlineage import conf
     from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 
     try:
         if not conf.is_disabled() and get_openlineage_listener() is not None:
             return None
-    except Exception as error:  # its configuration is no JSON, or JSON of something else
+    except Exception as error:  # its configuration is no JSON, or no object
         return SettingsError(
             "Airflow's OpenLineage provider cannot read its configuration "
             f"({type(error).__name__}).",
@@ -235,17 +242,21 @@ def why_not_sent() -> SettingsError | None:
     )
 
 
-# The archive that is used if none is configured follows from where Airflow's executor runs tasks.
-# Only where all tasks run on the scheduler's machine do workers, API server and commands see the
-# same folder. So one executor that is not local is enough for none.
+# The default archive depends on the machines on which Airflow's executors run tasks. Only if all
+# tasks run on the scheduler's machine do workers, API server and commands see the same folder. So
+# there is no default archive if one of the executors is not local.
 
 _LOCAL_EXECUTOR = "LocalExecutor"
-# Airflow sets them where a remote executor's task runs, whose own configuration often says "local".
+# Airflow sets these where a remote executor runs a task: the configuration there often names the
+# LocalExecutor.
 _SET_BY_REMOTE_EXECUTORS = ("AIRFLOW_IS_K8S_EXECUTOR_POD", "AIRFLOW_IS_EXECUTOR_CONTAINER")
 
 
 def default_archive() -> Source:
-    """Give the archive that is used if none is configured, as a source of settings."""
+    """Give the archive that is used if none is configured, as a source of settings.
+
+    :return: a source without a value if an executor runs tasks on other machines
+    """
     if remote_executors():
         return Source(Origin.EXECUTOR)
     home = Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser().absolute()
@@ -254,19 +265,19 @@ def default_archive() -> Source:
 
 
 def remote_executors() -> tuple[str, ...]:
-    """Name the executors that run tasks on other machines."""
+    """Name the executors that run tasks on other machines; empty if all are local."""
     if any(map(os.environ.get, _SET_BY_REMOTE_EXECUTORS)):
         return ("a remote executor",)
     configured = airflow_conf.get("core", "executor", fallback=_LOCAL_EXECUTOR) or _LOCAL_EXECUTOR
-    # One or more for each team: "LocalExecutor;team=alias:my.module.MyExecutor,CeleryExecutor".
+    # A team may have several, as in "LocalExecutor;team=alias:my.module.MyExecutor,CeleryExecutor".
     names = (re.split(r"[=:.]", one.strip())[-1] for one in re.split("[;,]", configured))
     return tuple(dict.fromkeys(name for name in names if name and name != _LOCAL_EXECUTOR))
 
 
 def history_url() -> str:
-    """Give the URL of the store: ``[sparklineage] history_url``, else next to the archive.
+    """Give the URL of the history: ``[sparklineage] history_url``, or next to the archive.
 
-    :raise SettingsError: if a value is impossible, or there is neither of the two
+    :raise SettingsError: if a value is impossible, or neither a store nor an archive is configured
     """
     configured = configuration("history_url")
     url: str = resolution.value("history_url", configured)
@@ -274,7 +285,7 @@ def history_url() -> str:
 
 
 def archive_url() -> str:
-    """Give the URL of the archive that is in force; empty if there is none.
+    """Give the URL of the archive, configured or default; empty if there is none.
 
     :raise SettingsError: if its value is impossible
     """
@@ -284,14 +295,14 @@ def archive_url() -> str:
 
 
 def history_next_to(archive: str) -> str:
-    """Give the URL of the store that belongs to an archive: ``history`` in the same folder.
+    """Give the URL of the history's store next to an archive: ``history`` in the same folder.
 
     :raise SettingsError: if there is no archive, or it has no folder around it
     """
     if not archive:
         problem = "No store of the history is configured, and no archive that it could be next to."
         raise SettingsError(problem, _NAME_THE_STORE)
-    if not urlsplit(archive).path.strip("/"):  # all of a bucket is the archive
+    if not urlsplit(archive).path.strip("/"):  # the archive is a whole bucket
         problem = f"The archive {archive} has no folder around it, in which the history could be."
         raise SettingsError(problem, _NAME_THE_STORE)
     return f"{archive.rstrip('/').rpartition('/')[0]}/history"

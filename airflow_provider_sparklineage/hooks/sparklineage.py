@@ -21,9 +21,9 @@ class SparkLineageHook(BaseHook):
     """
     Read a connection of type ``sparklineage``, and test it.
 
-    It says where lineage is looked at and how it is collected. Lineage is sent by Airflow's own
-    OpenLineage provider, which takes its transport from this connection if ``[openlineage]
-    config_conn_id`` names it.
+    The connection has the backend that shows lineage, and options for collecting it. Airflow's own
+    OpenLineage provider sends the lineage; it takes its transport from this connection if
+    ``[openlineage] config_conn_id`` names it.
 
     :param lineage_conn_id: id of the connection
     """
@@ -40,7 +40,7 @@ class SparkLineageHook(BaseHook):
     @cached_property
     def connection(self) -> LineageConnection:
         """
-        What the connection says.
+        The content of the connection.
 
         :raise ConnectionFieldsError: if it is missing, of another type, or has impossible fields
         """
@@ -50,12 +50,12 @@ class SparkLineageHook(BaseHook):
         return found
 
     def get_conn(self) -> LineageConnection:
-        """Give what the connection says; there is nothing to be connected to."""
+        """Give the content of the connection, as there is no server to connect to."""
         return self.connection
 
     def checks(self) -> list[Check]:
         """
-        Check the API and the pages of the backend that the connection looks at; stores nothing.
+        Check the API and the pages of the connection's backend; stores nothing there.
 
         :raise SparkLineageError: if the connection or a setting is impossible
         """
@@ -73,8 +73,10 @@ class SparkLineageHook(BaseHook):
         """
         Check whether the backend can be read and takes events; Airflow's test of connections.
 
-        Airflow tests what is in the form under a temporary id, in its API server: whether
-        workers send by this connection cannot be seen there, and is the doctor's to say.
+        Airflow tests the content of the form under a temporary id, in its API server. Whether
+        workers send lineage by this connection cannot be seen there; the doctor checks it.
+
+        :return: whether no check failed, and a text for the user
         """
         try:
             checks = self.checks()

@@ -1,8 +1,8 @@
 """Extra links of the operator, and the URLs of a task's pages in its lineage backend.
 
-Airflow's pages read the links from XComs that the worker pushes. A URL is empty where no page
-opens. Every DAG with a Spark task imports this, so modules that only a page needs are imported
-when it is asked for.
+Airflow's pages read the links from XComs that the worker pushes. A URL is empty if there is no page
+for it. Every DAG with a Spark task imports this module, so it imports modules for pages only when
+a page is requested.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ class LineageJobLink(BaseOperatorLink):
 
     @property
     def name(self) -> str:
-        """Name the button by the backend in Airflow's configuration: a DAG's file knows no more."""
+        """The button's name, by the backend in Airflow's configuration.
+
+        A connection may have another backend, but is not read when a DAG's file is parsed.
+        """
         return _button()
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
@@ -44,7 +47,7 @@ class LineageJobLink(BaseOperatorLink):
         return job_page(operator, ti_key)
 
 
-@cache  # asked for each task of each DAG that is parsed; a process has one configuration
+@cache  # called for each task of each parsed DAG, while a process has one configuration
 def _button() -> str:
     try:
         from airflow.providers.common.compat.sdk import conf
@@ -70,7 +73,7 @@ LINKS = (LineageJobLink(), OutputColumnsLink())
 
 
 def push(operator: Any, context: Context) -> None:
-    """Show the links while the task runs; Airflow pushes them when it has ended. Never raises."""
+    """Push the links while the task runs, as Airflow pushes them only at its end. Never raises."""
     try:
         ti: Any = context["ti"]
         for link in LINKS:
@@ -81,7 +84,10 @@ def push(operator: Any, context: Context) -> None:
 
 
 def job_page(operator: Any, ti: Any) -> str:
-    """Give the page of the task's OpenLineage job; never raises."""
+    """Give the URL of the page of the task's OpenLineage job; never raises.
+
+    :return: empty if there is no page, or its URL cannot be found
+    """
     try:
         from airflow.providers.openlineage.plugins import macros
 
@@ -98,11 +104,12 @@ def job_page(operator: Any, ti: Any) -> str:
 
 
 def columns_page(operator: Any, output: str | None = None) -> str:
-    """Give the page on which an output's columns are drawn; never raises.
+    """Give the URL of the page that draws an output's columns; never raises.
 
-    While the task runs the outputs are those of its last successful run.
+    While the task runs, the outputs are those of its last successful run.
 
     :param output: name of the dataset; None for the first by name that has a page
+    :return: empty if there is no page, or its URL cannot be found
     """
     try:
         settings = _settings(operator)
@@ -119,7 +126,7 @@ def columns_page(operator: Any, output: str | None = None) -> str:
 
 
 def _settings(operator: Any) -> Settings | None:
-    """Give the settings that the task runs with; None if it has no lineage."""
+    """Give the settings of the task's try; None if lineage is off for it."""
     current = operator.lineage_try
     if not current.is_on:
         return None
@@ -129,9 +136,10 @@ def _settings(operator: Any) -> Settings | None:
 
 
 def _pages(name: str, dag_id: str, outputs: Iterable[dict[str, Any]] = ()) -> Backend:
-    """Give what knows the pages of a backend.
+    """Give the backend that makes the URLs of pages.
 
-    :param outputs: that pages are asked of, as events have them
+    :param name: the name of the backend
+    :param outputs: the datasets whose pages are requested, as in events
     """
     from airflow_provider_sparklineage.event.backends import backend_of
 
@@ -144,9 +152,10 @@ def _pages(name: str, dag_id: str, outputs: Iterable[dict[str, Any]] = ()) -> Ba
 
 
 def _outputs(operator: Any) -> list[dict[str, Any]]:
-    """Give the outputs whose columns are known, by name; without columns a page is empty.
+    """Give the outputs whose columns are known, sorted by name; for others the page is empty.
 
-    Until a try has any, and if it fails without, they are those of the last successful run.
+    While the try has no such output, or if it fails without one, the outputs are those of the last
+    successful run.
     """
     current = operator.lineage_try
     written = current.collected["outputs"] if current.collected is not None else ()

@@ -59,7 +59,7 @@ class LineageConnection:
 
     @property
     def wanted_transport(self) -> str:
-        """Give the transport to the API, as JSON, which Airflow needs in the extra to send there."""
+        """The transport to the API, as JSON, which Airflow needs in the extra to send there."""
         auth = {"auth": {"type": "airflow_connection_api_key"}} if self.api_key else {}
         if self.values.get("backend") == BackendName.DATAHUB:
             url = self.backend_url or "http://gms:8080"
@@ -219,7 +219,7 @@ DATAHUB_TRANSPORT = "airflow_provider_sparklineage.datahub.DataHubTransport"
 
 
 def api_url(url: str) -> str:
-    """Cut off the ends that people add to the URL of a backend's API: slashes and the API's path."""
+    """Cut off the ends that people add to the URL of a backend's API: slashes, and its path."""
     return url.strip().rstrip("/").removesuffix("/lineage").removesuffix("/api/v1")
 
 
@@ -349,8 +349,8 @@ _TRANSPORT_FIELD = {
 def _form_field(option: Option) -> dict[str, Any]:
     """Describe the form's field of an option; if it is left empty, the configuration decides."""
     choices = ("True", "False") if option.kind.type == "boolean" else option.kind.choices
-    # Booleans are a choice of texts, because a switch has no third state for "not set". No field has
-    # a default, which the form would save as if the user had set it.
+    # Booleans are a choice of texts, because a switch has no third state for "not set". No field
+    # has a default, which the form would save as if the user had set it.
     schema: dict[str, Any] = {"type": ["string", "null"], "enum": list(choices)}
     if not choices:
         schema = {"type": [option.kind.type, "null"]}

@@ -162,8 +162,8 @@ def _url(value: object) -> str | None:
     text = _text(value)
     if text and not re.match("https?://[^/]", text):
         raise ValueError
-    # Without a user and password: links with them would be on pages and in XComs, and a browser asks
-    # for them.
+    # Without a user and password: links with them would be on pages and in XComs, while a browser
+    # asks for both.
     return scrub_name(text).rstrip("/") or None
 
 

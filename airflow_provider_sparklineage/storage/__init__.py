@@ -1,1 +1,1 @@
-"""Where files are kept that are not on this machine, and how long it may take to ask."""
+"""Files that are not on this machine, and calls to their stores with a limit of time."""

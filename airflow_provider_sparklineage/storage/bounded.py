@@ -1,4 +1,4 @@
-"""Calls that may take so long and no longer, in whatever library they wait."""
+"""Calls with a limit of time, even if the library that they wait in has none."""
 
 from __future__ import annotations
 
@@ -17,32 +17,37 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LONGEST_REASON = 500
-_LOOK_S = 0.2  # at a budget, of which a signal may take all
+_LOOK_S = 0.2  # between two checks of a budget, which a signal may end at any time
 
 
 class OutOfTimeError(Exception):
-    """Raised when a call has not returned in time; what is under way is left to itself."""
+    """Raised when a call has not returned in time; its thread goes on and is not waited for."""
 
 
 class StoreError(Exception):
-    """Raised when a store did not do what it was asked; the message is the reason, scrubbed."""
+    """Raised when a request to a store fails; the message is the reason, without credentials."""
 
 
 def within(seconds: float, action: Callable[[], T], name: str) -> T:
-    """Give what a call returns, or raise what it raises.
+    """Call a function in a thread of its own, and give its result or raise its error.
 
-    A library's own timeout is for each read: who sends a byte now and then is waited for for ever.
+    A library's own timeout is not enough, because it is for each read: a server that sends a byte
+    now and then would be waited for without end.
 
-    :param name: of the thread that it runs in
-    :raise OutOfTimeError: if it takes longer
+    :param seconds: how long the call may take
+    :param name: the name of the thread
+    :raise OutOfTimeError: if the call takes longer
     """
     return _Call(action, name).result(seconds)
 
 
 def asked(budget: Budget, action: Callable[[], T], name: str) -> T:
-    """Give what a call returns for which there is a budget; that may become less meanwhile.
+    """Call a function in a thread of its own, within a budget, and give its result.
 
-    :raise StoreError: whatever else it does
+    The budget is checked again and again, because other code may use it up during the call.
+
+    :param name: the name of the thread
+    :raise StoreError: if the call raises an error or the budget ends
     """
     if budget.is_spent():
         msg = "there was no time left to ask"
@@ -61,14 +66,14 @@ def asked(budget: Budget, action: Callable[[], T], name: str) -> T:
 
 
 def reason(error: BaseException, seconds: float = 0) -> str:
-    """Say in a few words why a store did not do what it was asked.
+    """Say in a few words why a request to a store failed.
 
-    :param error: whatever its library raises; it may have all that a server answered
-    :param seconds: that it was waited for
+    :param error: the error of the store's library, whose text may have a server's full answer
+    :param seconds: how long the store was waited for, if the error is :class:`OutOfTimeError`
     """
     if isinstance(error, OutOfTimeError):
         return f"no answer within {seconds:.3g} s"
-    # Half a secret would not be recognised.
+    # It is scrubbed before it is truncated, because half of a secret is not recognised.
     return truncated(scrub(f"{type(error).__name__}: {error}"), _LONGEST_REASON)
 
 
@@ -88,11 +93,14 @@ class _Call(Generic[T]):
             self._done.append(self._action())
         except Exception as error:
             self._failed.append(error)
-        except BaseException as error:  # raised where it is waited for, it would end that as well
+        except BaseException as error:  # if the waiting thread raised it, it would end that as well
             self._failed.append(RuntimeError(f"{type(error).__name__}: {error}"))
 
     def result(self, seconds: float) -> T:
-        """Wait so long for what it returns or raises."""
+        """Wait for the call's end, and give its result or raise its error.
+
+        :raise OutOfTimeError: if it has not ended after these seconds
+        """
         self._thread.join(seconds)
         if self._done:
             return self._done[0]

@@ -1,10 +1,11 @@
-"""HDFS for Airflow's ``ObjectStoragePath``, which has no file system for it: by WebHDFS or HttpFS.
+"""HDFS, by WebHDFS or HttpFS, for Airflow's ``ObjectStoragePath``, which has no file system for it.
 
-A connection of any type says where WebHDFS is and who asks; its extra is what ``fsspec``'s
-``WebHDFS`` takes (``kerberos``, ``kerb_kwargs``, ``token``, ``proxy_to``, ``data_proxy``,
-``use_https``, ``session_cert``, ``session_verify``), or what Airflow's own hook of HDFS has for it
-(``use_ssl``, ``verify``, ``cert``). Several hosts are the name nodes of one file system: the active
-one is asked. Airflow imports this where it looks for file systems, so nothing else is imported.
+A connection of any type gives the host of WebHDFS and the user. Its extra has the options of
+``fsspec``'s ``WebHDFS`` (``kerberos``, ``kerb_kwargs``, ``token``, ``proxy_to``, ``data_proxy``,
+``use_https``, ``session_cert``, ``session_verify``), or those of Airflow's own hook of HDFS
+(``use_ssl``, ``verify``, ``cert``). Several hosts are the name nodes of one file system: requests
+go to the active one. Airflow imports this module when it looks for file systems, so the module
+imports other packages only when one is used.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.storage.webhdfs import WebHDFS
 
 schemes = ["hdfs"]
-"""What Airflow registers :func:`get_fs` for."""
+"""The URL schemes for which Airflow registers :func:`get_fs`."""
 
 _HTTP_PORT, _HTTPS_PORT = 9870, 9871  # Hadoop's own, since 3.0
 _OF_WEBHDFS = (
@@ -33,7 +34,8 @@ _IN_AIRFLOWS_HOOK = {"use_ssl": "use_https", "verify": "session_verify", "cert":
 def get_fs(conn_id: str | None, storage_options: dict[str, Any] | None = None) -> WebHDFS:
     """Give the file system of a connection.
 
-    :param storage_options: ``host`` is asked if the connection has none
+    :param storage_options: its ``host`` is used if the connection has none
+    :raise ValueError: if neither has a host
     """
     return _file_system(conn_id, (storage_options or {}).get("host") or "")
 
@@ -41,13 +43,16 @@ def get_fs(conn_id: str | None, storage_options: dict[str, Any] | None = None) -
 def of_url(url: str) -> WebHDFS:
     """Give the file system of ``hdfs://[connection@]namenode[:port]/…``.
 
-    Airflow's path keeps no host of such a URL, which is all that there is without a connection.
+    Airflow's path drops the host of such a URL, and without a connection nothing else names the
+    name node.
+
+    :raise ValueError: if neither the URL nor the connection has a host
     """
     parts = urlsplit(url)
     return _file_system(parts.username, parts.hostname or "")
 
 
-@cache  # as Airflow does: to ask for a connection is to ask the API server
+@cache  # as Airflow does: each look-up of a connection is a request to the API server
 def _file_system(conn_id: str | None, namenode: str) -> WebHDFS:
     from airflow_provider_sparklineage.storage.webhdfs import WebHDFS
 
@@ -86,10 +91,13 @@ def _is_true(value: object) -> bool:
 
 
 def _own_name() -> str | None:
-    """Give the user of this process, as Hadoop's clients do where nothing authenticates."""
+    """Give the user of this process, as Hadoop's clients do without authentication.
+
+    :return: None if the user has no name
+    """
     import getpass
 
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container runs as a number that has no name
+    except (KeyError, OSError):  # in a container the user's number may have no name
         return None

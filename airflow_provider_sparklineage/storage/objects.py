@@ -1,7 +1,7 @@
-"""Files where Airflow keeps objects: one by one, or many at once, in order and in time.
+"""Files in the stores that Airflow has access to: one by one, or many at once within a budget.
 
-:class:`Objects` takes the URLs that Airflow's ``ObjectStoragePath`` takes, and ``hdfs://`` without
-a connection as well.
+:class:`Objects` takes the URLs that Airflow's ``ObjectStoragePath`` takes, and ``hdfs://`` also
+without a connection.
 """
 
 from __future__ import annotations
@@ -27,29 +27,27 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.budget import Budget
 
 
-# Files where Airflow keeps objects: what its ``ObjectStoragePath`` takes.
-
-
-# Here a file appears when all of it has come, there are no folders, and to rename is to copy.
+# In these stores a file appears only when it is complete, there are no folders, and renaming a file
+# copies it.
 _OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az")
-_CREATING = ("s3", "s3a")  # where a condition on a write is known to work
-_FOLDER_MODE, _FILE_MODE = 0o770, 0o660  # the driver's user is another one of the group
+_CREATING = ("s3", "s3a")  # stores where a conditional write is known to work
+_FOLDER_MODE, _FILE_MODE = 0o770, 0o660  # the driver's user is another user of the same group
 
 
 class Objects(Frozen, frozen=True):
-    """Files below a URL that is the user's own; whoever may read them is the user's choice.
+    """Files below a URL that the user has configured, and whose readers the user decides.
 
-    All of it may be used from several threads at once.
+    All methods may be called from several threads at once.
 
-    :param is_for_group: whether what is written on a mount is for the group, whatever the umask,
-        and for nobody else
+    :param is_for_group: whether files and new folders on a mount get modes for their user and their
+        group, and for nobody else, independent of the umask
     """
 
     url: str
     is_for_group: bool = False
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file that appears complete or not at all."""
+        """Write a file so that it appears complete or not at all."""
         store, place = self._place(name)
         if self._scheme in _OBJECT_STORES:
             store.pipe_file(place, content)
@@ -72,9 +70,12 @@ class Objects(Frozen, frozen=True):
             raise
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a file unless there is one; whether it was written.
+        """Write a file unless it exists, and say whether it was written.
 
-        Only S3 tells two who do that in the same instant apart, by a condition of its own.
+        If two processes do so at the same time, only S3 lets just one of them write, by a condition
+        on the request. In other stores an existing file is overwritten.
+
+        :return: False if the store refused because there is such a file
         """
         store, place = self._place(name)
         if self._scheme not in _CREATING:
@@ -87,38 +88,38 @@ class Objects(Frozen, frozen=True):
         return True
 
     def read(self, name: str, at_most: int | None = None) -> bytes:
-        """Give what a file holds, or its first bytes."""
+        """Give the content of a file, or its first bytes."""
         store, place = self._place(name)
         content: bytes = store.cat_file(place, end=at_most)
         return content
 
     def download(self, name: str, into: Path) -> None:
-        """Copy a file to this machine, however large it is."""
+        """Copy a file of any size to this machine."""
         store, place = self._place(name)
         store.get_file(place, str(into))
 
     def upload(self, name: str, file: Path) -> None:
-        """Copy a file of this machine there, however large it is."""
+        """Copy a file of any size from this machine to the store."""
         store, place = self._place(name)
         if self._scheme not in _OBJECT_STORES:
             store.makedirs(place.rpartition("/")[0], exist_ok=True)
         store.put_file(str(file), place)
 
     def remove(self, name: str) -> None:
-        """Delete a file, if it is there."""
+        """Delete a file; do nothing if there is none."""
         store, place = self._place(name)
         with suppress(FileNotFoundError):
             store.rm_file(place)
 
     def remove_folder(self, name: str) -> None:
-        """Delete a folder and all that is in it, if it is there."""
+        """Delete a folder with its content; do nothing if there is none."""
         store, place = self._place(name)
         store.invalidate_cache()
         with suppress(FileNotFoundError):
             store.rm(place, recursive=True)
 
     def names(self, folder: str) -> list[str]:
-        """List the files and folders of a folder, none if it is not there."""
+        """List the names of the files and folders in a folder; [] if there is no such folder."""
         store, place = self._place(folder)
         try:
             found = store.ls(place, detail=False, refresh=True)
@@ -127,7 +128,10 @@ class Objects(Frozen, frozen=True):
         return [name.rstrip("/").rpartition("/")[2] for name in found]
 
     def files(self, folder: str) -> dict[str, int]:
-        """List the files of a folder with their sizes, none if it is not there; no links."""
+        """List the files in a folder with their sizes in bytes, without links.
+
+        :return: {} if there is no such folder
+        """
         store, place = self._place(folder)
         try:
             found = store.ls(place, detail=True, refresh=True)
@@ -140,7 +144,10 @@ class Objects(Frozen, frozen=True):
         }
 
     def walk(self, folder: str) -> Iterator[tuple[str, datetime | None]]:
-        """Yield the files below a folder, with the time of their last write if the store has it."""
+        """Yield the files below a folder with the time of their last write.
+
+        The time is None if the store does not have it. There are no files if there is no folder.
+        """
         (store, place), (_, root) = self._place(folder), self._place("")
         store.invalidate_cache()
         try:
@@ -151,7 +158,7 @@ class Objects(Frozen, frozen=True):
             yield name.removeprefix(root.rstrip("/")).lstrip("/"), _written(info)
 
     def forget(self) -> None:
-        """Have Airflow connect anew: what it was given at first may have been valid for an hour."""
+        """Make Airflow connect anew, because its credentials may be valid for an hour only."""
         if self._scheme not in hdfs.schemes:
             from airflow.sdk import ObjectStoragePath
             from airflow.sdk.io import attach
@@ -164,9 +171,10 @@ class Objects(Frozen, frozen=True):
         return self.url.partition("://")[0]
 
     def _place(self, name: str) -> tuple[Any, str]:
-        """Give the file system, and where a file is in it.
+        """Give the file system, and the path of a file in it.
 
-        By the file system and not by the path, which notes every file as data of the task.
+        Methods use the file system and not Airflow's path object, which would record every file as
+        a dataset of the task.
         """
         if self._scheme in hdfs.schemes:
             folder = urlsplit(self.url).path.rstrip("/")
@@ -183,7 +191,7 @@ def _open_to_group(place: str, mode: int) -> None:
 
 
 def _written(info: dict[str, object]) -> datetime | None:
-    """Find the time of a file's last write under the names that stores have for it."""
+    """Find the time of a file's last write by the keys of different stores; None without one."""
     for key in ("mtime", "LastModified", "last_modified", "updated"):
         value = info.get(key)
         if isinstance(value, datetime):
@@ -201,12 +209,14 @@ _LOOK_S = 0.2
 def downloaded(
     store: Objects, sizes: Mapping[str, int], folder: Path, budget: Budget
 ) -> Iterator[tuple[str, Path | StoreError]]:
-    """Yield files in the order of their names as given, each when it is here, or why it is not.
+    """Download files at the same time, and yield each in the given order when it has arrived.
 
-    Ends with the budget; what is not here by then is not yielded, and what hangs is left to itself.
+    The iteration ends with the budget: later files are not yielded, and downloads that hang are not
+    waited for.
 
-    :param sizes: of the files, by name
-    :param folder: an empty one of this user's; the files in it are the caller's to remove
+    :param sizes: size in bytes by name, in the order of the result
+    :param folder: an empty folder of this user; the caller has to remove the files in it
+    :return: name and local file, or the error if the download failed
     """
     begun = budget.left
     jobs = [(name, folder / str(n), Future[None]()) for n, name in enumerate(sizes)]
@@ -225,7 +235,7 @@ def downloaded(
 
     for _ in range(min(_DOWNLOADS_AT_ONCE, len(jobs))):
         context = contextvars.copy_context()
-        # Not those of an executor, for which the process would wait when it ends.
+        # These are no threads of an executor, because a process waits for those when it ends.
         threading.Thread(
             target=context.run, args=(run,), daemon=True, name="sparklineage-download"
         ).start()

@@ -1,8 +1,8 @@
-"""WebHDFS as ``fsspec`` has it, made fit for files that matter.
+"""``fsspec``'s WebHDFS, made reliable.
 
-What differs: a file arrives in one request, a rename takes the place of a file that is there, what
-a data node answers is looked at, errors are Python's own, each thread has its own session, and of
-several name nodes the active one is asked.
+The differences: a file is written in one request, a rename replaces an existing file, the answers
+of data nodes are checked, errors are Python's own, each thread has its own session, and of several
+name nodes the active one is used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from airflow_provider_sparklineage.model.texts import truncated
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_FOLDER, _FILE = "770", "660"  # the driver's user and the worker's are two, of one group
+_FOLDER, _FILE = "770", "660"  # driver and worker run as two users of one group
 _TIMEOUT_S = 5.0, 30.0  # to connect, and from one byte to the next
 _CHUNK = 1 << 20
 _LONGEST_REASON = 500
@@ -35,13 +35,15 @@ _ERRORS = {
 
 
 class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
-    """Files of HDFS.
+    """The files of an HDFS.
 
-    :param host: of the name node; several with commas, each with a port of its own or without
+    :param host: the host of the name node; several with commas between, each with a port of its own
+        or without
+    :param port: the port of the hosts that have none of their own
     """
 
     protocol = "hdfs"
-    cachable = False  # whoever makes one keeps it
+    cachable = False  # hdfs._file_system() caches file systems
 
     def __init__(self, host: str, port: int, **options: Any) -> None:
         self._sessions = threading.local()
@@ -55,14 +57,17 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
     # --- files ------------------------------------------------------------------------------------
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
-        """Write a file."""
+        """Write a file in one request.
+
+        :raise FileExistsError: if there is a file, and the mode is not ``overwrite``
+        """
         overwrite = "true" if mode == "overwrite" else "false"
         self._call("CREATE", "put", path, value, overwrite=overwrite, permission=_FILE)
 
     def cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **_: Any
     ) -> bytes:
-        """Give what a file holds, or a part of it; negative limits count from its end."""
+        """Give the content of a file, or a part of it; negative limits count from its end."""
         if any(limit is not None and limit < 0 for limit in (start, end)):
             start, end, _step = slice(start, end).indices(self.info(path)["size"])
         offset = start or 0
@@ -73,33 +78,36 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         return self._call("OPEN", path=path, offset=offset, length=end - offset).content
 
     def get_file(self, rpath: str, lpath: str, **_: Any) -> None:
-        """Copy a file to this machine, never all of it in memory."""
+        """Copy a file to this machine, without holding all of it in memory."""
         with self._call("OPEN", path=rpath, stream=True) as answer, open(lpath, "wb") as file:
             for chunk in answer.iter_content(_CHUNK):
                 file.write(chunk)
 
     def mv(self, path1: str, path2: str, **_: Any) -> None:
-        """Rename a file, in place of one that is there."""
+        """Rename a file, and replace an existing one."""
         rename = partial(self._call, "RENAME", "put", path1, destination=path2)
         if not _refused(rename(renameoptions="OVERWRITE")):
             return
-        # HttpFS has no such option. For an instant there is neither file, but never a part of one.
+        # HttpFS has no such option. For an instant there is no path2, but it is never incomplete.
         self._call("DELETE", "delete", path2)
         if _refused(rename()):
             msg = f"{path1} could not be renamed to {path2}"
             raise OSError(msg)
 
     def rm(self, path: str, recursive: bool = False, **_: Any) -> None:
-        """Delete a file or folder."""
+        """Delete a file or folder.
+
+        :raise FileNotFoundError: if there is none
+        """
         if _refused(self._call("DELETE", "delete", path, recursive=str(recursive).lower())):
             raise FileNotFoundError(path)
 
     def mkdir(self, path: str, **_: Any) -> None:
-        """Make a folder, and those above it."""
+        """Make a folder, with those above it."""
         self._call("MKDIRS", "put", path, permission=_FOLDER)
 
     def exists(self, path: str, **_: Any) -> bool:
-        """Whether something is there; that nobody answers does not say that it is not."""
+        """Whether there is a file or folder; raises an error if the name node does not answer."""
         try:
             self.info(path)
         except FileNotFoundError:
@@ -107,12 +115,12 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         return True
 
     def find(self, path: str, *args: Any, **kwargs: Any) -> Any:
-        """List the files below a folder: all of them, or none if one part cannot be listed."""
+        """List all files below a folder; raises an error if a part of it cannot be listed."""
         return super().find(path, *args, **{"on_error": "raise", **kwargs})
 
     @staticmethod
     def _process_info(info: dict[str, Any]) -> dict[str, Any]:
-        """Add what ``fsspec`` looks for, in place."""
+        """Add the keys that ``fsspec`` needs to a file's information, in place."""
         mtime = info["modificationTime"] / 1000
         info.update(type=info["type"].lower(), size=info["length"], mtime=mtime)
         return info
@@ -126,11 +134,11 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
     # --- requests ---------------------------------------------------------------------------------
 
     def _connect(self) -> None:
-        """Do nothing yet: a session is its thread's."""
+        """Do nothing: each thread connects when it first needs its session."""
 
     @property
     def session(self) -> requests.Session:
-        """The session of this thread; what Kerberos has agreed on is not for two at once."""
+        """The session of this thread: two threads must not share a Kerberos authentication."""
         if not hasattr(self._sessions, "session"):
             super()._connect()
         session: requests.Session = self._sessions.session
@@ -150,7 +158,13 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         stream: bool = False,
         **parameters: Any,
     ) -> requests.Response:
-        """Ask the name node that is active, and the data node that it sends to."""
+        """Send a request to the active name node, and on to the data node that it redirects to.
+
+        :param op: the operation of WebHDFS, such as ``OPEN``
+        :param data: the content for the data node
+        :param parameters: further parameters of the URL
+        :raise OSError: if a request fails
+        """
         below = quote(self._strip_protocol(path), safe="/=")
         parameters = {**parameters, **self.pars, "op": op}
 
@@ -162,7 +176,7 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         if not (redirect and answer.is_redirect):
             return answer
         place = self._apply_proxy(answer.headers["Location"])
-        # A data node has the name node's word for who asks; to others a password is not shown.
+        # A data node trusts the token of the redirect, so other hosts do not get the password.
         is_elsewhere = urlsplit(place).netloc != urlsplit(answer.url).netloc
         return self._ask(
             method,
@@ -174,7 +188,10 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         )
 
     def _of_active(self, ask: Callable[[str], requests.Response]) -> requests.Response:
-        """Give the answer of the name node that is not on standby; the last that was, first."""
+        """Give the answer of the active name node; the one that answered last is tried first.
+
+        :raise OSError: if no name node is active
+        """
         failed: list[OSError] = []
         for name_node in sorted(self._name_nodes, key=self.url.__ne__):
             try:
@@ -194,7 +211,7 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         except requests.Timeout:
             msg = f"{_host(url)} does not answer"
             raise TimeoutError(msg) from None
-        except requests.ConnectionError as error:  # its text has the URL, and so a token
+        except requests.ConnectionError as error:  # its text has the URL, which may have a token
             msg = f"{_host(url)} cannot be reached: {_reason(error)}"
             raise ConnectionError(msg) from None
         if answer.ok:
@@ -210,7 +227,7 @@ class _File(WebHDFile):  # type: ignore[misc]
 
 
 class _StandbyError(OSError):
-    """Raised when a name node does not answer for the file system now."""
+    """Raised when a name node is on standby, or not ready yet."""
 
 
 def _nobody(request: requests.PreparedRequest) -> requests.PreparedRequest:
@@ -226,7 +243,7 @@ def _host(url: str) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """Find what the operating system says below what the libraries make of it."""
+    """Find the operating system's reason below the errors of libraries, else the error's class."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:
@@ -242,7 +259,7 @@ def _error(answer: requests.Response) -> OSError:
     except (ValueError, KeyError, TypeError):
         text = f"{_host(answer.url)} answers {answer.status_code} {answer.reason}"
         return (PermissionError if answer.status_code in (401, 403) else OSError)(text)
-    first = truncated(message.strip().partition("\n")[0], _LONGEST_REASON)  # then a Java stack
+    first = truncated(message.strip().partition("\n")[0], _LONGEST_REASON)  # a Java stack follows
     if kind in _STANDBY:
         return _StandbyError(first)
     if kind in _ERRORS:

@@ -381,7 +381,7 @@ class TemplateFlow:
         return Flow(paths, flow.pure and pure and not attribute.startswith("__"))
 
     def _is_known(self, node: nodes.Filter | nodes.Test) -> bool:
-        """Whether a filter or test is Jinja's or Airflow's, and depends on nothing but its input."""
+        """Whether a filter or test is Jinja's or Airflow's, and depends only on its input."""
         if isinstance(node, nodes.Test):
             return self._is_known_test(node.name)
         position = _APPLYING.get(node.name)
