@@ -154,8 +154,8 @@ def conjunction(conditions: Iterable[Condition]) -> Condition:
     Nested ANDs, and nested ORs, become one list of terms. Duplicate terms are dropped, and terms
     that another one absorbs (``x OR (x AND y)`` is ``x``). The rest is sorted and becomes a
     balanced tree, so that no later walk is deep. Joining is associative, commutative and
-    idempotent. Terms are only compared for equality: ``x > 1 AND x > 2`` stays, and so do the
-    partitions or locations of one term.
+    idempotent. Nothing else is simplified: ``x > 1 AND x > 2`` remains, and so do the partitions or
+    locations of each term.
     """
     return _joined(Operator.AND, conditions)
 

@@ -76,8 +76,8 @@ def value_format(label: str, patterns: Sequence[str], wanted: str = "") -> str:
     """Choose the format of the values of a field that paths write in these patterns.
 
     :param patterns: the pattern of each place of the field; an empty one is text
-    :param wanted: the dimension's own format; empty for ISO, or for the patterns themselves if
-        these are none of ISO
+    :param wanted: the dimension's own format; if it is empty, the format is ISO 8601, or the
+        patterns themselves if ISO has none with the same parts
     :return: the format; ``wanted`` if all patterns are text
     :raise ValueError: if the patterns cannot be used, or give less than the wanted format needs
     """

@@ -21,7 +21,7 @@ _LOOK_S = 0.2  # between two checks of a budget, which a signal may end at any t
 
 
 class OutOfTimeError(Exception):
-    """Raised when a call has not returned in time; its thread goes on and is not waited for."""
+    """Raised when a call has not returned in time; its thread goes on, and nothing waits for it."""
 
 
 class StoreError(Exception):
