@@ -1,8 +1,9 @@
 """The ``sparklineage`` command, and the commands of ``airflow sparklineage``.
 
-One module for each group of commands. They import nothing heavy before they run, so that help is
-quick, and Airflow only where their docstring has it. Airflow itself calls
+Each group of commands has a module. The modules import nothing heavy before a command runs, so that
+help is quick, and import Airflow only where their docstring says so. Airflow itself calls
 :func:`airflow_commands`.
+
 Exit codes: 0 done, 1 done with notes under ``--strict`` or not done, 2 unusable input.
 """
 
@@ -61,11 +62,11 @@ AIRFLOW_COMMANDS: tuple[Command | Group, ...] = (
 
 
 TRACEBACK = "SPARKLINEAGE_TRACEBACK"
-"""Environment variable that shows where a defect is."""
+"""Environment variable; if it is set, an unexpected error is raised with its traceback."""
 
 
 def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
-    with contextlib.suppress(AttributeError):  # a stream that is no terminal's, in tests
+    with contextlib.suppress(AttributeError):  # in tests, stdout can lack reconfigure()
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         return run(args)
@@ -97,7 +98,10 @@ def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace)
 
 
 class _Parser(argparse.ArgumentParser):
-    """Quotes wrong arguments in its errors; the terminal must not take them for orders."""
+    """A parser whose errors quote wrong arguments with control characters escaped.
+
+    The terminal must not obey them.
+    """
 
     def error(self, message: str) -> NoReturn:
         super().error(texts.escape_control_characters(message))
@@ -143,7 +147,8 @@ def airflow_commands() -> list[CLICommand]:
             return GroupCommand(name=command.name, help=command.help, subcommands=subcommands)
 
         def run(args: argparse.Namespace) -> None:
-            # As Airflow's own commands on connections do: else those in its database are not seen.
+            # Airflow's own commands on connections set this, too. Without it the connections in
+            # Airflow's database are not found.
             os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
             code = _guarded(command.run, args)
             if code:

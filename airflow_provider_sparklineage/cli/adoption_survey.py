@@ -1,9 +1,9 @@
-"""A survey of the tasks of DAGs: adopted or left alone, why, and with what declared.
+"""Surveys the tasks of DAGs: whether each is adopted, why, and which rule declares its datasets.
 
 DAG files are parsed as Airflow's DAG processor does; nothing is written to its database. Each task
-of a Spark operator is a row. Rules and globs that are for no task, and tasks of which several rules
-speak, are problems. The survey is printed as a table for people, or given as a document
-(``schemas/adoption.json``).
+of a Spark operator is a row. Rules and globs that match no task, and tasks that several
+declarations match, are problems. The survey is printed as a table for people, or given as a
+document (``schemas/adoption.json``).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ DAG_FILE = "DAG file"
 
 
 class ParsedDags(Frozen, frozen=True):
-    """What was found.
+    """The DAGs of files that were parsed.
 
-    :param dags: all that could be imported, by their ids
-    :param problems: of files, and of bundles, that could not
+    :param dags: all DAGs that could be imported, sorted by their ids
+    :param problems: failed checks of the files and bundles that could not be imported or used
     :param is_all: whether no file was left out
     """
 
@@ -59,9 +59,9 @@ def parse_dags(
     """Parse the files of a folder, or of all DAG bundles that are configured.
 
     :param given: the folder, or one file
-    :param progress: takes how many files are done
-    :param budget: of time; files that there is none for are left out
-    :param fetches: whether bundles may be fetched, or else are left out
+    :param progress: called with the number of the file that is parsed, from 1
+    :param budget: the time for parsing; files are left out after it is spent
+    :param fetches: whether bundles that are not local are fetched; if not, they are left out
     :raise UnusableInputError: if there is no such folder
     """
     parsing = _DagParsing(progress, budget)
@@ -80,7 +80,7 @@ def parse_dags(
 
 
 class _DagParsing:
-    """Folders to DAGs, one folder after the other."""
+    """Parses the DAG files of folders, one folder after the other."""
 
     def __init__(self, progress: Callable[[int], None], budget: Budget) -> None:
         self.dags: list[Any] = []
@@ -105,7 +105,7 @@ class _DagParsing:
     def add(self, name: str, path: Path, root: Path) -> None:
         """Add the DAGs of a folder, or of one file.
 
-        :param root: what import errors, and imports of the files, are relative to
+        :param root: folder to which paths of import errors, and imports of the files, are relative
         """
         bag = commands.quietly(partial(self._bag, path, root, name))
         self.dags += bag.dags.values()
@@ -147,7 +147,10 @@ _NOTHING = {
 
 
 class Matches(Frozen, frozen=True):
-    """Which tasks each of some rules is for, in the order of the rules."""
+    """The tasks that each of some rules matches.
+
+    :param tasks: a list of tasks for each rule, in the order of the rules
+    """
 
     rules: Sequence[task_rules.TaskRule]
     tasks: Sequence[list[task_rules.TaskNames]]
@@ -160,11 +163,12 @@ class Matches(Frozen, frozen=True):
         by_dag: dict[str, list[task_rules.TaskNames]] = defaultdict(list)
         for task in tasks:
             by_dag[task.dag_id].append(task)
-        # Each rule with all DAGs, so that a thousand globs are compiled once.
+        # Each rule is matched with all DAGs before the next one, so that of a thousand globs each
+        # is compiled only once.
         return cls(rules, [[*_matching(rule, by_dag)] for rule in rules])
 
     def numbers(self) -> Mapping[task_rules.TaskNames, list[int]]:
-        """Give the numbers of the rules that are for each task."""
+        """Give for each task the numbers, from 0, of the rules that match it."""
         found: dict[task_rules.TaskNames, list[int]] = defaultdict(list)
         for number, tasks in enumerate(self.tasks):
             for task in tasks:
@@ -172,13 +176,13 @@ class Matches(Frozen, frozen=True):
         return found
 
     def unmatched(self, tasks: Sequence[task_rules.TaskNames]) -> Iterator[str]:
-        """Say which rules, and which globs of others, are for no task.
+        """Yield a sentence for each rule that matches no task, and each such glob of other rules.
 
-        :param tasks: all that there are
+        :param tasks: all tasks that the rules were matched with
         """
         for number, (rule, matching) in enumerate(zip(self.rules, self.tasks, strict=True)):
             if matching:
-                # A glob that is the only one of its key has matched all of these.
+                # The only glob of a key has matched all of these tasks.
                 globs = [(key, globs) for key, globs in rule.globs if len(globs) > 1]
                 for text in _unmatched_globs(globs, matching):
                     yield f"{rule_text(rule, number)}: {text}."
@@ -190,7 +194,10 @@ class Matches(Frozen, frozen=True):
                 yield f"{rule_text(rule, number)} is for no task: {reasons}."
 
     def doubled(self, chosen: set[task_rules.TaskNames]) -> Iterator[str]:
-        """Say of which tasks, among those chosen, several rules speak; the first acts."""
+        """Yield a sentence for each group of chosen tasks that the same several rules match.
+
+        The first of the rules acts.
+        """
         by_rules: dict[tuple[int, ...], list[str]] = defaultdict(list)
         for task, numbers in self.numbers().items():
             if len(numbers) > 1 and task in chosen:
@@ -202,7 +209,7 @@ class Matches(Frozen, frozen=True):
 
 
 def rule_text(rule: task_rules.TaskRule, number: int) -> str:
-    """Name a rule for people, at the begin of a sentence."""
+    """Name a rule for people, as the begin of a sentence: its number from 1, and its line."""
     return f"Rule {number + 1}" + (f" (line {rule.line})" if rule.line else "")
 
 
@@ -235,10 +242,10 @@ _FIX_GLOB = "Correct it, or take it out."
 class Row(Frozen, frozen=True):
     """A task of a Spark operator.
 
-    :param operator: as Airflow's pages call it
-    :param path: of its class
-    :param rule: number of the rule that decides, from 1; None if none does
-    :param declaration: number of the rule that declares, from 1; None if none does
+    :param operator: name of the operator on Airflow's pages
+    :param path: import path of the operator's class
+    :param rule: number, from 1, of the adoption rule that decides; None if no rule decides
+    :param declaration: number, from 1, of the declaration that applies; None if none applies
     """
 
     dag_id: str
@@ -252,11 +259,11 @@ class Row(Frozen, frozen=True):
 
 
 class Rules(Frozen, frozen=True):
-    """What is configured.
+    """The rules that are configured.
 
-    :param declarations: of the tasks that are adopted
-    :param off: the reason of tasks that no rule is asked about
-    :param problems: why something of it cannot be read
+    :param declarations: rules that declare the datasets of adopted tasks
+    :param off: the reason of tasks if adoption is off, or its rules cannot be read
+    :param problems: failed checks of settings that cannot be read
     """
 
     adoption: task_rules.AdoptionRules
@@ -266,7 +273,7 @@ class Rules(Frozen, frozen=True):
 
     @classmethod
     def of(cls, adopt: str, declared: str) -> Rules:
-        """Read both settings; what cannot be read is none."""
+        """Read both settings; one that cannot be read has no rules, and is a problem."""
         problems: list[Check] = []
         rules, declaring, off = task_rules.ADOPT_NONE, task_rules.TaskDeclarations(), adopting.OFF
         try:
@@ -282,14 +289,18 @@ class Rules(Frozen, frozen=True):
 
 
 class Survey(Frozen, frozen=True):
-    """All tasks of Spark operators, and what of the rules is for none of them, or for one twice."""
+    """All tasks of Spark operators, and warnings about rules.
+
+    :param problems: rules and globs that match no task, and declarations that match a task twice,
+        or no adopted task
+    """
 
     rows: list[Row]
     problems: list[Check]
 
 
 def survey(dags: Iterable[Any], rules: Rules) -> Survey:
-    """Ask about the tasks of DAGs."""
+    """Decide for each task of a Spark operator whether it is adopted, and check the rules."""
     tasks = [(task, adopting.names_of(task)) for dag in dags for task in dag.tasks]
     of_spark = [(task, names) for task, names in tasks if names is not None]
     names = [names for _, names in of_spark]
@@ -341,7 +352,7 @@ def _useless(declares: Matches, adopted: set[task_rules.TaskNames]) -> Iterable[
 
 
 def survey_document(found: Survey) -> dict[str, Any]:
-    """Give what ``--output json`` prints; its schema is shipped as ``schemas/adoption.json``."""
+    """Give the document of ``--output json``; its schema is ``schemas/adoption.json``."""
     return {
         "tasks": [
             {
@@ -361,7 +372,7 @@ def survey_document(found: Survey) -> dict[str, Any]:
 
 
 def print_survey(found: Survey, file: IO[str]) -> None:
-    """Print a line for each task, then what is wrong."""
+    """Print a line for each task, then the problems."""
     out = show.console(file)
     if found.rows:
         out.print(_table(found.rows))

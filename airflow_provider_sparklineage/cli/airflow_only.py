@@ -1,9 +1,9 @@
-"""Commands that are under ``airflow sparklineage`` alone, as they ask Airflow.
+"""Commands that only ``airflow sparklineage`` has, because they need Airflow.
 
 ``settings`` shows every setting and its source, and ``adoption`` the tasks that are adopted.
 ``resend`` sends events that did not arrive, and ``collect`` the lineage of drivers that ended after
-their tasks. Their arguments and exit codes are here, so that help imports no Airflow; the work is
-done in :mod:`.adoption_survey`, :mod:`.sender` and :mod:`.collector`.
+their tasks. The arguments and exit codes are in this module, so that help imports no Airflow; the
+work is done in :mod:`.adoption_survey`, :mod:`.sender` and :mod:`.collector`.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def _row(found: Given) -> dict[str, Any]:
     value = found.value
     try:
         read = found.read()
-        if value == "" and isinstance(read, CaptureLocation):  # what is made of this machine
+        if value == "" and isinstance(read, CaptureLocation):  # the default, made for this machine
             value = str(read)
     except SettingsError as error:
         problem = masked_message(str(error))
-    # Of a connection's extra it may be a list or an object.
+    # A value from a connection's extra can be a list or an object.
     shown = texts.masked(texts.without_credentials(value), masked)
     return {
         "name": found.option.name,
@@ -244,7 +244,8 @@ def _collect(args: argparse.Namespace) -> int:
         asked = collector.Asked(args.run, args.dag or "", args.task or "")
         found = collector.find_bundles(resolved.capture_location, asked, deadline.budget)
         with tempfile.TemporaryDirectory(prefix="sparklineage-") as work:
-            # Without an archive the events are in one while they are sent: its order is theirs.
+            # Where no archive is configured a temporary one holds the events while they are sent,
+            # because the sender reads them from an archive, each by its name there.
             own = Archive(f"file://{work}/archive", is_default=True)
             archive = archive_of(resolved, _ARCHIVE_S) or own
             collecting = collector.Collector(resolved, archive, deadline.budget)

@@ -1,8 +1,8 @@
-"""Collects the lineage of tries whose job went on without their worker.
+"""Collects the lineage of tries whose Spark job ran on without the worker.
 
-Capture bundles are found, where drivers deliver to and on this machine. Each becomes the event of
-its try, as the task would have made it. :class:`Collector` keeps events in the archive, sends them,
-and shows them in Airflow: they take the place of the XComs that the tries pushed.
+Capture bundles are found in the location that drivers deliver to, and on this machine. Each becomes
+the event of its try, as the task would have made it. :class:`Collector` keeps the events in the
+archive, sends them, and shows them in Airflow, in the place of the XComs that the tries pushed.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """What a person asks for.
+    """The bundles that a person asks for.
 
     :param run: id of a DAG run, or the place of one bundle: a URL or a folder; empty for all
-        commands of the users' own that nobody has collected yet
+        commands of the users' own whose lineage is not collected yet
     """
 
     run: str
@@ -62,11 +62,11 @@ class Asked(NamedTuple):
     task_id: str = ""
 
     def may_be(self, name: str) -> bool:
-        """Whether a bundle of that name can be of it."""
+        """Whether a bundle of that name can be of the DAG and the task that are asked for."""
         return capture.may_be_of(name, self.dag_id, self.task_id)
 
     def is_wanted(self, manifest: capture.Manifest) -> bool:
-        """Whether a bundle is of it."""
+        """Whether the bundle of this manifest is asked for."""
         task = manifest.task
         if task is None:
             return False
@@ -77,7 +77,7 @@ class Asked(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A bundle.
+    """A capture bundle and its place.
 
     :param place: URL of the folder that a driver delivers to, or a folder of this machine
     """
@@ -87,7 +87,7 @@ class Found(NamedTuple):
 
     @property
     def is_remote(self) -> bool:
-        """Whether it is where a driver delivers to."""
+        """Whether the bundle is in a folder that a driver delivers to."""
         return "://" in self.place
 
     @property
@@ -104,9 +104,9 @@ class Found(NamedTuple):
 
 
 def find_bundles(location: capture.CaptureLocation, asked: Asked, budget: Budget) -> list[Found]:
-    """Find bundles, in the order in which their tries began.
+    """Find the bundles that are asked for, in the order in which their tries began.
 
-    :raise CaptureError: if a location cannot be read, or there is none
+    :raise CaptureError: if a location cannot be read, or a run is named that has no bundle
     """
     found = [*_find(location, asked, budget)]
     if asked.run and not found:
@@ -140,7 +140,7 @@ def _delivered_bundles(
 
 
 def _local_bundles(location: capture.CaptureLocation, asked: Asked) -> Iterator[Found]:
-    """Yield those that drivers write to in place, or whose collecting failed."""
+    """Yield bundles of this machine: drivers write into them directly, or collecting failed."""
     for folder in bundle.own_bundles(location.folder):
         if asked.may_be(folder.name):
             manifest = capture.load(folder).manifest
@@ -156,11 +156,11 @@ _NOT_AWAITED = degradations.DegradationCode.APPLICATION_UNFINISHED
 
 
 class Merged(NamedTuple):
-    """What a bundle has.
+    """A bundle, with the lineage and the event that were made of it.
 
-    :param found: as it was
-    :param manifest: as it is now
-    :param unfinished: why the job is not known to have ended; empty if it is
+    :param found: the bundle as it was found
+    :param manifest: the manifest after merging
+    :param unfinished: why the job is not known to have ended; empty if it is known to have ended
     """
 
     found: Found
@@ -179,26 +179,27 @@ class Merged(NamedTuple):
 
     @property
     def is_news(self) -> bool:
-        """Whether more is known now than when the bundle was merged, if it ever was."""
+        """Whether the bundle was never merged, or its degradations have changed since then."""
         before = self.found.manifest
         return not before.outcome or {*before.degradations} != {*self.manifest.degradations}
 
 
 def merge_bundle(found: Found, work: Path, budget: Budget) -> Merged:
-    """Merge a bundle, as if nobody had.
+    """Merge a bundle as if it had not been merged before.
 
-    :param work: an empty folder
-    :raise CaptureError: if the bundle cannot be read
+    :param work: an empty folder, for a bundle that has to be downloaded
+    :raise CaptureError: if the bundle cannot be read, or its manifest names no task
     """
     before = found.manifest
     if before.task is None:
         problem = f"The manifest of {found.place} names no task."
         raise exceptions.CaptureError(problem)
-    # Why a command was given nothing is no less true by now.
+    # If nothing was added to a command, the reason for that still holds.
     was_refused = before.of_command and not before.injected
     rest = [d for d in before.degradations if was_refused or not d.code.is_of_collecting]
     outcome, unfinished = before.outcome, "It has not reported its end."
-    # Airflow's own event has it, and a job can end by an exit that Spark does not see.
+    # The state of the task counts, because Airflow's own event has it, and because a job can end by
+    # an exit that Spark does not see.
     state = state_of(before.task) if before.of_command else ""
     known: Outcome = "" if state == "RUNNING" else state
     if found.is_remote:
@@ -210,7 +211,7 @@ def merge_bundle(found: Found, work: Path, budget: Budget) -> Merged:
             unfinished = " ".join(d.message for d in came.degradations)
     else:
         bundle = capture.load(Path(found.place))
-        outcome = outcome or known  # with the task its driver ended, which was on the worker
+        outcome = outcome or known  # the driver was on the worker, and ended with the task
     manifest = replace(bundle.manifest, degradations=tuple(rest), outcome=outcome)
     bundle = replace(bundle, manifest=manifest)
     lineage = task_lineage(bundle)
@@ -223,11 +224,12 @@ def merge_bundle(found: Found, work: Path, budget: Budget) -> Merged:
 
 
 def end_bundle(merged: Merged, settings: Settings, budget: Budget) -> None:
-    """Be done with a bundle as its task would have been: keep it, or remove it.
+    """Keep a bundle that was collected, or remove it, as its task would have done.
 
-    One that a driver or a worker may still be at is left to that one.
+    A bundle to which a driver may still write stays as it is. One with which its worker may still
+    have work to do is kept.
 
-    :raise CaptureError: if it cannot be noted there that it was collected
+    :raise CaptureError: if it cannot be noted in the bundle that it was collected
     """
     if merged.unfinished:
         return
@@ -236,7 +238,7 @@ def end_bundle(merged: Merged, settings: Settings, budget: Budget) -> None:
         manifest = replace(
             merged.manifest,
             outcome=merged.lineage.outcome.value,
-            # When the job ended, as far as is known: --again sends the same event.
+            # The end of the job, as far as it is known, so that --again sends the same event.
             ended=datetime.fromisoformat(merged.written.event["eventTime"]),
         )
         if is_remote:
@@ -255,8 +257,8 @@ def end_bundle(merged: Merged, settings: Settings, budget: Budget) -> None:
 class Event(NamedTuple):
     """The event of a try.
 
-    :param candidate: under its name in the archive
-    :param sending: what Airflow adds; None if it is not for sending
+    :param candidate: the event under its name in the archive
+    :param sending: Airflow's additions to the event; None if the event is not for sending
     """
 
     merged: Merged
@@ -265,10 +267,10 @@ class Event(NamedTuple):
 
 
 class Collector:
-    """Collects bundles, and notes for people what cannot be.
+    """Collects bundles, and prints a note on each that cannot be collected.
 
-    :param archive: a temporary one where none is configured
-    :param budget: for getting the bundles
+    :param archive: a temporary one if none is configured
+    :param budget: time for reading, writing and removing bundles
     """
 
     def __init__(self, settings: Settings, archive: Archive, budget: Budget) -> None:
@@ -278,13 +280,14 @@ class Collector:
         self.is_done = True
         """Whether nothing went wrong, and nothing is left to collect."""
         self.lines: list[str] = []
-        """What a person is to read."""
+        """Lines of the command's answer, for people."""
 
     def events(self, found: Iterable[Found], work: Path, *, now: bool, again: bool) -> list[Event]:
-        """Merge the bundles of which there is something to send.
+        """Merge bundles, and give the events to send.
 
-        :param now: also those of jobs that are not known to have ended
-        :param again: also those that were collected
+        :param work: a folder for bundles that have to be downloaded
+        :param now: whether bundles of jobs that are not known to have ended count, too
+        :param again: whether bundles that were collected already count, too
         """
         events = []
         for number, one in enumerate(found):
@@ -311,7 +314,11 @@ class Collector:
         return Event(merged, candidate, self._sending(merged.found, name))
 
     def _sending(self, found: Found, name: str) -> dict[str, Any] | None:
-        """Give what Airflow adds to an event: by its bundle, else by the archive."""
+        """Give Airflow's additions to an event: those in its bundle, else those in the archive.
+
+        :return: None if the event is not for sending
+        :raise CaptureError: if neither the bundle nor the archive has them
+        """
         try:
             return publish.kept_additions(found.url)
         except exceptions.CaptureError:
@@ -321,13 +328,13 @@ class Collector:
             raise
 
     def plan(self, events: Sequence[Event]) -> None:
-        """List what would be sent."""
+        """Add the events that would be sent to the lines of the answer."""
         self.lines += planned(self._chosen(events))
 
     def collect(self, events: Sequence[Event]) -> None:
-        """Send events, show them in Airflow, and be done with their bundles.
+        """Send events, show them in Airflow, and keep or remove their bundles.
 
-        :raise SettingsError: if Airflow has no transport, and there is no archive for them either
+        :raise SettingsError: if Airflow has no transport, and no archive keeps unsent events either
         """
         reason = sources.why_not_sent()
         if reason is not None and sources.is_kept_unsent(self._settings):
@@ -343,7 +350,7 @@ class Collector:
                 self._note(str(error))
 
     def _sent(self, events: Sequence[Event]) -> list[Event]:
-        """Keep and send events; give those of which nothing is left to send."""
+        """Keep and send events; give the ones that were sent, or are not for sending."""
         sender = Sender(self._archive, self._settings.leaving)
         kept = self._kept(events)
         chosen = self._chosen(kept)
@@ -354,7 +361,7 @@ class Collector:
         return [e for e in kept if e.sending is None or e.candidate.name in result.sent]
 
     def _kept(self, events: Iterable[Event]) -> list[Event]:
-        """Put events into the archive, in the place of those that the tasks had left."""
+        """Write events to the archive, in the place of the tasks' events; give those it took."""
         kept = []
         for one in events:
             is_unsent = one.sending is not None and self._archive.has_marks
@@ -396,7 +403,7 @@ _TASK_COLUMNS = ("dag_id", "run_id", "task_id", "map_index")
 
 
 def mask_connections() -> None:
-    """Hide what connections have in texts, as in the task that used them; never raises."""
+    """Mask the secrets of connections in texts, as the task that used them does; never raises."""
     try:
         with create_session() as session:
             for connection in session.scalars(select(Connection)):
@@ -408,7 +415,7 @@ def mask_connections() -> None:
 
 
 State = Literal["", "RUNNING", "COMPLETE", "FAIL"]
-"""What became of a try, as far as that says how its job did."""
+"""State of a try, as far as it says how the try's job ended; empty if it does not say so."""
 
 _STATES: dict[str, State] = {
     "success": "COMPLETE",
@@ -419,7 +426,7 @@ _STATES: dict[str, State] = {
 
 
 def state_of(task: capture.TaskIdentity) -> State:
-    """Ask in which state a try is, or has ended; never raises."""
+    """Ask Airflow's database for the state of a try; empty if it is not known. Never raises."""
     try:
         with create_session() as session:
             for model in (TaskInstance, TaskInstanceHistory):
@@ -435,12 +442,13 @@ def state_of(task: capture.TaskIdentity) -> State:
 def replace_xcom(
     task: capture.TaskIdentity, written: document.Written, *, is_first: bool = False
 ) -> bool:
-    """Put an event in the place of the one that its try pushed; return whether it is there now.
+    """Put an event into the XCom that its try pushed; return whether it is there now.
 
-    The tab and the next run read it. There is none if the try pushed none, if another try has begun
-    since, or if a backend of the user's own keeps XComs elsewhere. Never raises.
+    Airflow's tab and the next run read the XCom. It is not there if the try pushed no event, if
+    another try has begun since, or if a backend of the user's own keeps XComs elsewhere. Never
+    raises.
 
-    :param is_first: whether the try pushes none, and this one is added
+    :param is_first: whether to add the XCom if it is not there, because the try pushes no event
     """
     try:
         value = publish.xcom_of(written)
@@ -468,7 +476,7 @@ def _push_xcom(task: capture.TaskIdentity, value: dict[str, Any], session: Sessi
 
 
 def _pushed_xcom(task: capture.TaskIdentity) -> Any:
-    """Select the XCom of a try, which is that of its task instance's latest."""
+    """Select the XCom of a try, if no later try of the task instance has begun."""
     same = [getattr(XComModel, name) == getattr(TaskInstance, name) for name in _TASK_COLUMNS]
     return (
         select(XComModel)

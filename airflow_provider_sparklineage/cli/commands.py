@@ -1,10 +1,10 @@
-"""A command: its arguments, what it prints, and how far it is.
+"""A command: its arguments, its output, and its progress bar.
 
-A command is described in the words that argparse and Airflow's command line share. What it prints
-is other people's text for the most part: names of datasets, templates, messages of servers. All of
-it leaves through here, or through :func:`.show.escape`, and no character in it controls the
-terminal. Lines for people and documents for programs go to stdout; errors, notes and progress go
-to stderr. Every command imports this module: it imports rich only where it shows something.
+A command is described in the words that argparse and Airflow's command line share. Most of its
+output is text from elsewhere: names of datasets, templates, messages of servers. All output goes
+through this module, or through :func:`.show.escape`, which escape characters that control a
+terminal. Lines for people and documents for programs go to stdout; errors, notes and progress go to
+stderr. Every command imports this module, so it imports rich only in functions that use it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class Group(Frozen, frozen=True):
 def conn_id(reason: str = "") -> Argument:
     """Describe the argument that names the lineage connection.
 
-    :param reason: what the command needs it for, after a comma or semicolon
+    :param reason: end of the help text, e.g. why the command needs the connection; it begins with
+        a comma or semicolon
     """
     help_ = f"the operator's lineage_conn_id{reason}"
     return Argument(
@@ -63,17 +64,17 @@ T = TypeVar("T")
 
 
 def say(line: str) -> None:
-    """Print a line of the answer."""
+    """Print a line of the answer to stdout."""
     print(texts.escape_control_characters(line))
 
 
 def note(line: str) -> None:
-    """Print a line that is no part of the answer: an error, a note, how far it is."""
+    """Print a line to stderr that is no part of the answer: an error, a note or progress."""
     print(texts.escape_control_characters(line), file=sys.stderr)
 
 
 def say_json(document: Any, *, sort_keys: bool = False) -> None:
-    """Print a document as JSON, with what would control a terminal escaped as JSON does."""
+    """Print a document as JSON; characters that control a terminal become JSON escapes."""
     text = json.dumps(document, indent=2, ensure_ascii=not _is_unicode(), sort_keys=sort_keys)
     print("\n".join(map(_escaped_json, text.split("\n"))))
 
@@ -89,7 +90,7 @@ def say_json_array(documents: Iterable[Any]) -> None:
 
 
 def say_json_lines(documents: Iterable[Any]) -> None:
-    """Print documents as JSON, one a line (NDJSON): as many as there are, as they come."""
+    """Print documents as JSON, one a line (NDJSON), each as soon as the iterable yields it."""
     is_unicode = _is_unicode()
     for document in documents:
         print(_escaped_json(json.dumps(document, ensure_ascii=not is_unicode)))
@@ -105,9 +106,10 @@ def _escaped_json(line: str) -> str:
 
 @contextmanager
 def logging_to_stderr() -> Iterator[None]:
-    """Keep what Airflow logs out of the output.
+    """Send stdout to stderr, so that Airflow's log stays out of the output.
 
-    Airflow 3.2 logs already while its models are imported, so imports of it belong inside.
+    Airflow 3.2 logs already while its models are imported, so imports of Airflow belong inside the
+    ``with`` block.
     """
     sys.stdout.flush()
     kept = os.dup(1)
@@ -121,7 +123,10 @@ def logging_to_stderr() -> Iterator[None]:
 
 
 def quietly(made: Callable[[], T]) -> T:
-    """Call with Airflow's log, and what files of DAGs print, kept off stdout: JSON goes there."""
+    """Call a function and give its result; keep Airflow's log and prints of DAG files off stdout.
+
+    Stdout is for the command's answer, which can be JSON.
+    """
     from airflow.utils.cli import suppress_logs_and_warning
 
     results: list[T] = []
@@ -136,11 +141,13 @@ def quietly(made: Callable[[], T]) -> T:
 
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a bar while something is done; what is given takes how much of it is.
+    """Show a progress bar inside the ``with`` block; give the function that moves the bar.
 
-    Nothing is shown where nobody looks, and nothing stays of it.
+    The function takes the number of things done so far. The bar is shown only if stderr is a
+    terminal, and it disappears at the end.
 
-    :param total: None where nobody knows, and how much is done is shown as a number
+    :param what: the text next to the bar
+    :param total: number of all things; None if it is not known, and the text counts things done
     """
     from rich.progress import Progress
 
@@ -158,7 +165,7 @@ _STATUS_STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "
 
 
 def checks_document(checks: Sequence[Check]) -> dict[str, Any]:
-    """Give what ``--json`` prints; its schema is shipped as ``schemas/doctor.json``."""
+    """Give the document that ``--json`` prints; its schema is ``schemas/doctor.json``."""
     return {
         "status": str(worst_status(checks)),
         "checks": [

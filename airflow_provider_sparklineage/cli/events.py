@@ -1,9 +1,9 @@
-"""Commands on what was captured and merged: ``merge`` and ``show``.
+"""Commands on captured and merged events: ``merge`` and ``show``.
 
 Their input is capture bundles, files of captured Spark events, or merged events. A bundle is a
-folder or the URL to which a driver in a cluster delivered it; such a one is downloaded for the time
-of the command. ``merge`` makes one event of captured events, or the metadata that DataHub is asked
-to store; ``show`` prints events or writes the page of Airflow's tab.
+folder, or the URL to which a driver in a cluster delivered it; a bundle at a URL is downloaded for
+the time of the command. ``merge`` makes one event of captured events, or the metadata that DataHub
+is asked to store; ``show`` prints events or writes the page of Airflow's tab.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def downloaded(inputs: Sequence[str]) -> Iterator[list[str]]:
-    """Give what a command was given without URLs: for this long such a bundle is on this machine.
+    """Give the inputs of a command, with a temporary folder in the place of each bundle's URL.
+
+    The bundles are downloaded to these folders, which are removed at the end of the ``with`` block.
 
     :raise UnusableInputError: if there is no bundle at a URL
     """
@@ -57,7 +59,7 @@ def _download(url: str, into: Path) -> None:
     with commands.logging_to_stderr():  # Airflow is imported for its connections
         known = _as_configured(url)
         try:
-            fetched(known, into, UNLIMITED)  # who waits can see that, and interrupt it
+            fetched(known, into, UNLIMITED)  # a person sees that it takes long, and can stop it
         except exceptions.CaptureError as error:
             raise exceptions.UnusableInputError(
                 error.problem, f"{error.fix}{_elsewhere(known)}"
@@ -65,10 +67,10 @@ def _download(url: str, into: Path) -> None:
 
 
 def _as_configured(url: str) -> str:
-    """Give a URL with the connection of the capture location, if it is below that.
+    """Give a URL with the connection of the capture location, if the URL is below that location.
 
-    In logs of tasks it is without, for that could be somebody's name and password; and those of
-    drivers have it as Spark does.
+    URLs in logs of tasks are without a connection, because the part before ``@`` could be a name
+    and a password. URLs in logs of drivers have the form that Spark uses.
     """
     if "@" in url:
         return url
@@ -81,7 +83,7 @@ def _as_configured(url: str) -> str:
     names = []
     if location:
         names.append(credentials.scrub(location))
-        with suppress(exceptions.SettingsError):  # Spark's cannot be derived
+        with suppress(exceptions.SettingsError):  # the URL for Spark cannot be derived
             names.append(in_spark(location, settings.capture_location_in_spark))
     for name in names:
         if url.startswith(f"{name}/"):
@@ -133,7 +135,11 @@ def _merge(args: argparse.Namespace) -> int:
 
 
 def _placed(event: dict[str, Any], task: TaskIdentity | None) -> dict[str, Any]:
-    """Name the try in the event as Airflow does when it sends it: a job's name has dots of ids."""
+    """Add Airflow's facet to the event, which names its try, as Airflow does when it sends one.
+
+    The job's name alone does not name the task, because ids can have dots. Without a task the event
+    stays as it is.
+    """
     from airflow_provider_sparklineage.event.document import replaced
 
     if task is None:
@@ -149,10 +155,10 @@ def _placed(event: dict[str, Any], task: TaskIdentity | None) -> dict[str, Any]:
 
 
 def _conversion(args: argparse.Namespace) -> Conversion:
-    """Read how events are converted for DataHub; where they are sent to is of no interest.
+    """Read how events are converted for DataHub; the place that they are sent to is not used.
 
-    :raise UnusableInputError: if it is no JSON object
-    :raise SettingsError: if a key of it is unknown, or a value impossible
+    :raise UnusableInputError: if ``--transport`` is no JSON object, or the format is not DataHub's
+    :raise SettingsError: if a key of the object is unknown, or a value impossible
     """
     from airflow_provider_sparklineage.datahub import configuration
 
@@ -291,7 +297,7 @@ def _write_page(file: Path, events: list[dict[str, Any]]) -> None:
     except OSError as error:
         msg = f"{file} cannot be written: {error.strerror or error}."
         raise exceptions.UnusableInputError(msg) from error
-    print(file)  # as it is: a script takes it for a path
+    print(file)  # not escaped: a script uses the line as a path
 
 
 def _events(args: argparse.Namespace) -> list[dict[str, Any]]:
@@ -299,9 +305,12 @@ def _events(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def events_of(inputs: Sequence[str], application: str | None = None) -> list[dict[str, Any]]:
-    """Give the merged events of the input: of each bundle, and those in the files or of them.
+    """Give the merged events of the input.
 
-    :raise UnusableInputError: if there is no event in it
+    Each bundle is merged into one event. If the files have merged events, these are given; else all
+    files together are merged into one event.
+
+    :raise UnusableInputError: if the input has no event
     """
     from airflow_provider_sparklineage.event.model import readable
     from airflow_provider_sparklineage.event.pipeline import merged_event

@@ -1,7 +1,7 @@
-"""``explain``: of templates in a shell, of a DAG's task under ``airflow sparklineage``.
+"""``explain``: explains templates in a shell, and a DAG's task under ``airflow sparklineage``.
 
-With ``--run``, both print what a run did: expected against observed partitions. Otherwise the
-templates are rendered, for whose macros Airflow is imported (:mod:`.explanation`).
+With ``--run``, both print the expected and the observed partitions of a run. Without it the
+templates are rendered, and Airflow is imported for their macros (:mod:`.explanation`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 def _explain_run(args: argparse.Namespace, job: str = "") -> int:
     """Print expected and observed partitions of the runs in a bundle or a file of events.
 
-    :param job: the task that must be the run's; empty for any
+    :param job: name of the job that all the runs must be of (``dag_id.task_id``); empty for any
+    :raise UnusableInputError: if a run is of another job, or arguments for a run to come are given
     """
     from airflow_provider_sparklineage.cli import show
     from airflow_provider_sparklineage.cli.events import events_of

@@ -1,9 +1,9 @@
-"""Templates rendered for a run that does not take place, and what is expected of them.
+"""Renders templates for a run that does not take place, and explains the expected partitions.
 
-A template is a text of the command line, or a field of a DAG's task, which is rendered as Airflow's
-task runner would. The explanation has the rendered texts, the datasets and partitions that are
-expected, and the template that made each value: as a document (``schemas/explanation.json``) or for
-people.
+A template is a text of the command line, or a field of a DAG's task; it is rendered as Airflow's
+task runner would render it. The explanation has the rendered texts, the expected datasets and
+partitions, and the template that made each value: as a document (``schemas/explanation.json``), or
+as lines for people.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class DryRun(Frozen, frozen=True):
     """The run that templates are rendered for; times are aware.
 
     :param logical_date: None for a run of a partition, or one started by hand without a date
-    :param interval: data interval; None: that of the DAG's timetable, else the logical date
+    :param interval: data interval; if None, that of the DAG's timetable. Without a timetable the
+        logical date is its start and end
     """
 
     logical_date: datetime | None = None
@@ -59,7 +60,10 @@ class DryRun(Frozen, frozen=True):
     map_index: int = -1
 
     def context(self, **known: Any) -> dict[str, Any]:
-        """Make the template context; variables that such a run has not are not in it."""
+        """Make the template context, without the variables that such a run does not have.
+
+        :param known: further variables of the context, e.g. ``task``
+        """
         start, end = self.interval or (self.logical_date, self.logical_date)
         run_after = self.logical_date or self.partition_date or pendulum.datetime(1970, 1, 1)
         run_id = f"explained__{run_after.isoformat()}"
@@ -120,7 +124,7 @@ def _task_names(known: dict[str, Any]) -> dict[str, str]:
 def timestamp(text: str) -> datetime:
     """Read a date or time of the command line, in UTC if it names no zone.
 
-    :raise UnusableInputError: if it is none
+    :raise UnusableInputError: if the text is no date or time, or is a span of time
     """
     try:
         parsed: object = pendulum.parse(text, tz="UTC", exact=False)
@@ -135,9 +139,11 @@ def timestamp(text: str) -> datetime:
 
 
 def trace_text(text: str, number: int, run: DryRun) -> list[TracedText]:
-    """Render a template for a run and trace it.
+    """Render a template of the command line for a run, and trace its values.
 
-    :raise UnusableInputError: if it cannot be rendered, naming what such a run has not
+    :param number: place of the template among the arguments, from 0
+    :raise UnusableInputError: if it cannot be rendered; if a variable is missing, the message names
+        the variables that a run can have
     """
     environment = create_template_env()
     context = run.context()
@@ -162,7 +168,7 @@ def _hint(error: Exception) -> str:
 class ExplainedTask(Frozen, frozen=True):
     """A task of a DAG, rendered and not run.
 
-    :param texts: what templates made
+    :param texts: the rendered texts that differ from their templates
     """
 
     subject: str
@@ -171,9 +177,10 @@ class ExplainedTask(Frozen, frozen=True):
 
 
 def explain_task(dag_id: str, task_id: str, run: DryRun, rules: PartitionRules) -> ExplainedTask:
-    """Render a task as the task runner would, and give what it expects.
+    """Render a task as the task runner would, and give its texts and its expectations.
 
-    :raise UnusableInputError: if there is no such task, it has no lineage, or cannot be rendered
+    :raise UnusableInputError: if Airflow cannot find the DAG or the task, or the task has no
+        lineage or cannot be rendered
     """
     from airflow.sdk.exceptions import AirflowException
     from airflow.utils.cli import get_bagged_dag
@@ -187,7 +194,7 @@ def explain_task(dag_id: str, task_id: str, run: DryRun, rules: PartitionRules) 
         problem = str(error)
         fix = "`airflow dags list-import-errors` says why one failed."
         raise UnusableInputError(problem, fix) from error
-    except SQLAlchemyError as error:  # whose text may hold its URL
+    except SQLAlchemyError as error:  # its text, which can have the database's URL, is not shown
         problem = (
             "Airflow's database, by which it finds the DAG of an id, cannot be used "
             f"({type(error).__name__})."
@@ -226,11 +233,11 @@ def explain_task(dag_id: str, task_id: str, run: DryRun, rules: PartitionRules) 
 
 
 _EXPRESSION = re.compile(r"\s*\{\{[^{}]*\}\}\s*")
-"""A template that has no text of its own."""
+"""A template that is a single expression, with no text around it."""
 
 
 def _masked(text: TracedText) -> TracedText:
-    """Hide what Airflow knows for a secret, credentials, and all in a field that is called so."""
+    """Hide secrets that Airflow knows, credentials, and fields that have the name of a secret."""
 
     def masked(shown: str) -> str:
         return masked_message(str(redact(shown, text.field)))
@@ -242,7 +249,11 @@ def _masked(text: TracedText) -> TracedText:
 
 
 def _with_interval(run: DryRun, dag: Any) -> DryRun:
-    """Take the data interval that the DAG's timetable has for the logical date."""
+    """Take the data interval that the DAG's timetable has for the logical date.
+
+    The run stays as it is if it has an interval or has no logical date, or if the timetable has no
+    interval for the date.
+    """
     from airflow.models.dag import infer_automated_data_interval
     from airflow.serialization.serialized_objects import DagSerialization
 
@@ -268,8 +279,8 @@ def explanation(
 ) -> dict[str, Any]:
     """Make the document that ``--json`` prints; its schema is ``schemas/explanation.json``.
 
-    :param subject: what is explained: a DAG's task, or nothing for texts
-    :param texts: the traced texts, with what was made by templates
+    :param subject: the DAG's task that is explained; empty for texts of the command line
+    :param texts: the traced texts; the document has those that differ from their templates
     """
     expected = list(expectations)
     return {

@@ -1,4 +1,4 @@
-"""``fetch-listener``: the listener jar for this machine's Spark, or for another one."""
+"""``fetch-listener``: fetches the listener jar for this machine's Spark, or for another Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _fetch_listener(args: argparse.Namespace) -> int:
     except ValueError as error:
         msg = f"--spark-version: {error}."
         raise UnusableInputError(msg) from error
-    if declared is not None and args.source is not None:  # then no Spark need be here
+    if declared is not None and args.source is not None:  # then Spark need not be installed
         spark = distribution.SparkDistribution(None, *declared)
     else:
         spark = listener_selection.spark_of(args.spark_binary, os.environ, declared)
@@ -35,12 +35,12 @@ def _fetch_listener(args: argparse.Namespace) -> int:
         progress=commands.note,
     )
     _add_observer(jar.parent)
-    print(jar)  # as it is: a script takes it for a path
+    print(jar)  # not escaped: a script uses the line as a path
     return 0
 
 
 def _add_observer(cache: Path) -> None:
-    """Put the observer next to the jar: who makes an image for drivers needs both."""
+    """Put the observer's zip next to the jar, because an image for drivers needs both."""
     from airflow_provider_sparklineage.spark.submit import submitted_files
 
     observer = cache / submitted_files.OBSERVER_ZIP

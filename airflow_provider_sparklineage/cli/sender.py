@@ -1,7 +1,7 @@
-"""Chooses events of the archive, sends them, and notes there which of them have arrived.
+"""Chooses events of the archive, sends them, and notes in the archive which have arrived.
 
-Later events of the same jobs and datasets follow those that were chosen, so that they stay the
-latest in the backend. Events are sent in batches, because a batch is held in memory.
+Later events of the same jobs and datasets are sent after the chosen ones, so that they stay the
+latest in the backend. Events are sent in batches, so that only one batch is held in memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """What a person asks for; without anything, what is known not to have been sent."""
+    """The events that a person asks for; if all is empty, those known not to have been sent."""
 
     dag_id: str = ""
     task_id: str = ""
@@ -42,11 +42,11 @@ class Asked(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What is sent.
+    """The events to send.
 
-    :param events: that were asked for
-    :param following: later ones of the same jobs and datasets, which have to stay the latest
-    :param skipped: how many were asked for and cannot be read
+    :param events: the events that were asked for
+    :param following: later events of the same jobs and datasets, which have to stay the latest
+    :param skipped: how many events were asked for and cannot be read
     """
 
     events: list[sending.Candidate]
@@ -55,7 +55,7 @@ class Choice(NamedTuple):
 
     @property
     def in_order(self) -> list[sending.Candidate]:
-        """All of them as they are sent."""
+        """All events, in the order in which they are sent."""
         return sending.in_order([*self.events, *self.following])
 
 
@@ -66,10 +66,10 @@ class _ReadEntries(NamedTuple):
 
 
 def choose(archive: Archive, asked: Asked) -> Choice:
-    """Choose, and note for people what cannot be sent.
+    """Choose the events to send, and print notes on those that cannot be sent.
 
-    :raise ArchiveError: if the archive does not say what it has
-    :raise UnusableInputError: if the archive does not know what was not sent
+    :raise ArchiveError: if the archive cannot list its events
+    :raise UnusableInputError: if unsent events are asked for, and the archive does not mark them
     """
     entries = _asked_entries(archive, asked)
     read = _read_entries(archive, entries, "Reading events")
@@ -87,10 +87,11 @@ def choose(archive: Archive, asked: Asked) -> Choice:
 
 
 def followed(archive: Archive, chosen: list[sending.Candidate], skipped: int = 0) -> Choice:
-    """Choose some events, and those that have to follow them.
+    """Choose some events, and the later ones that have to be sent with them.
 
-    :param chosen: in their order
-    :raise ArchiveError: if the archive does not say what it has
+    :param chosen: the events, in the order in which they are sent
+    :param skipped: how many events were asked for and cannot be read
+    :raise ArchiveError: if the archive cannot list its events
     """
     if not chosen:
         return Choice([], [], skipped)
@@ -112,7 +113,7 @@ def _asked_entries(archive: Archive, asked: Asked) -> list[Entry]:
 
 
 def _is_before(entry: Entry, time: datetime) -> bool:
-    """Whether an event is older for sure: it is written when it was made, or later."""
+    """Whether an event is certainly older: its file is written at the event's time, or later."""
     return entry.written is not None and entry.written < time
 
 
@@ -137,7 +138,7 @@ def _read_entries(archive: Archive, entries: Sequence[Entry], what: str) -> _Rea
 
 
 def planned(chosen: Choice) -> list[str]:
-    """List what would be sent."""
+    """Describe the events that would be sent, a line for each, and their number."""
     if not chosen.events:
         return ["There is nothing to send."]
     lines = [_described(one, is_asked=one in chosen.events) for one in chosen.in_order]
@@ -151,7 +152,7 @@ def _described(one: sending.Candidate, *, is_asked: bool) -> str:
 
 
 def summary(events: int, total: int) -> str:
-    """Tell how many events were sent, of how many."""
+    """Say how many of all events were sent."""
     if events == total:
         return "1 event was sent." if events == 1 else f"{events} events were sent."
     return f"{events} of {total} events were sent."
@@ -161,15 +162,18 @@ def summary(events: int, total: int) -> str:
 
 
 _START_S, _EVENT_S = 30.0, 60.0
-"""Times that a batch may take: a backend takes its time over large events, and clients retry."""
+"""Seconds that a batch may take, to start and for each event.
+
+Backends take long over large events, and clients retry.
+"""
 _BATCH, _BATCH_BYTES = 50, 16 * 1024 * 1024
-"""What is held in memory."""
+"""Limits of a batch, which is held in memory: number of candidates, and bytes of their events."""
 
 
 class Result(NamedTuple):
-    """What became of what was chosen.
+    """The outcome of sending.
 
-    :param sent: names of those that were sent
+    :param sent: names of the chosen events that were sent
     :param is_done: whether nothing went wrong
     """
 
@@ -178,16 +182,16 @@ class Result(NamedTuple):
 
 
 class Sender:
-    """Sends what was chosen through the transport of Airflow's OpenLineage provider.
+    """Sends chosen events through the transport of Airflow's OpenLineage provider.
 
-    :param how: what is done for the backend
+    :param how: how events are changed for the backend
     :raise SettingsError: if Airflow has no transport
     """
 
     def __init__(self, archive: Archive, how: Leaving) -> None:
         if reason := sources.why_not_sent():
             raise reason
-        transport, _ = sources.transport()  # raises what names the connection that is missing
+        transport, _ = sources.transport()  # raises an error that names a missing connection
         self._is_converted = is_converted(transport)
         self._configuration = OpenLineageAdapter().get_openlineage_config()
         self._archive = archive
@@ -197,7 +201,7 @@ class Sender:
         self._is_done = True
 
     def send(self, chosen: Choice) -> Result:
-        """Send events in their order, and note for people what goes wrong."""
+        """Send events in their order, and print a note on each problem."""
         self._chosen = frozenset(one.name for one in chosen.events)
         everything = chosen.in_order
         begin, stopped = 0, ""
@@ -213,7 +217,7 @@ class Sender:
     def _batch(
         self, candidates: Sequence[sending.Candidate]
     ) -> list[tuple[sending.Candidate, list[bytes]]]:
-        """Give the events of some candidates: of the first, at least."""
+        """Give the first candidates, one at least, with the lines of their events."""
         batch: list[tuple[sending.Candidate, list[bytes]]] = []
         size = 0
         for one in candidates:
@@ -241,14 +245,17 @@ class Sender:
                 self._archive.mark(one.name)
         except (exceptions.ArchiveError, exceptions.DocumentError) as error:
             self._note(f"{one.name} is skipped: {error}")
-        except Exception as error:  # another version may have kept it in another shape
+        except Exception as error:  # another version may have kept the event in another shape
             self._note(f"{one.name} is skipped: {type(error).__name__}: {error}")
         else:
             return lines
         return []
 
     def _last_before(self, one: sending.Candidate) -> Event | None:
-        """Find the last successful run of the same task: it has what a failed one does not know."""
+        """Find the event of the task's last successful run before ``one``; None without such a run.
+
+        That event has lineage that the event of a failed run does not have.
+        """
         dag_id, _, *of_task, _ = one.name.split("/")
         for entry in self._entries:
             other_dag, _, *of_other, _ = entry.name.split("/")
@@ -263,7 +270,7 @@ class Sender:
 
     @cached_property
     def _entries(self) -> list[Entry]:
-        """What is kept, the latest first."""
+        """Entries of the archive, the latest first; [] if the archive cannot list them."""
         with suppress(exceptions.ArchiveError):
             return sorted(self._archive.entries(), key=_written, reverse=True)
         return []
@@ -271,7 +278,7 @@ class Sender:
     def _send(
         self, batch: list[tuple[sending.Candidate, list[bytes]]], reached: Callable[[int], None]
     ) -> str:
-        """Send a batch; return why no more can be sent."""
+        """Send a batch; return why no more can be sent, or an empty text if more can be sent."""
         lines = [line for _, of_one in batch for line in of_one]
         if not lines:
             return ""

@@ -1,8 +1,8 @@
 """Commands that give files of the package: ``schema`` prints one, ``examples`` copies DAGs.
 
-Schemas of events and of other documents are files of the package. Those of the history are made: of
-its tables, and of the types with which its questions answer under ``--json``, so that none can be
-forgotten. The description of a key is its ``:param`` in the docstring of that type.
+Schemas of events and of other documents are files of the package. Schemas of the history are
+generated from its tables, and from the types of its answers under ``--json``, so that no schema can
+be forgotten. The description of a key is its ``:param`` in the docstring of the type.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ SCHEMA = commands.Command(
 
 
 ANSWERS = ("drift", "gaps", "impact", "patterns", "plan", "stale", "trace")
-"""The questions, and ``plan``: what ``impact`` and ``stale`` answer under ``--plan``."""
+"""The questions, and ``plan``: the answer of ``impact`` and ``stale`` under ``--plan``."""
 
 _PARAM = re.compile(r"^:param (\w+): (.*(?:\n {4}.*)*)", re.MULTILINE)
 _ORDER = {"type": "integer", "description": "its place in the plan, from 1 on"}
@@ -141,7 +141,7 @@ def _answer_types(name: str) -> tuple[type[Struct], ...]:
 
 
 def _all_structs(types: tuple[type[Struct], ...]) -> list[type[Struct]]:
-    """Give types, and those of their fields, however deep."""
+    """Give the struct types among some types, and those of their fields, however deep."""
     found: dict[int, type[Struct]] = {}
     waiting: list[Any] = [msgspec.inspect.type_info(one) for one in types]
     while waiting:
@@ -156,7 +156,10 @@ def _all_structs(types: tuple[type[Struct], ...]) -> list[type[Struct]]:
 
 
 def _described(schema: dict[str, Any], of: type[Struct] | None) -> dict[str, Any]:
-    """Say of the schema of an object which keys are always there, and what each means."""
+    """Give the schema of an object with the keys that are always there, and each key's meaning.
+
+    :param of: type of the object, whose docstring has the meanings; None if it is not known
+    """
     text = inspect.cleandoc(of.__doc__ or "") if of else ""
     means = {name: " ".join(found.split()) for name, found in _PARAM.findall(text)}
     properties = {
@@ -221,9 +224,13 @@ def _examples(args: argparse.Namespace) -> int:
 
 
 def _source() -> Path:
-    """Give the folder of the examples, which are no part of the package."""
+    """Give the folder of the examples, which is outside the package.
+
+    :raise UnusableInputError: if the examples are not installed
+    """
     root = Path(__file__).parents[2]
-    # Of a checkout; of pip's --target, whose record names another place; and as recorded.
+    # The folder is in a checkout, or below pip's --target, where the installed record names another
+    # place, or where the record says.
     places = (root / "dags_examples", root / "share" / _DISTRIBUTION, *_recorded())
     for place in places:
         if (place / "spark_jobs").is_dir():
@@ -243,7 +250,7 @@ def _recorded() -> Iterator[Path]:
 
 
 def _state(source: Path, target: Path) -> str:
-    """Say what becomes of the target."""
+    """Give the word for the effect of a copy: ``written``, ``unchanged`` or ``overwritten``."""
     if not target.exists():
         return "written"
     return "unchanged" if target.read_bytes() == source.read_bytes() else "overwritten"

@@ -1,4 +1,4 @@
-"""A merged RunEvent for people: datasets, columns with their sources, and what is missing."""
+"""Prints a merged RunEvent for people: datasets, columns with their sources, degradations."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from airflow_provider_sparklineage.model.texts import some
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-# Where the output is no terminal there is no width to keep; this keeps a source's line together.
+# Output that is no terminal has no width of its own. With this width a source stays on one line.
 _PLAIN_WIDTH = 160
 _MAX_LOCATIONS = 3
 _MAX_INDIRECT = 8
 
 
 def console(file: IO[str]) -> Console:
-    """Make a console; colours and the terminal's width only where ``file`` is one."""
+    """Make a console, with colours and the terminal's width only if ``file`` is a terminal."""
     made = Console(file=file, highlight=False, emoji=False)
     if made.is_terminal:
         return made
@@ -35,7 +35,7 @@ def console(file: IO[str]) -> Console:
 
 
 def folding_table(columns: int) -> Table:
-    """Make a table without lines, whose columns fold what is long."""
+    """Make a table without lines, whose columns fold long texts."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for _ in range(columns):
         table.add_column(overflow="fold")
@@ -76,7 +76,7 @@ def _print_heading(out: Console, event: Mapping[str, Any]) -> None:
 
 
 def escape(text: str) -> str:
-    """Make a text safe to print in the console: as itself, with no character that controls it."""
+    """Escape a text for the console: rich's markup, and characters that control a terminal."""
     return escape_markup(texts.escape_control_characters(text))
 
 
@@ -119,11 +119,11 @@ def _print_datasets(
 
 
 class _Marks(NamedTuple):
-    """What to say of a dataset.
+    """Remarks on a dataset; each is empty if there is nothing to remark.
 
-    :param accessed: how much was accessed, where the part is not described
-    :param planned: that some partitions were not read for certain
-    :param witness: that one witness saw it alone
+    :param accessed: how much was accessed; shown if no facet describes the accessed part
+    :param planned: how many partitions were only planned, and not read for certain
+    :param witness: which witness alone reported it
     """
 
     accessed: str = ""
@@ -156,7 +156,7 @@ def _marks(event: Mapping[str, Any]) -> dict[tuple[str, DatasetName], _Marks]:
 
 
 def _facts(dataset: Mapping[str, Any], marks: _Marks) -> str:
-    """Describe what is known of a dataset, other than its columns, in a few words."""
+    """Describe the part of a dataset that was accessed, its rows and witness, in a few words."""
     sides = dataset.get("inputFacets") or dataset.get("outputFacets") or {}
     facts = []
     subset = sides.get("subset") or {}
@@ -199,7 +199,7 @@ def print_run(event: Mapping[str, Any], file: IO[str]) -> None:
 
 
 def _print_check(out: Console, event: Mapping[str, Any], labels: Mapping[DatasetName, str]) -> None:
-    """Print if partitions are the expected ones, and which template gave each expected value."""
+    """Print whether partitions are as expected, and which template gave each expected value."""
     check = partition_check(event)
     _print_statuses(out, check, labels)
     table = folding_table(4)
@@ -255,7 +255,7 @@ def _how(entry: Mapping[str, Any], verb: str) -> str:
 
 
 def _difference(entry: Mapping[str, Any]) -> str:
-    """Describe what was expected and observed; then what is unexpected, and what is missing."""
+    """Describe expected, observed and planned partitions, then unexpected and missing ones."""
     names = ("expected", "observed", "planned", "unexpected", "missing")
     parts = [f"{name} {entry[name]['summary']}" for name in names if entry.get(name)]
     if not entry.get("expected"):
@@ -271,7 +271,7 @@ _SIGNS = {str(comparison): comparison.symbol for comparison in Comparison}
 
 
 def _condition(condition: Mapping[str, Any]) -> str:
-    """Write a condition as one would in SQL."""
+    """Write a condition as SQL does; one of another type as the name of its type."""
     if condition.get("type") == "binary":
         left, right = (_condition(condition[side]) for side in ("left", "right"))
         return f"({left} {condition['operator']} {right})"
@@ -285,7 +285,7 @@ def _condition(condition: Mapping[str, Any]) -> str:
 
 
 def _partitions(dataset: Mapping[str, Any], partitions: list[Mapping[str, Any]]) -> str:
-    """Name the partitions of a subset: all of a few, else the first, the last and how many."""
+    """Name the partitions of a subset: all if they are few, else first, last and their number."""
     names = [
         str(p.get("identifier") or "/".join(f"{k}={v}" for k, v in _values(p).items()))
         for p in partitions
@@ -337,7 +337,10 @@ def _print_columns(
 
 
 def _of_all(field: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Give what is done with all sources of a column; a large event says only that."""
+    """Give the transformation of all sources of a column; [] if the event does not have it.
+
+    A large event has this one instead of the transformations of each source.
+    """
     kind, _, subtype = (field.get("transformationType") or "").partition(":")
     return [{"type": kind, "subtype": subtype}] if kind in (DIRECT, INDIRECT) else []
 

@@ -1,9 +1,10 @@
-"""``doctor``: says what keeps lineage from arriving, and the fix.
+"""``doctor``: finds the problems that keep lineage from arriving, and says how to fix each.
 
 Under ``sparklineage`` it checks this machine's Spark, listener and capture location
-(:mod:`.spark`). Under ``airflow sparklineage`` it checks Airflow's half and the lineage backend as
-well (:mod:`.airflow`), and where drivers in a cluster deliver (:mod:`.cluster`). With
-``--spark-submit`` it runs a small application, on this machine or in the cluster.
+(:mod:`.spark`). Under ``airflow sparklineage`` it checks Airflow's half of the set-up and the
+lineage backend as well (:mod:`.airflow`), and the places that drivers in a cluster deliver to
+(:mod:`.cluster`). With ``--spark-submit`` it runs a small application, on this machine or in the
+cluster.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def _doctor_of_machine(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.settings import resolution
     from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION
 
-    # Airflow's own names for its configuration: what is tried here is what a worker would have.
+    # Airflow's own names of its configuration, so that the settings are those of a worker.
     prefix = f"AIRFLOW__{SECTION.upper()}__"
     values = {option.name: os.environ.get(prefix + option.name.upper()) for option in OPTIONS}
     checks: list[Check] = []

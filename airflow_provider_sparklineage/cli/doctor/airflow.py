@@ -52,16 +52,16 @@ CONNECTION, SETTINGS, SPARK_CONNECTION = "connection", "settings", "Spark connec
 PROVIDER, POLICY, TIME = "OpenLineage provider", "emission policy", "time for events"
 
 _SHORT_S = 10
-"""Airflow's own default: a backend that is restarted is retried for as long."""
+"""Seconds; Airflow's own default. Clients retry for as long while a backend restarts."""
 
 
 class Found(Frozen, frozen=True):
-    """What was found.
+    """The checks, with the facts about the set-up that other checks need.
 
-    :param settings: that a task would have; the defaults if they cannot be resolved
-    :param connection: what the connection sets of them
-    :param spark_binary: that the Spark connection names
-    :param delivers: whether drivers run in a cluster and deliver what they capture
+    :param settings: settings that a task would have; the defaults if they cannot be resolved
+    :param connection: the settings that the lineage connection has
+    :param spark_binary: the name of spark-submit in the Spark connection
+    :param delivers: whether drivers run in a cluster and deliver the events that they capture
     """
 
     checks: list[Check]
@@ -72,10 +72,10 @@ class Found(Frozen, frozen=True):
 
 
 def check(conn_id: str, spark_conn_id: str) -> Found:
-    """Check what a task with these connections would meet.
+    """Check the set-up that a task with these connections would have.
 
     :param conn_id: the operator's ``lineage_conn_id``
-    :param spark_conn_id: its ``conn_id``
+    :param spark_conn_id: the operator's ``conn_id``
     """
     checks, connection = _connection(conn_id)
     web_place = "web_url"
@@ -90,7 +90,7 @@ def check(conn_id: str, spark_conn_id: str) -> Found:
         checks.append(_settings(resolved))
     checks += [*adoption_checks(resolved), *archive_checks(resolved)]
     for found in _transport(connection, resolved, web_place):
-        if found.message not in {c.message for c in checks}:  # of a connection that is not there
+        if found.message not in {c.message for c in checks}:  # one error for a missing connection
             checks.append(found)
     spark, spark_binary, host = _spark_connection(spark_conn_id, resolved)
     checks += [spark, *cluster.location_checks(resolved), *cluster.endpoint_checks(resolved)]
@@ -99,11 +99,12 @@ def check(conn_id: str, spark_conn_id: str) -> Found:
 
 
 def for_people(checks: Iterable[Check], connection: Source) -> list[Check]:
-    """Name the place of what a connection sets, and hide the secrets that Airflow knows.
+    """Name the place of settings that a connection has, and hide secrets that Airflow knows.
 
-    What checks a machine knows options by their name in Airflow's configuration alone.
+    The checks of a machine name every option as in Airflow's configuration, because they do not
+    know the connection.
 
-    :param connection: that the task would have
+    :param connection: settings of the lineage connection that the task would have
     """
 
     def place(option: re.Match[str]) -> str:
@@ -195,7 +196,7 @@ def _switched_off() -> Check | None:
 
 
 def _transport_place(config_conn_id: str) -> str:
-    """Say in what a transport of Airflow's stands; asked in the order in which Airflow asks."""
+    """Name the place where Airflow's transport is configured; looks in the order of Airflow."""
     if config_conn_id:
         return f"the extra of connection {config_conn_id}"
     if path := openlineage.config_path(check_legacy_env_var=False):
@@ -231,7 +232,7 @@ def _provider(transport: Mapping[str, Any], place: str) -> Check:
 
 
 def _policy() -> Check:
-    """Ask whether events of tasks with lineage are sent, and with what was collected."""
+    """Check that events of tasks with lineage are sent, and with the lineage that was collected."""
     if openlineage.selective_enable():
         return Check(
             POLICY,
@@ -266,7 +267,7 @@ def _policy() -> Check:
 
 
 def _tasks_with_lineage() -> Iterator[BaseOperator]:
-    """Yield tasks of the classes by which Airflow knows those with lineage."""
+    """Yield a task of each class that tasks with lineage can have in Airflow."""
     yield SparkLineageSubmitOperator(task_id="doctor", application="")
     if not adopting.is_off():  # an adopted task keeps the name of its class
         yield SparkSubmitOperator(task_id="doctor", application="")
@@ -298,9 +299,10 @@ def _time() -> Check:
 def _endpoint_of(
     transport: Mapping[str, Any], place: str, web_url: str | None, web_place: str
 ) -> backend.Endpoint | None:
-    """Give what the first HTTP transport sends to, where no connection says what to look at.
+    """Give the endpoint of the first HTTP transport, for when no connection names a backend.
 
-    :param place: in what the transport stands
+    :param place: the place where the transport is configured, in words
+    :return: None if no transport is HTTP
     """
     for path, found in connections.located_transports(transport):
         if url := connections.api_url(str(found.get("url") or "")):
@@ -321,7 +323,7 @@ def _endpoint_of(
 def _spark_connection(
     conn_id: str, resolved: Settings
 ) -> tuple[Check, str, deploy_mode.DriverHost]:
-    """Check it; give the name of spark-submit, and where drivers run."""
+    """Check the Spark connection; give the check, the name of spark-submit, and drivers' host."""
     binary = "spark-submit"
     problem = fix = ""
     try:
@@ -332,7 +334,7 @@ def _spark_connection(
             f"Add it: airflow connections add {conn_id} --conn-type spark --conn-host 'local[*]'; "
             "or name another as the operator's conn_id."
         )
-    except Exception as error:  # of whatever secrets backend Airflow is configured with
+    except Exception as error:  # any error of the configured secrets backend
         problem = f"Connection {conn_id} cannot be read ({type(error).__name__})"
         fix = "Look at [secrets] backend, and at what AIRFLOW_CONN_… has in the environment."
     if problem:
@@ -365,11 +367,11 @@ def _spark_connection(
 
 _MAX_PROBLEMS = 10
 PARSING_S = 20.0
-"""Seconds for DAG files: the doctor may run whenever a worker starts."""
+"""Seconds for parsing DAG files; few, because the doctor can run at each start of a worker."""
 
 
 def adoption_checks(resolved: Settings) -> list[Check]:
-    """Check what is configured; DAGs are parsed only if there are rules for their tasks."""
+    """Check the configured rules; DAGs are parsed only if there are rules for their tasks."""
     rules = adoption_survey.Rules.of(resolved.adopt, resolved.declarations)
     if rules.problems:
         return rules.problems
@@ -440,7 +442,7 @@ _ARCHIVE_EXAMPLE = "s3://aws_default@lineage/tasks"
 
 
 def archive_checks(resolved: Settings) -> list[Check]:
-    """Check whether events are kept and can be, and whether all of them were sent."""
+    """Check whether events are kept, whether their place can be used, and whether all were sent."""
     archive = archive_of(resolved)
     return (
         [_without_archive()]

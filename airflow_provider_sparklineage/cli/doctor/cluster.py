@@ -1,4 +1,4 @@
-"""Checks of drivers that run in a cluster: can this worker get what they capture.
+"""Checks whether this worker can get the captured events of drivers that run in a cluster.
 
 A driver with Python delivers to a capture location that is a URL; the worker writes, lists, reads
 and deletes a probe there. A driver without Python sends to the worker's capture endpoint, which is
@@ -49,7 +49,7 @@ _PROBE = b"written by the doctor"
 
 
 def location_checks(settings: Settings, timeout_s: float = _PROBE_S) -> list[Check]:
-    """Write, list, read and delete a probe as the worker; nothing if the location is no URL."""
+    """Write, list, read and delete a probe in the location as a worker; [] if it is no URL."""
     captures = settings.capture_location
     if not captures.url:
         return []
@@ -60,7 +60,7 @@ def location_checks(settings: Settings, timeout_s: float = _PROBE_S) -> list[Che
     steps: list[str] = []
     try:
         bounded.within(timeout_s, lambda: _probe(captures.url, steps), "sparklineage-doctor")
-    except Exception as error:  # whatever the library of the store raises
+    except Exception as error:  # any error of the store's library
         why = bounded.reason(error, timeout_s)
     else:
         text = f"This worker writes, lists, reads and deletes in {captures.url}"
@@ -77,7 +77,7 @@ def location_checks(settings: Settings, timeout_s: float = _PROBE_S) -> list[Che
 
 
 def _probe(url: str, steps: list[str]) -> None:
-    """Do once what collecting does; the last of the steps is the one that failed."""
+    """Do each step of collecting once; after an error the last of ``steps`` is the failed one."""
     steps.append("write to")
     store = objects.Objects(url)
     folder = f".doctor-{uuid.uuid4().hex}"
@@ -99,7 +99,7 @@ def _probe(url: str, steps: list[str]) -> None:
 
 def deleted(url: str, timeout_s: float = _PROBE_S) -> None:
     """Delete a folder of the doctor's own, as far as that can be done in time."""
-    with suppress(Exception):  # what is left of it is swept with what tasks have left
+    with suppress(Exception):  # the rest is swept with the remains of tasks
         bounded.within(
             timeout_s, lambda: objects.Objects(url).remove_folder(""), "sparklineage-doctor"
         )
@@ -112,7 +112,7 @@ ENDPOINT = "capture endpoint"
 
 
 def endpoint_checks(settings: Settings) -> list[Check]:
-    """Listen for a moment; nothing if no endpoint is configured."""
+    """Listen at the capture endpoint for a moment; [] if no endpoint is configured."""
     if not settings.capture_endpoint:
         return []
     try:
@@ -129,7 +129,7 @@ def endpoint_checks(settings: Settings) -> list[Check]:
 
 
 TIMEOUT_S = 600
-"""A cluster that is busy lets an application wait."""
+"""Seconds; in a busy cluster an application has to wait."""
 _COLLECT_S = 60.0
 _LOOK = "Look at the application `sparklineage-doctor` in the cluster, and at its driver's log."
 _MAX_REASON = 500
@@ -139,13 +139,13 @@ _SMALL = {"spark.ui.enabled": "false", "spark.executor.instances": "1"}
 
 
 def run(machine: Machine, conn_id: str, conf: Mapping[str, str], settings: Settings) -> Check:
-    """Run the trial's application as a task with this Spark connection would, and collect it.
+    """Run the trial's application as a task with this Spark connection, and judge its lineage.
 
-    Its tables and the application itself are in the folder to which the driver delivers; all of it
-    is removed again.
+    The application and its tables are in the folder to which the driver delivers; the folder is
+    removed again.
 
     :param conf: Spark properties of the operator
-    :param settings: of a task, whose capture location is a URL
+    :param settings: settings of a task; their capture location is a URL
     """
     begun = time.monotonic()
     try:
@@ -212,9 +212,11 @@ def _tried(
 
 
 def ended_badly(text: str, url: str, in_spark: str) -> Check:
-    """Say what Spark printed last, and whether it is about the location.
+    """Make a failed check of the end of Spark's output, with a fix if it names the location.
 
-    :param text: of Airflow's hook: the whole command, then the end of its output
+    :param text: message of Airflow's hook: the whole command, then the end of its output
+    :param url: URL of the driver's folder, as the worker knows it
+    :param in_spark: the same folder, as Spark knows it
     """
     output = text.rpartition("Last spark-submit output:")[2].strip()
     printed = texts.truncated(_STACK.split(output)[0], _MAX_REASON)
@@ -234,7 +236,7 @@ def _submit(
     bundle: capture.CaptureBundle,
     in_spark: str,
 ) -> None:
-    """Submit and wait for the end, as the operator's hook does.
+    """Submit the application and wait for its end, as the operator's hook does.
 
     :raise OutOfTimeError: if it takes too long; the application is killed
     """

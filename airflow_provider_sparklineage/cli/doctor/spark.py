@@ -1,7 +1,7 @@
-"""Checks of what a task needs on its worker: Java, Spark, the listener, a place for captures.
+"""Checks that a worker has all that a task needs: Java, Spark, listener, place for captures.
 
-Each check asks as a task will ask, by the same functions, so that a set-up which passes is not
-refused later. Nothing is downloaded, and no JVM is started but for ``java -version``. The trial
+Each check calls the functions that a task will call, so that a set-up which passes is not refused
+later. Nothing is downloaded, and no JVM is started but for ``java -version``. The trial
 (:func:`run_trial`) runs a small Spark application as a task would run it, and judges its lineage.
 """
 
@@ -55,9 +55,10 @@ LISTENER, EXTENSIONS, CAPTURES = "listener", "listener extension", "capture loca
 
 
 class Machine(Frozen, frozen=True):
-    """What was found on this machine, as far as a trial needs it.
+    """The parts of this machine that a trial needs.
 
-    :param jars: to add: the listener, unless Spark has one already, and what extends it
+    :param defaults: properties of Spark's own file
+    :param jars: jars to add: the listener, unless Spark has one already, and its extensions
     """
 
     spark: SparkDistribution
@@ -73,7 +74,8 @@ def check(
 
     :param spark_binary: as the Spark connection names it
     :param env: environment of ``spark-submit``
-    :return: and what a trial can be run with; None if it could not be submitted with a listener
+    :return: the checks, and the machine for a trial; None if a trial could not be run with a
+        listener
     """
     try:
         spark = listener_selection.spark_of(spark_binary, env, settings.spark_version)
@@ -116,9 +118,10 @@ def _spark(spark: SparkDistribution) -> Check:
 
 
 def _mixed(spark: SparkDistribution) -> Check | None:
-    """Find two versions of PySpark in one folder: the Spark provider brings ``pyspark-client``.
+    """Warn of two versions of PySpark in one folder; None if there is only one.
 
-    pip writes both packages to the same place, and asks nobody whether they are the same.
+    The Spark provider brings ``pyspark-client``. pip writes it to the folder of ``pyspark``, and
+    does not check that both have the same version.
     """
     if spark.home is None or spark.home.name != "pyspark":
         return None
@@ -173,7 +176,10 @@ def _listener(
     defaults: Mapping[str, str],
     env: Mapping[str, str],
 ) -> tuple[list[Check], Machine | None]:
-    """Check that a listener would be added, or that the one that Spark has will do."""
+    """Check the listener that would be added, or the one that Spark has already.
+
+    :return: the checks, and the machine for a trial; None if a trial could not have a listener
+    """
     submission = Submission(file_properties=defaults)
     jar: tuple[str, ...] = ()
     cache = fetching.cache_folder(env)
@@ -251,7 +257,7 @@ def check_captures(location: Path) -> Check:
         return failed(CAPTURES, error)
     bundle.remove()
     if is_new:
-        with suppress(OSError):  # a task has begun meanwhile
+        with suppress(OSError):  # it is not empty: a task has begun meanwhile
             location.rmdir()
         return Check(CAPTURES, Status.OK, f"{location} can be made for the first task.")
     if location.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
@@ -266,7 +272,7 @@ def check_captures(location: Path) -> Check:
 
 
 def with_job(machine: Machine, submission: Submission) -> Submission:
-    """Give a submission what Spark's own file says."""
+    """Add the properties of Spark's own file to a submission."""
     return replace(submission, file_properties=machine.defaults)
 
 
@@ -275,7 +281,10 @@ def with_job(machine: Machine, submission: Submission) -> Submission:
 
 TRIAL = "trial"
 TIMEOUT_S = 180
-"""A driver on a busy machine takes half a minute; a master that is out of reach, for ever."""
+"""Seconds; a driver on a busy machine takes half a minute.
+
+Without a limit it would wait for ever for a master that is out of reach.
+"""
 
 NOT_RUN = Check(
     TRIAL,
@@ -290,7 +299,7 @@ ORDERS = {
 }
 """Files of the table that the application reads."""
 
-# What a log says of why Spark did not run, or its listener did not, and the fix.
+# Patterns of the causes that a log names if Spark or its listener did not run, each with the fix.
 _CAUSES = (
     (r"UnsupportedClassVersionError.*", "Set JAVA_HOME to a newer Java."),
     (r"JAVA_HOME is not set", "Install Java 17 or 21 and set JAVA_HOME to it."),
@@ -319,7 +328,7 @@ def run_trial(machine: Machine, settings: Settings, env: Mapping[str, str]) -> C
 
     Tables and the capture bundle are removed again.
 
-    :param settings: of a task; the bundle is made in its capture location
+    :param settings: settings of a task; the bundle is made in their capture location
     :param env: environment of ``spark-submit``
     """
     begun = time.monotonic()
@@ -359,7 +368,7 @@ def _submit(
     work: Path,
     env: Mapping[str, str],
 ) -> tuple[int | None, str]:
-    """Submit; give the exit code (None: it took too long) and the log."""
+    """Submit the application; give its exit code, None if it took too long, and the log."""
     assert bundle.path is not None  # noqa: S101  (it was made)
     bundle = replace(bundle, path=links.plain(bundle.path))
     assert bundle.path is not None  # noqa: S101
@@ -425,7 +434,7 @@ def _run(command: list[str], env: Mapping[str, str], work: Path) -> tuple[int | 
     return code, log.read_text(encoding="utf-8", errors="replace")
 
 
-# --- what came of it ------------------------------------------------------------------------------
+# --- the result -----------------------------------------------------------------------------------
 
 
 def _judged(
@@ -458,11 +467,11 @@ def _judged(
 def judged(
     event: Mapping[str, Any], machine: Machine, log: str, took: float, where: str = ""
 ) -> Check:
-    """Judge the merged event of the application that has ended well.
+    """Judge the merged event of an application that has ended without an error.
 
-    :param log: of its driver
-    :param took: seconds
-    :param where: it ran, if that is not this machine
+    :param log: log of the driver
+    :param took: seconds that the trial took
+    :param where: ``in the cluster ``, or empty if the application ran on this machine
     """
     ran = f"Spark {machine.spark.version} ran an application {where}in {took:.0f} s"
     if not event["inputs"] and not event["outputs"]:
@@ -484,7 +493,7 @@ def judged(
 
 
 def _missing(event: Mapping[str, Any]) -> list[str]:
-    """List what the event ought to have and does not."""
+    """List the parts of the application's lineage that the event does not have."""
     missing = []
     read = [d for d in event["inputs"] if d["name"].endswith("/orders")]
     written = [d for d in event["outputs"] if d["name"].endswith("/totals")]
@@ -501,7 +510,7 @@ def _missing(event: Mapping[str, Any]) -> list[str]:
 
 
 def explained(log: str, otherwise: str) -> str:
-    """Give the fix for what a log says of why Spark did not run, with what it says."""
+    """Give the fix for a known cause in a log, with the log's words; else ``otherwise``."""
     for pattern, fix in _CAUSES:
         if found := re.search(pattern, log):
             return f"{fix} (The log says: {found.group()[:200].strip()})"
@@ -509,7 +518,7 @@ def explained(log: str, otherwise: str) -> str:
 
 
 def _last(log: str) -> str:
-    """Give the line that most likely says why: an exception's, else the last."""
+    """Give the line that most likely names the cause: the first exception, else the last line."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     causes = [line for line in lines if re.search(r"(Exception|Error)\b.*: ", line)]
     return (causes or lines or ["it printed nothing"])[-1 if not causes else 0][:300]

@@ -1,11 +1,11 @@
-"""Commands on the history: they build it, and ask what spans runs.
+"""Commands on the history: they build it, and ask it questions that span many runs.
 
 ``history`` builds and shows the store; ``trace``, ``impact``, ``stale``, ``gaps``,
 ``drift`` and ``patterns`` are its questions. Answers are tables for people, and with ``--json`` one
-object a line. How old the store is goes to stderr, with notes and errors.
+object a line. The age of the store goes to stderr, with notes and errors.
 
-Exit codes are those of all commands: 0 answered, whatever the answer is; 1 not done, or with
-``--strict`` something was found; 2 there is no store, or nothing in it of that name.
+Exit codes are those of all commands: 0 answered, with any answer; 1 not done, or with ``--strict``
+something was found; 2 there is no store, or the store has nothing of that name.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ def _stale(args: argparse.Namespace) -> int:
 
 
 def count(text: str) -> int:
-    """Read a number that counts something; for argparse, which names what is none."""
+    """Read a whole number of at least 0.
+
+    :raise ValueError: if the text is no such number; argparse's own message then has the text
+    """
     found = int(text)
     if found < 0:
         raise ValueError
@@ -293,4 +296,4 @@ _STALE = Command(
 )
 
 COMMANDS = (_HISTORY, _TRACE, _IMPACT, _STALE, *_OTHERS)
-"""In the order in which people need them."""
+"""Commands on the history, in the order in which people need them."""

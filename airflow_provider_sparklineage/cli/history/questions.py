@@ -1,8 +1,8 @@
 """Questions of the history: ``trace``, ``impact``, ``stale``, ``gaps``, ``drift`` and ``patterns``.
 
-Each opens the store, asks, and prints rows: a table for people, and with ``--json`` one object a
-line. ``impact`` and ``stale`` have a plan as well, of what to run again in which order, which
-``--clear`` has Airflow run.
+Each command opens the store, asks, and prints rows: a table for people, and with ``--json`` one
+object a line. ``impact`` and ``stale`` have a plan as well: the runs to run again, in order. With
+``--clear`` Airflow runs them.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ if TYPE_CHECKING:
 
 # --- --clear --------------------------------------------------------------------------------------
 #
-# Airflow starts whatever is cleared at once, in any number of DAGs. So one wave of the plan is
-# cleared, and the next one when all of it has succeeded: else a task would read what the one before
-# it has not written yet. What cannot be cleared is left out, and a wave with a failure is the last.
+# Airflow starts all task instances that are cleared at once, in any number of DAGs. So one wave of
+# the plan is cleared, and the next one when all of the wave has succeeded: else a task would read
+# partitions that the task before it has not written yet. Task instances that cannot be cleared are
+# left out, and a wave with a failure is the last.
 
 
 _PAUSE_S = 2.0
@@ -53,11 +54,11 @@ _NO_AIRFLOW = "There is no Airflow here that could run anything again."
 
 
 def clear(steps: Sequence[Step], *, yes: bool) -> int:
-    """Ask, and run what a plan lists again; return the exit code.
+    """Ask for consent, and have Airflow run the steps of a plan again; return the exit code.
 
-    :param steps: of the plan, in their order
-    :param yes: whether nobody is to be asked
-    :raise UnusableInputError: if there is no Airflow, or nobody who could be asked
+    :param steps: the steps of the plan, in their order
+    :param yes: whether to clear without asking
+    :raise UnusableInputError: if there is no Airflow, or no terminal to ask in
     """
     if not steps:
         commands.say("There is nothing to clear.")
@@ -81,7 +82,7 @@ def clear(steps: Sequence[Step], *, yes: bool) -> int:
 
 
 def possible(steps: Sequence[Step], runner: TaskInstances) -> tuple[list[list[Key]], bool]:
-    """Give the waves of what can be cleared, and whether anything has to be left out."""
+    """Give the waves of task instances that can be cleared, and whether any cannot."""
     obstacles = runner.obstacles({_key(step): step.ended for step in steps})
     for key, why in obstacles.items():
         commands.note(f"{key} is left out. {why}")
@@ -111,7 +112,7 @@ def run(
     runner: TaskInstances,
     pause: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Clear wave after wave; return 0 if all of it has succeeded, else 1."""
+    """Clear wave after wave; return 0 if all task instances have succeeded, else 1."""
     for number, wave in enumerate(waves, 1):
         runner.clear(wave)
         for key in wave:
@@ -149,9 +150,9 @@ def _stopped(later: Sequence[Key]) -> int:
 
 
 def time_of(text: str | None) -> datetime | None:
-    """Read a time that a person wrote; aware, in UTC.
+    """Read a time that a person wrote, as an aware time in UTC; None if ``text`` is None.
 
-    :raise UnusableInputError: if it is none
+    :raise UnusableInputError: if the text is no time
     """
     if text is None:
         return None
@@ -167,7 +168,7 @@ def time_of(text: str | None) -> datetime | None:
 
 
 def answer_trace(args: argparse.Namespace) -> int:
-    """Print from which partitions and columns something was made; return the exit code."""
+    """Print the partitions and columns that data was made of; return the exit code."""
     if args.direct and args.column is None:
         problem = "--direct is about the sources of a column."
         raise UnusableInputError(problem, "Name the column: --column COLUMN.")
@@ -198,7 +199,7 @@ def _empty_trace(args: argparse.Namespace) -> str:
 
 
 def answer_gaps(args: argparse.Namespace) -> int:
-    """Print which partitions runs should have written, and did not; return the exit code."""
+    """Print the partitions that runs should have written and did not; return the exit code."""
     with opened(args) as history, counted("Comparing runs"):
         dataset = dataset_of(history, args.dataset)
         rows = msgspec.to_builtins(gaps(history, dataset))
@@ -221,7 +222,7 @@ def _gap_columns(_: Sequence[tables.Document]) -> Sequence[tables.Column]:
 
 
 def answer_drift(args: argparse.Namespace) -> int:
-    """Print what changed from one run of a task to the next; return the exit code."""
+    """Print the changes from each run of a task to the next; return the exit code."""
     with opened(args) as history, counted("Comparing runs"):
         rows = msgspec.to_builtins(drift(history, args.task))
     return _listed(args, rows, _drift_columns, "Each run did what the one before it did.")
@@ -239,7 +240,7 @@ def _drift_columns(rows: Sequence[tables.Document]) -> Sequence[tables.Column]:
 
 
 def _change_without_names(row: tables.Document) -> str:
-    """Say what differs, without the dataset and the column, which are next to it."""
+    """Describe a change without its dataset and column, which have columns of their own."""
     if row["column"]:
         return column_change(row["kind"], row["was"], row["now"])
     message: str = row["message"]
@@ -247,7 +248,7 @@ def _change_without_names(row: tables.Document) -> str:
 
 
 def answer_patterns(args: argparse.Namespace) -> int:
-    """Print by which rules the job of a dataset reads; return the exit code."""
+    """Print the rules by which the job of a dataset reads; return the exit code."""
     with opened(args) as history, counted("Comparing runs"):
         dataset = dataset_of(history, args.dataset)
         found = observed.patterns(history, dataset)
@@ -312,7 +313,7 @@ def _listed(
 
 
 def answer_impact(args: argparse.Namespace) -> int:
-    """Print what was made of a partition or column, and the plan; return the exit code."""
+    """Print the data made of a partition or column, and the plan; return the exit code."""
     _check_plan_arguments(args)
     as_of = time_of(args.as_of)
     with opened(args) as history, counted("Partitions made of it") as reached:
@@ -328,7 +329,7 @@ def answer_impact(args: argparse.Namespace) -> int:
 
 
 def answer_stale(args: argparse.Namespace) -> int:
-    """Print what was made of data that has changed since, and the plan; return the exit code."""
+    """Print partitions made of data that has changed since, and the plan; return the exit code."""
     _check_plan_arguments(args)
     with opened(args) as history, counted("Stale runs") as reached:
         dataset = dataset_of(history, args.dataset) if args.dataset is not None else None
@@ -349,7 +350,10 @@ def _check_plan_arguments(args: argparse.Namespace) -> None:
 
 
 def _print_answer(args: argparse.Namespace, rows: Sequence[tables.Document], plan: Plan) -> int:
-    """Print for programs what was asked for, or the plan for people, and clear it."""
+    """Print rows or the plan for programs, or the plan for people, and clear it if asked.
+
+    :return: the exit code
+    """
     if args.json:
         commands.say_json_lines(tables.plan_documents(plan) if args.plan else rows)
         return 0
@@ -361,9 +365,10 @@ def _print_answer(args: argparse.Namespace, rows: Sequence[tables.Document], pla
 
 
 def print_stale(rows: Sequence[tables.Document], file: IO[str], *, is_all: bool = False) -> None:
-    """Print what is stale with what changed: a line for each version, or for each cause.
+    """Print stale versions, each with the change that made it stale.
 
-    :param is_all: whether there is a line for each, however many there are
+    :param is_all: whether each version has a line, however many there are; else there is one line
+        for the versions of a dataset that have the job, the cause and the note in common
     """
     out = show.console(file)
     if not rows:

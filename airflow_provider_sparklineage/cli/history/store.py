@@ -1,8 +1,8 @@
 """The store of the history: ``history build`` and ``history show``, and how commands open it.
 
-A command asks the store that ``--store`` names, else that of Airflow's configuration. Its age is
-noted on stderr, because later runs are not in it. ``--events`` makes a store of bundles and files
-for one question.
+A command asks the store that ``--store`` names, else that of Airflow's configuration. The age of an
+old store is noted on stderr, because later runs are not in the store. ``--events`` makes a store of
+bundles and files for one question.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _NO_AIRFLOW = "Without Airflow there is no configuration that has the store."
 
 
 def store_url(args: argparse.Namespace) -> str:
-    """Give the URL of the store that was asked for, else the one of Airflow's configuration.
+    """Give the URL that ``--store`` names, else the one of Airflow's configuration.
 
-    :raise UnusableInputError: if there is neither
+    :raise UnusableInputError: if there is no ``--store``, and no Airflow
     :raise SettingsError: if the configuration has none
     """
     if args.store:
@@ -59,10 +59,11 @@ def store_url(args: argparse.Namespace) -> str:
 
 @contextmanager
 def opened(args: argparse.Namespace) -> Iterator[History]:
-    """Open the store for questions: one that is there, or one made of what ``--events`` names.
+    """Open a store for questions: an existing one, or one made of the inputs of ``--events``.
 
-    :raise HistoryError: if there is none, or no engine to read it
-    :raise UnusableInputError: if both are named, or the events cannot be read
+    :raise HistoryError: if there is no store, or no engine to read it
+    :raise UnusableInputError: if ``--store`` and ``--events`` are both given, or the events cannot
+        be read
     """
     if inputs := getattr(args, "events", None):
         if args.store:
@@ -81,7 +82,7 @@ def opened(args: argparse.Namespace) -> Iterator[History]:
 
 @contextmanager
 def _store_of(inputs: Sequence[str]) -> Iterator[Store]:
-    """Build a store of bundles and files of events, in a folder that is there for this long.
+    """Build a store of bundles and files of events, in a folder that is removed afterwards.
 
     :raise UnusableInputError: if an input is not there, or none names a dataset
     """
@@ -143,28 +144,30 @@ def _is_of_listener(file: Path) -> bool:
         with file.open("rb") as stream:
             line = stream.readline(MAX_BYTES)
         return _OF_LISTENER in msgspec.json.decode(line, type=_Produced).producer
-    except (OSError, ValueError, RecursionError):  # the reader of the file says so
+    except (OSError, ValueError, RecursionError):  # the reader of the file reports it
         return False
 
 
 @contextmanager
 def counted(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show on a terminal that a question takes time; what is given takes what queries say.
+    """Show the progress of a question on a terminal; give the function that queries report it to.
 
-    :param what: what they count
+    The function takes two numbers. The second is shown: how many things were found so far.
+
+    :param what: name of the things that are found
     """
     with commands.progress(what, None) as reached:
         yield lambda _, found: reached(found)
 
 
 def freshness(built_at: datetime, now: datetime) -> str:
-    """Say how old a store is: what ran since is not in it."""
+    """Say how old a store is, and that later runs are not in it."""
     when = built_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return f"The history was built {ago(built_at, now)}, on {when}; later runs are not in it."
 
 
 def ago(time: datetime, now: datetime) -> str:
-    """Say how long ago it was, in the largest unit of which there are two."""
+    """Say how long ago a time was, in the largest unit of which at least two have passed."""
     seconds = max(0, int((now - time).total_seconds()))
     for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * length:
@@ -177,7 +180,8 @@ def ago(time: datetime, now: datetime) -> str:
 
 def build(args: argparse.Namespace) -> int:
     """Add events to the store; return the exit code."""
-    # Questions need neither; the merging of bundles would add two thirds to the time they start in.
+    # Imported here, because questions do not need these modules: importing the code that merges
+    # bundles would add two thirds to the time that a question needs to start.
     from airflow_provider_sparklineage.history.engines import building
     from airflow_provider_sparklineage.history.sources import source_of
 
@@ -191,9 +195,9 @@ def build(args: argparse.Namespace) -> int:
 
 
 def _archive_url() -> str:
-    """Give the archive that is in force.
+    """Give the URL of the archive that is in force.
 
-    :raise UnusableInputError: if there is none
+    :raise UnusableInputError: if there is no archive, or no Airflow
     """
     fix = "Name what has events: sparklineage history build SOURCE…"
     with commands.logging_to_stderr():
@@ -210,7 +214,7 @@ def _archive_url() -> str:
 
 
 def _print_built(args: argparse.Namespace, built: Built, url: str) -> None:
-    """Print what a build did; what it skipped is a note, as it is no part of the tables."""
+    """Print the result of a build; skipped events are a note, because they are in no table."""
     if args.json:
         document = {"store": url, "events": built.events, "new": built.new}
         commands.say_json(
@@ -226,7 +230,7 @@ def _print_built(args: argparse.Namespace, built: Built, url: str) -> None:
         commands.say(
             f"{built.events:,} events were read in {built.seconds:.1f} s, {built.new:,} are new."
         )
-    # Two tables are there a second time, in another order.
+    # Two tables exist twice; the second has the same rows in another order.
     rows = [f"{name} {count:,}" for name, count in built.rows.items() if "_by_" not in name]
     commands.say(f"{url} has {', '.join(rows)}.")
     _note_skipped(built)

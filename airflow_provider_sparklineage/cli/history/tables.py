@@ -1,9 +1,9 @@
-"""Answers of the history for people: tables of what ``--json`` prints.
+"""Answers of the history for people, as tables.
 
-They are made of the same documents, so that neither shows what the other has not. A column that
-would be empty is left out; in a narrow terminal long texts are folded. Of many rows those that
-differ in the partition alone become one line. Hops upstream or downstream are printed with the
-nearest first; a plan, in the order in which to run it again.
+Tables are made of the documents that ``--json`` prints, so that both show the same facts. A column
+that would be empty is left out; in a narrow terminal long texts are folded. If there are many rows,
+those that differ in the partition alone become one line. Hops upstream or downstream are printed
+with the nearest first; a plan, in the order in which to run it again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 
 MAX_ROWS = 500
-"""More than that nobody reads, and a table of 50,000 rows takes seconds; ``--json`` has all."""
+"""Rows of a table, at most: people do not read more, and a table of 50,000 rows takes seconds.
+
+``--json`` has all rows.
+"""
 
 
 _PLAIN_WIDTH = 10_000
@@ -38,7 +41,7 @@ must not make all lines as long."""
 
 
 class Column(NamedTuple):
-    """A column of a table: its title, and what it shows of a document."""
+    """A column of a table: its title, and the function that gives its text for a document."""
 
     title: str
     text: Callable[[Document], str]
@@ -64,7 +67,10 @@ def print_table(columns: Sequence[Column], documents: Sequence[Document], file: 
 
 
 def labels(documents: Iterable[Document], *keys: str) -> Callable[[Document | None], str]:
-    """Give what names the datasets under these keys in short, each unlike the others."""
+    """Give the function that names datasets of the documents in short, each by another name.
+
+    :param keys: keys of a document under which a dataset can be
+    """
     found = short_names(
         DatasetName(one[key]["namespace"], one[key]["name"])
         for one in documents
@@ -75,24 +81,24 @@ def labels(documents: Iterable[Document], *keys: str) -> Callable[[Document | No
 
 
 def partition_text(partition: Mapping[str, str | None] | None) -> str:
-    """Give a partition as it is written on the command line; of all of the dataset, ``all``."""
+    """Write a partition as on the command line; None, which is the whole dataset, as ``all``."""
     if partition is None:
         return "all"
     return "/".join(f"{name}={'null' if v is None else v}" for name, v in partition.items())
 
 
 def time_text(time: object) -> str:
-    """Give a time, of which all here are in UTC, to the second."""
+    """Write a time to the second, without its zone, which is always UTC; empty if it is None."""
     return "" if time is None else str(time)[:19].replace("T", " ")
 
 
 def job_text(run: Document | None) -> str:
-    """Name the job of a run."""
+    """Name the job of a run, or the run if it has no job; empty if there is no run."""
     return "" if run is None else str(run.get("job") or run["run_id"])
 
 
 def short_jobs(runs: Iterable[Document | None]) -> Callable[[Document | None], str]:
-    """Give what names the jobs of runs in short: ``task_id``, if no other job ends like that."""
+    """Give the function that names jobs in short: ``task_id``, if no other job ends like that."""
     names = {job_text(run) for run in runs}
     ends = Counter(name.rpartition(".")[2] for name in names)
 
@@ -104,14 +110,14 @@ def short_jobs(runs: Iterable[Document | None]) -> Callable[[Document | None], s
 
 
 def span_text(first: str, last: str) -> str:
-    """Give the first and the last of times that :func:`time_text` made."""
+    """Write the first and the last of times that :func:`time_text` wrote; one if they are equal."""
     if first == last:
         return first
     return f"{first} … {last[11:] if first[:10] == last[:10] else last}"
 
 
 def how_text(transformations: Iterable[Mapping[str, Any]] | None) -> str:
-    """Name what was done with a column, each kind once."""
+    """Name the transformations of a column, each kind once."""
     return " + ".join(dict.fromkeys(map(_transformation_text, transformations or ())))
 
 
@@ -122,7 +128,7 @@ def _transformation_text(of: Mapping[str, Any]) -> str:
 
 
 def certainty_text(document: Document) -> str:
-    """Give what is to be known of a row: that it is assumed, and its note."""
+    """Give ``not certain`` if a row is assumed, and its note; empty if it has neither."""
     assumed = "" if document.get("is_certain", True) else "not certain"
     return ": ".join(filter(None, (assumed, document.get("note"))))
 
@@ -131,7 +137,7 @@ def certainty_text(document: Document) -> str:
 
 
 MOST_LINES = 20
-"""An answer of more is grouped: beyond that people look for what is common, not for a line."""
+"""A longer answer is grouped, because in it people look for common facts, not for a line."""
 _ROWS = "rows"
 
 
@@ -142,11 +148,11 @@ def grouped(
     is_all: bool,
     most: int = MOST_LINES,
 ) -> Sequence[Document]:
-    """Give one row for all of a key, the first of them; few rows, or all, as they are.
+    """Give one row for all rows that have a key in common: the first, which holds the group.
 
-    :param key: what rows of one line have in common
-    :param is_all: whether a line for each row is wanted
-    :param most: how many rows are few
+    :param key: gives the part of a row that all rows of one line have in common
+    :param is_all: whether each row has a line, so that the rows stay as they are
+    :param most: up to so many rows stay as they are
     """
     if is_all or len(rows) <= most:
         return rows
@@ -157,24 +163,24 @@ def grouped(
 
 
 def rows_of(row: Document) -> Sequence[Document]:
-    """Give the rows of a group; of another row itself."""
+    """Give the rows of a group; for a row that is no group, the row itself."""
     return row.get(_ROWS) or [row]
 
 
 def ends_text(texts: Iterable[str]) -> str:
-    """Give a text; of several ones how many there are, the first and the last."""
+    """Give the text if all are equal; else the number of different texts, the first, the last."""
     found = sorted(set(texts))
     return found[0] if len(found) == 1 else f"{len(found):,}: {found[0]} … {found[-1]}"
 
 
 def times_text(row: Document, text: Callable[[Document], str]) -> str:
-    """Give a time of a row; of a group the earliest and the latest."""
+    """Give the time of a row; for a group, the earliest and the latest time."""
     times = sorted(text(one) for one in rows_of(row))
     return span_text(times[0], times[-1])
 
 
 def partitions_text(row: Document) -> str:
-    """Give the partition of a row; of a group how many there are, the first and the last."""
+    """Give the partition of a row; for a group, the number, the first and the last."""
     return ends_text(partition_text(one["partition"]) for one in rows_of(row))
 
 
@@ -202,11 +208,12 @@ def print_hops(
 ) -> None:
     """Print hops, or a sentence if there are none.
 
-    Of each depth columns whose values went on come first, then, in one line for each version, those
-    that decided which rows or groups there are.
+    At each depth, columns whose values were used come first. Then come the columns that decided
+    which rows or groups there are, in one line for each version.
 
-    :param is_all: whether there is a line for each, however many there are
-    :param has_plan: whether a plan follows, which has the runs
+    :param empty: the sentence
+    :param is_all: whether each hop has a line, however many there are
+    :param has_plan: whether a plan follows; it has the runs, so that the hops do not show them
     """
     out = show.console(file)
     if not hops:
@@ -246,12 +253,12 @@ def _is_condition_hop(hop: Document) -> bool:
 
 
 def _hop_version(hop: Document) -> tuple[Any, ...]:
-    """Give what hops have in common that differ in the column alone, or are conditions."""
+    """Give the key of hops that differ in the column alone, or are conditions of one version."""
     return *_hop_group(hop), partition_text(hop["partition"]), (hop["run"] or {}).get("run_id")
 
 
 def _hop_group(hop: Document) -> tuple[Any, ...]:
-    """Give what hops have in common that differ in partition and run as well."""
+    """Give the key of hops that differ only in column, partition and run."""
     dataset = hop["dataset"]
     how = None if _is_condition_hop(hop) else how_text(hop["transformations"])
     what = (hop["depth"], dataset["namespace"], dataset["name"], how)
@@ -271,7 +278,10 @@ def _hop_time(hop: Document) -> str:
 
 
 def _hop_note(hop: Document) -> str:
-    """Give what is to be known of a hop; that nobody wrote it is where the writer would be."""
+    """Give the certainty of a hop and its note; no note if the run that wrote it is not known.
+
+    The column of the run says so.
+    """
     return certainty_text(hop if hop["run"] else {**hop, "note": None})
 
 
@@ -285,15 +295,17 @@ _CHANGES |= {"drop": "was dropped", "truncate": "was emptied"}
 
 
 def change_text(cause: Document) -> str:
-    """Say what was done, and when."""
+    """Describe the change of a cause, with its time."""
     return f"{_CHANGES.get(cause['how'], 'was written')} {time_text(cause['at'])}"
 
 
 def cause_text(row: Document, dataset: str) -> str:
-    """Say what changed, when, and that what was read is stale itself, if that is how.
+    """Describe the change that made a version stale, with its time.
 
-    :param row: a version that is stale
-    :param dataset: what the cause's dataset is called
+    If the version is stale because one of its inputs is, the text begins with that.
+
+    :param row: a stale version
+    :param dataset: name of the cause's dataset
     """
     cause = row["cause"]
     what = f"{dataset} {partition_text(cause['partition'])} {change_text(cause)}"
@@ -307,7 +319,7 @@ _MAX_REASONS = 3
 
 
 def plan_documents(plan: Plan) -> list[Document]:
-    """Give an object for each run, those that Airflow can clear first.
+    """Give a document for each run of a plan; runs that Airflow can clear come first.
 
     ``order`` counts from 1. Runs of other producers have ``job`` in the place of a task instance.
     """
@@ -316,7 +328,7 @@ def plan_documents(plan: Plan) -> list[Document]:
 
 
 def print_plan(plan: Plan, file: IO[str], *, is_all: bool = False) -> None:
-    """Print what to clear, in order, and what somebody has to run again otherwise.
+    """Print the runs to clear, in order, and the runs that a person has to run again by hand.
 
     :param is_all: whether there is a line for each run, however many there are
     """
@@ -386,7 +398,7 @@ def _reason_text(reason: Document, name: _Names) -> str:
 
 
 def _datasets_text(row: Document, name: _Names) -> str:
-    """Name the datasets that the runs of a group read; which parts would be too many to name."""
+    """Name the datasets that the runs of a group read, without partitions, which can be many."""
     reasons = [reason for one in rows_of(row) for reason in one["reasons"]]
     texts = []
     for is_direct, what in ((True, "read "), (False, f"{INDIRECTLY}: ")):

@@ -1,9 +1,9 @@
-"""Task instances in Airflow's database: may they be cleared, clear them, how far are they.
+"""Checks whether task instances in Airflow's database can be cleared, clears and observes them.
 
-What clears is Airflow's own ``SerializedDAG.clear``, which ``airflow tasks clear`` and the REST API
-use. Who may run commands on Airflow's database may clear everything there, as with ``airflow tasks
-clear``; the permissions of a user of the pages are the pages' to check. Each is noted in Airflow's
-audit log.
+Airflow's own ``SerializedDAG.clear`` clears them, which ``airflow tasks clear`` and the REST API
+use. A person with access to Airflow's database by commands may clear everything in it, as with
+``airflow tasks clear``; Airflow's pages check permissions only for their own users. Each task
+instance that is cleared is noted in Airflow's audit log.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 EVENT = "cli_sparklineage_clear"
-"""What the audit log calls it; Airflow's own commands are ``cli_`` and their name there."""
+"""Name of a clearing in the audit log, where Airflow's own commands are ``cli_`` and their name."""
 
 GONE = "gone"
-"""Of a task instance whose run, or whose DAG, somebody has deleted."""
+"""State of a task instance whose run or DAG was deleted."""
 PAUSED = "waits in a paused DAG"
-"""Of a task instance that has been cleared; it begins when the DAG is not paused any more."""
+"""State of a task instance that was cleared, and begins when its DAG is not paused any more."""
 
 
 class Key(NamedTuple):
-    """A task instance."""
+    """The key of a task instance."""
 
     dag_id: str
     task_id: str
@@ -56,18 +56,18 @@ class TaskInstances:
     """Airflow's task instances."""
 
     def obstacles(self, known: Mapping[Key, datetime | None]) -> dict[Key, str]:
-        """Say why some cannot be cleared, each in a sentence; those that can be are not in it.
+        """Give the task instances that cannot be cleared, each with a sentence that says why.
 
-        :param known: when the last run ended of which the history knows
+        :param known: task instances, each with the end of its last run in the history, or None
         """
         with create_session() as session:
             found = {key: _obstacle(key, ended, session) for key, ended in known.items()}
         return {key: why for key, why in found.items() if why}
 
     def clear(self, keys: Sequence[Key]) -> None:
-        """Clear them, in one transaction, so that Airflow runs them again.
+        """Clear task instances in one transaction, so that Airflow runs them again.
 
-        :raise UnusableInputError: if a DAG has gone since; then none is cleared
+        :raise UnusableInputError: if a DAG was deleted meanwhile; then nothing is cleared
         """
         runs = defaultdict(list)
         for key in keys:
@@ -75,16 +75,16 @@ class TaskInstances:
         with create_session() as session:
             for (dag_id, run_id), tasks in runs.items():
                 dag = SerializedDagModel.get_dag(dag_id, session=session)
-                if dag is None:  # what it ran would look as if it had succeeded again
+                if dag is None:  # its task instances would look as if they had succeeded again
                     problem = f"Airflow has no DAG {dag_id} any more."
                     raise UnusableInputError(problem, "Nothing was cleared.")
                 dag.clear(task_ids=tasks, run_id=run_id, session=session)
             session.add_all(_logged(key) for key in keys)
 
     def states(self, keys: Iterable[Key]) -> Mapping[Key, str]:
-        """Give the states in which those are that have ended; the others are not in it.
+        """Give the states of the task instances that have ended.
 
-        What will not begin has ended, too: :data:`GONE` or :data:`PAUSED`.
+        Task instances that will not begin count as ended, too: :data:`GONE` or :data:`PAUSED`.
         """
         with create_session() as session:
             found = {key: _end(key, session) for key in keys}
@@ -99,7 +99,7 @@ def _end(key: Key, session: Session) -> str:
         return str(found.state)
     if found.state is not None:
         return ""
-    # Airflow schedules nothing more of a DAG that is paused; what it has begun goes on.
+    # Airflow schedules no task of a paused DAG; tasks that have begun go on.
     dag = session.get(DagModel, key.dag_id)
     return GONE if dag is None else PAUSED if dag.is_paused else ""
 
