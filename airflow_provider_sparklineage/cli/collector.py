@@ -140,7 +140,7 @@ def _delivered_bundles(
 
 
 def _local_bundles(location: capture.CaptureLocation, asked: Asked) -> Iterator[Found]:
-    """Yield bundles of this machine: drivers write into them directly, or collecting failed."""
+    """Yield bundles on this machine that drivers write into, or whose collecting failed."""
     for folder in bundle.own_bundles(location.folder):
         if asked.may_be(folder.name):
             manifest = capture.load(folder).manifest

@@ -49,8 +49,8 @@ class DryRun(Frozen, frozen=True):
     """The run that templates are rendered for; times are aware.
 
     :param logical_date: None for a run of a partition, or one started by hand without a date
-    :param interval: data interval; if None, that of the DAG's timetable. Without a timetable the
-        logical date is its start and end
+    :param interval: data interval; if None, that of the DAG's timetable for the logical date, or
+        where no timetable gives one, the logical date as start and end
     """
 
     logical_date: datetime | None = None

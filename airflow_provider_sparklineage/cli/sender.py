@@ -1,6 +1,6 @@
 """Chooses events of the archive, sends them, and notes in the archive which have arrived.
 
-Later events of the same jobs and datasets are sent after the chosen ones, so that they stay the
+Later events of the same jobs and datasets are sent with the chosen ones, so that they stay the
 latest in the backend. Events are sent in batches, so that only one batch is held in memory.
 """
 

@@ -271,7 +271,7 @@ _SIGNS = {str(comparison): comparison.symbol for comparison in Comparison}
 
 
 def _condition(condition: Mapping[str, Any]) -> str:
-    """Write a condition as SQL does; one of another type as the name of its type."""
+    """Write a condition as SQL does; for a type that is not known, write the type's name."""
     if condition.get("type") == "binary":
         left, right = (_condition(condition[side]) for side in ("left", "right"))
         return f"({left} {condition['operator']} {right})"

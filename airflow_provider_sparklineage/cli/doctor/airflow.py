@@ -196,7 +196,7 @@ def _switched_off() -> Check | None:
 
 
 def _transport_place(config_conn_id: str) -> str:
-    """Name the place where Airflow's transport is configured; looks in the order of Airflow."""
+    """Name the place of Airflow's transport: the first, in Airflow's order, that configures one."""
     if config_conn_id:
         return f"the extra of connection {config_conn_id}"
     if path := openlineage.config_path(check_legacy_env_var=False):

@@ -67,7 +67,7 @@ def print_table(columns: Sequence[Column], documents: Sequence[Document], file: 
 
 
 def labels(documents: Iterable[Document], *keys: str) -> Callable[[Document | None], str]:
-    """Give the function that names datasets of the documents in short, each by another name.
+    """Give the function that names datasets of the documents in short, no two by the same name.
 
     :param keys: keys of a document under which a dataset can be
     """
@@ -280,7 +280,7 @@ def _hop_time(hop: Document) -> str:
 def _hop_note(hop: Document) -> str:
     """Give the certainty of a hop and its note; no note if the run that wrote it is not known.
 
-    The column of the run says so.
+    The column ``written by`` has ``nobody known`` for such a hop.
     """
     return certainty_text(hop if hop["run"] else {**hop, "note": None})
 
