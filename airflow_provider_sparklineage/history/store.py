@@ -3,19 +3,19 @@
 ::
 
     <store>/manifest.json                 the generation that is in force
-    <store>/lock.json                     who builds
-    <store>/facts/<build>/*.parquet       facts that came with a build; they are only added to
-    <store>/generations/<build>/*.parquet the tables that were made of all facts
-    <store>/marks/*.json                  what of the sources was read
-    <store>/tmp/                          what a build has on disk while it runs
+    <store>/lock.json                     the owner of the lock: the process that builds
+    <store>/facts/<build>/*.parquet       the facts that a build added
+    <store>/generations/<build>/*.parquet the tables, made from all facts
+    <store>/marks/*.json                  the parts of the sources that were read
+    <store>/tmp/                          temporary files of a running build
 
 A build writes new files and then, in one step, the manifest that names them: readers see the
-generation before it or the one after it. Whatever the manifest does not name is not there. Folders
-that no manifest names any more are removed an hour later, as somebody may still read them; those of
-an interrupted build, by the next one.
+generation before the build or the one after it. A file that the manifest does not name does not
+count. A folder that the manifest names no more is removed by a build an hour later or more, because
+a reader may still use it; the folder of an interrupted build is removed by the next build.
 
-A store is a folder of this machine, or below a URL of Airflow's. It has one writer at a time, by a
-lock file that says who, renewed for as long as it writes.
+A store is a folder of this machine, or one below a URL that Airflow can open. It has one writer at
+a time, by a lock file that names the writer, who renews it for as long as the build runs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ MANIFEST, FACTS, GENERATIONS, MARKS = "manifest.json", "facts", "generations", "
 
 
 class Retired(Struct, frozen=True):
-    """A folder that is in no generation any more, and since when; readers may still be in it."""
+    """A folder that the generation no longer names, since a time; readers may still use it."""
 
     folder: str
     at: datetime
@@ -60,14 +60,14 @@ class Retired(Struct, frozen=True):
 class Manifest(Struct, frozen=True):
     """A generation of the history.
 
-    :param version: of the tables, :data:`.tables.VERSION`
+    :param version: version of the tables, :data:`.tables.VERSION`
     :param generation: its number, one more with each build
-    :param facts: the files of each part of the facts, by the part's name
+    :param facts: the files of each part of the facts, by the part's name, relative to the store
     :param tables: the files of each table, relative to the store
-    :param rows: how many rows each table has, and ``events`` how many there are of facts
-    :param marks: the file that says what of the sources was read; empty if there is none
-    :param skipped: how often something was skipped in all builds, by reason
-    :param since: what is older was forgotten, and does not count if it comes again
+    :param rows: number of rows of each table, and, as ``events``, of the facts
+    :param marks: the file with the marks of the sources; empty if there is none
+    :param skipped: number of skipped texts and files in all builds, by reason
+    :param since: events that are older were forgotten, and are ignored if a source has them again
     """
 
     version: int
@@ -82,33 +82,36 @@ class Manifest(Struct, frozen=True):
     since: datetime | None = None
 
     def folders(self) -> set[str]:
-        """List the folders of all of its files."""
+        """Give the folders of its files of facts and tables."""
         named = (*self.facts.values(), *self.tables.values())
         return {"/".join(name.split("/")[:2]) for files in named for name in files}
 
     def text(self) -> bytes:
-        """Give it as JSON."""
+        """Encode the manifest as indented JSON."""
         return msgspec.json.format(msgspec.json.encode(self), indent=1)
 
 
 def empty_manifest(at: datetime) -> Manifest:
-    """Give the manifest of a store in which nothing is yet."""
+    """Give the manifest of a store that has no build yet: generation 0."""
     return Manifest(VERSION, 0, at, {}, {}, {})
 
 
 def parsed_manifest(text: bytes) -> Manifest:
-    """Read a manifest; raises :exc:`msgspec.MsgspecError` if it is none."""
+    """Parse a manifest.
+
+    :raise msgspec.MsgspecError: if the text is not a manifest
+    """
     return msgspec.json.decode(text, type=Manifest)
 
 
 GRACE = timedelta(hours=1)
-"""How long the files of a generation outlive it."""
+"""How long files are kept after the last generation that names them."""
 
 
 class Building:
-    """A generation that is being written, by whom the store's lock belongs to.
+    """A generation that is being written, by the owner of the store's lock.
 
-    :param scratch: an empty folder of this machine, which is removed afterwards
+    :param scratch: an empty folder of this machine, which the store removes after the build
     """
 
     def __init__(
@@ -126,7 +129,7 @@ class Building:
         self._marks_file = f"{MARKS}/{name}.json"
 
     def put(self, folder: str, files: Sequence[Path]) -> list[str]:
-        """Bring files of this machine to a folder of the store; give their names there."""
+        """Move files of this machine into a folder of the store; give their names there."""
         names = [f"{folder}/{file.name}" for file in files]
         for name, file in zip(names, files, strict=True):
             self.store.files.put(name, file)
@@ -141,14 +144,15 @@ class Building:
         marks: Mapping[str, str] | None = None,
         since: datetime | None = None,
     ) -> Manifest:
-        """Put a generation in force, and remove what nobody can read any more.
+        """Write the manifest of the new generation, and remove folders that no reader can use.
 
         :param facts: files of all parts that count from now on, by part
         :param tables: files of each table
-        :param skipped: in this build, by reason
-        :param marks: what of the sources was read; None: as before
-        :param since: what is older is forgotten; None: as before
-        :raise HistoryError: if somebody else took over; nothing is changed then
+        :param skipped: number of skipped texts and files in this build, by reason
+        :param marks: the marks of the sources; None keeps those of the generation before
+        :param since: events that are older are forgotten; None keeps the time of the generation
+            before
+        :raise HistoryError: if another build took the lock over; no manifest is written then
         """
         before, at = self.before, self.now()
         manifest = Manifest(
@@ -170,13 +174,20 @@ class Building:
         return manifest
 
     def note(self, marks: Mapping[str, str], skipped: Mapping[str, int]) -> None:
-        """Keep what of the sources was read, where that had nothing new; the generation stays."""
+        """Write new marks of the sources after a build without new events.
+
+        The generation's number stays. Nothing is written if the marks are the same.
+        """
         if marks != self.marks:
             changed = {"marks": self._marked(marks), "skipped": self._total(skipped)}
             self._put_in_force(msgspec.structs.replace(self.before, **changed))
 
     def since(self, keep: timedelta | None) -> datetime | None:
-        """Give from when on events count, if all are to be forgotten that are older than this."""
+        """Give the time from which on events count; None if all of them count.
+
+        :param keep: the age at which events are forgotten; None keeps the time of the generation
+            before. The time never moves back.
+        """
         known = self.before.since
         if keep is None:
             return known
@@ -184,7 +195,7 @@ class Building:
 
     @property
     def marks(self) -> dict[str, str]:
-        """What of the sources the builds before have read."""
+        """The marks that the builds before have written: the parts of sources that were read."""
         if not self.before.marks:
             return {}
         return msgspec.json.decode(self.store.files.read(self.before.marks), type=dict[str, str])
@@ -206,7 +217,7 @@ class Building:
         self._sweep(manifest)
 
     def _sweep(self, manifest: Manifest) -> None:
-        """Remove the folders of old generations, and of builds that were interrupted."""
+        """Remove the folders of old generations and of interrupted builds."""
         files = self.store.files
         kept = manifest.folders() | {one.folder for one in manifest.retired} | {manifest.marks}
         for top in (FACTS, GENERATIONS, MARKS):
@@ -218,35 +229,35 @@ class Building:
 _LOCAL = ("file", "local")
 
 SCRATCH = "tmp"
-"""The folder of what builds have on disk while they run."""
+"""The folder for temporary files of running builds."""
 
 
 class Files(Protocol):
-    """What a store asks of a place; names are relative to it, with ``/`` between."""
+    """File operations of a store; names are relative to its root, with ``/`` between the parts."""
 
     def read(self, name: str) -> bytes:
-        """Give what a file holds; raises :exc:`FileNotFoundError`."""
+        """Give the content of a file; raises :exc:`FileNotFoundError` if it is absent."""
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file that appears complete or not at all, in place of one that is there."""
+        """Write a file at once, so that no reader sees a part; it replaces an existing file."""
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a file unless there is one; whether it was written."""
+        """Write a file unless it exists; tell whether it was written."""
 
     def put(self, name: str, file: Path) -> None:
-        """Bring a file there; it may be moved away from where it is."""
+        """Copy or move a file of this machine into the store."""
 
     def local(self, name: str) -> Path:
-        """Give a file as one of this machine."""
+        """Give the path of a file, or of a copy, on this machine."""
 
     def names(self, folder: str) -> list[str]:
-        """List what is in a folder, nothing if it is not there."""
+        """List the names in a folder; [] if the folder is absent."""
 
     def remove(self, name: str) -> None:
-        """Delete a file or a folder with all in it, if it is there."""
+        """Delete a file, or a folder with its content, if it exists."""
 
     def scratch(self) -> Path:
-        """Make an empty folder of this machine, for files that are put there later."""
+        """Make an empty folder on this machine, for files that :meth:`put` takes later."""
 
 
 class Folder:
@@ -256,16 +267,16 @@ class Folder:
         self.root = root
 
     def read(self, name: str) -> bytes:
-        """Give what a file holds."""
+        """Give the content of a file."""
         return (self.root / name).read_bytes()
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file next to its place, and move it there."""
+        """Write a file beside its place, and rename it."""
         partial = self._partial(name, content)
         partial.replace(self.root / name)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a file next to its place, and link it there, which fails where there is one."""
+        """Write a file beside its place, and link it, which fails if the name exists."""
         partial = self._partial(name, content)
         try:
             (self.root / name).hardlink_to(partial)
@@ -276,17 +287,17 @@ class Folder:
         return True
 
     def put(self, name: str, file: Path) -> None:
-        """Move a file there."""
+        """Move a file into the folder."""
         target = self.root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(file, target)
 
     def local(self, name: str) -> Path:
-        """Give the file itself."""
+        """Give the path of the file itself."""
         return self.root / name
 
     def names(self, folder: str) -> list[str]:
-        """List what is in a folder."""
+        """List the names in a folder."""
         try:
             return [path.name for path in (self.root / folder).iterdir()]
         except FileNotFoundError:
@@ -301,7 +312,7 @@ class Folder:
             path.unlink(missing_ok=True)
 
     def scratch(self) -> Path:
-        """Make a folder on the same disk, so that files are moved and not copied."""
+        """Make a folder on the store's disk, so that :meth:`put` need not copy files."""
         folder = self.root / SCRATCH / uuid.uuid4().hex
         folder.mkdir(parents=True)
         return folder
@@ -315,10 +326,11 @@ class Folder:
 
 
 class Remote:
-    """Files that Airflow keeps elsewhere; what is read of them is kept here, as none ever changes.
+    """Files below a URL that Airflow's ``ObjectStoragePath`` takes.
 
-    Not every such store can write a file only where there is none: two who start in the same
-    instant notice it by what is there afterwards.
+    :meth:`local` keeps its copies, because files of facts and tables never change. Not every object
+    store can refuse to write a file that exists: if two builds create one at the same instant, the
+    build whose content is not there afterwards has lost.
     """
 
     def __init__(self, url: str) -> None:
@@ -326,7 +338,7 @@ class Remote:
         self._here = Path(tempfile.mkdtemp(prefix="sparklineage-history-"))
 
     def read(self, name: str) -> bytes:
-        """Give what a file holds."""
+        """Give the content of a file."""
         return self._objects.read(name)
 
     def write(self, name: str, content: bytes) -> None:
@@ -334,7 +346,7 @@ class Remote:
         self._objects.write(name, content)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a file if there is none, and look whether it is still this one."""
+        """Write a file unless it exists, and check that its content is still this one."""
         folder, _, last = name.rpartition("/")
         if last in self._objects.names(folder) or not self._objects.create(name, content):
             return False
@@ -345,7 +357,7 @@ class Remote:
         self._objects.upload(name, file)
 
     def local(self, name: str) -> Path:
-        """Give a copy."""
+        """Give the path of a copy on this machine."""
         copy = self._here / name
         if not copy.exists():
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -355,7 +367,7 @@ class Remote:
         return copy
 
     def names(self, folder: str) -> list[str]:
-        """List what is in a folder."""
+        """List the names in a folder."""
         return self._objects.names(folder)
 
     def remove(self, name: str) -> None:
@@ -363,7 +375,7 @@ class Remote:
         self._objects.remove_folder(name)
 
     def scratch(self) -> Path:
-        """Make a folder where this machine keeps what is temporary."""
+        """Make a folder below this machine's folder for temporary files."""
         return Path(tempfile.mkdtemp(dir=self._here))
 
     def __del__(self) -> None:
@@ -382,13 +394,17 @@ def files_of(url: str) -> Files:
 
 LOCK = "lock.json"
 STALE = timedelta(minutes=5)
-"""Whose lock was not renewed for so long does not write any more."""
+"""The owner of a lock that was not renewed for so long counts as gone."""
 _RENEWED_S = 30.0
 _WAIT = "Wait for it; if it does not move for five minutes, the next build takes its place."
 
 
 class Owner(Struct, frozen=True):
-    """Who writes, since when, and when that was last known."""
+    """The process that holds a lock.
+
+    :param at: when the lock was last renewed
+    :param since: when the build began
+    """
 
     host: str
     pid: int
@@ -397,7 +413,7 @@ class Owner(Struct, frozen=True):
     since: datetime | None = None
 
     def is_gone(self, now: datetime) -> bool:
-        """Whether this one does not write any more."""
+        """Whether the lock is stale, or its process, on this machine, has ended."""
         return now - self.at > STALE or (
             self.host == socket.gethostname() and not _is_running(self.pid)
         )
@@ -409,14 +425,14 @@ class Owner(Struct, frozen=True):
 
 
 class Lock:
-    """The right to write to a store, of one writer at a time; a context.
+    """The right to write to a store, for one writer at a time; a context manager.
 
-    On a disk a file is created by a link, which fails where there is one; S3 has a condition for
-    that. On another object store two who start in the same instant may both have the lock: the one
-    whose file is there in the end goes on, as both look before they publish.
+    On a disk, the lock file is created by a link, which fails if the file exists; S3 has a
+    condition for this. On other object stores, two builds that start at the same instant may both
+    get the lock: both check before they publish, and the one whose lock file is there goes on.
 
-    Who lost it, because it slept for longer than :data:`STALE`, must not publish what it made:
-    :meth:`check` says so.
+    A build that slept for longer than :data:`STALE` may have lost the lock, and must not publish:
+    :meth:`check` raises then.
     """
 
     def __init__(self, files: Files, now: Callable[[], datetime]) -> None:
@@ -438,16 +454,21 @@ class Lock:
             self._files.remove(LOCK)
 
     def check(self) -> None:
-        """Raise a :exc:`HistoryError` if somebody else has the lock now."""
+        """Check that this build still has the lock.
+
+        :raise HistoryError: if it does not
+        """
         if self._found(self._token) is None:
             problem = "Another build has taken over this store, as this one did not move for long."
             raise HistoryError(problem, "What the other one builds is whole. Build again after it.")
 
     def _take(self, name: str) -> None:
-        """Create a lock, or take it over from who is gone.
+        """Create a lock, or take it over from an owner that is gone.
 
-        Of several who find it so, one takes it over: each needs a lock whose name has the token of
-        who is gone, and only with that in hand looks again whether the lock is still that one's.
+        If several builds find the owner gone, only one takes the lock over: each first takes a
+        second lock, named by the token of that owner, and then checks that the owner is the same.
+
+        :raise HistoryError: if another build has the lock
         """
         if self._files.create(name, self._text()):
             return
@@ -475,7 +496,10 @@ class Lock:
         return owner if owner is not None and owner.token == token else None
 
     def _owner(self, name: str) -> Owner | None:
-        """Give who has a lock; None if it is free, or nobody can tell."""
+        """Give the owner of a lock; None if the file is absent.
+
+        An unreadable file gives :data:`_NOBODY`, whose time is so old that the lock is stale.
+        """
         try:
             text = self._files.read(name)
         except FileNotFoundError:
@@ -492,7 +516,7 @@ class Lock:
 
 
 _NOBODY = Owner("", 0, "unreadable", datetime.min.replace(tzinfo=UTC))
-"""Who has a lock whose text is none."""
+"""The owner of a lock file that cannot be parsed."""
 
 
 def _held(owner: Owner | None) -> HistoryError:
@@ -505,7 +529,7 @@ def _time_text(time: datetime) -> str:
 
 
 def utc_now() -> datetime:
-    """Give the time of this machine."""
+    """Give the time of this machine's clock, in UTC."""
     return datetime.now(UTC)
 
 
@@ -524,7 +548,7 @@ _FIX_BUILD = "Build it: sparklineage history build SOURCE… --store URL."
 
 
 class Store:
-    """A history that is kept.
+    """A history in files.
 
     :param url: a path, or a URL that Airflow's ``ObjectStoragePath`` takes
     """
@@ -536,7 +560,7 @@ class Store:
 
     @classmethod
     def open(cls, url: str) -> Store:
-        """Give a store that is there.
+        """Open an existing store.
 
         :raise HistoryError: if there is none, or this version cannot read it
         """
@@ -551,12 +575,12 @@ class Store:
 
     @classmethod
     def create(cls, url: str) -> Store:
-        """Give a store to build in, whether there is one yet or not."""
+        """Give a store to build in, whether it exists or not."""
         return cls(url)
 
     @property
     def manifest(self) -> Manifest:
-        """The generation that is in force now; number 0, if nothing was built yet.
+        """The manifest in force now; its generation is 0 if no build has ended yet.
 
         :raise HistoryError: if it cannot be read, or a newer version of this package wrote it
         """
@@ -575,14 +599,14 @@ class Store:
         return found
 
     def local(self, names: Iterable[str]) -> list[str]:
-        """Give files of the store as files of this machine."""
+        """Give the paths of files of the store, or of copies, on this machine."""
         return [str(self.files.local(name)) for name in names]
 
     @contextmanager
     def building(self) -> Iterator[Building]:
-        """Keep other writers out, while what is given is used to write a generation.
+        """Lock the store, and give the generation to write.
 
-        :raise HistoryError: if somebody else builds, or other things are in the folder
+        :raise HistoryError: if another build runs, or the folder has files that are not a store's
         """
         self._refuse_others()
         with Lock(self.files, self._now) as lock:
@@ -594,18 +618,21 @@ class Store:
                 shutil.rmtree(scratch, ignore_errors=True)
 
     def _refuse_others(self) -> None:
-        """Refuse to make a folder of events a store: its events would not be looked for again."""
+        """Refuse to make a folder with other files a store.
+
+        If it were a folder of events, builds would take it for a store and not read its events.
+        """
         others = [name for name in self.files.names("") if not name.startswith(_OWN)]
         if others and self.manifest.generation == 0:
             problem = f"There are other files at {scrub(self.url)}: {some(sorted(others), 3)}."
             raise HistoryError(problem, "Give the history a folder of its own: --store URL.")
 
     def _tidy(self) -> None:
-        """Remove what those left who were killed; of locks, those by which one was taken over."""
+        """Remove files that killed builds left: temporary ones, and second locks."""
         for name in self.files.names(SCRATCH):
             self.files.remove(f"{SCRATCH}/{name}")
         for name in self.files.names(""):
-            # What somebody writes now who wants the lock, too, ends with .part.
+            # Another process that tries to get the lock may be writing a .part file now.
             if name.startswith(f"{MANIFEST}.") or (
                 name.startswith(f"{LOCK}.") and not name.endswith(".part")
             ):
@@ -613,6 +640,9 @@ class Store:
 
 
 def is_store(*names: Collection[str]) -> bool:
-    """Whether a folder is a store, or becomes one just now, by the names of what is in it."""
+    """Whether a folder is a store, or is just becoming one.
+
+    :param names: the names in the folder
+    """
     found = {name for some in names for name in some}
     return {MANIFEST, GENERATIONS} <= found or {LOCK, SCRATCH} <= found

@@ -1,7 +1,7 @@
-"""The tables of the history: what each holds, column by column, for every engine.
+"""The tables of the history and their columns, the same for every engine.
 
 Types are SQL's: ``VARCHAR``, ``BIGINT``, ``INTEGER``, ``BOOLEAN``, and ``TIMESTAMP``
-without a zone: UTC, with microseconds. Texts of times in facts are ISO 8601 in UTC.
+without a zone, which is UTC with microseconds. In facts, times are texts: ISO 8601 in UTC.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 from airflow_provider_sparklineage.model.terms import Frozen
 
 VERSION = 1
-"""Of all tables together; a store of another version is migrated or refused."""
+"""Version of all tables together.
+
+The next build makes the tables of an older store anew; a store of a newer version is refused.
+"""
 
 TEXT, LONG, INT, FLAG, TIME = "VARCHAR", "BIGINT", "INTEGER", "BOOLEAN", "TIMESTAMP"
 
 
 class Column(Frozen, frozen=True):
-    """A column of a table; every one may be null unless its description says otherwise."""
+    """A column of a table; a column may be null unless its description says otherwise."""
 
     name: str
     type: str
@@ -23,9 +26,9 @@ class Column(Frozen, frozen=True):
 
 
 class Table(Frozen, frozen=True):
-    """A table.
+    """A table of the history, or the shape of an element of a list in one.
 
-    :param sorted_by: columns by whose order the rows lie in the files, which makes lookups quick
+    :param sorted_by: columns by which the rows in the files are sorted, to make lookups quick
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""What runs the steps and the queries: DuckDB in this process, or Spark."""
+"""The engines that run the steps and the queries: DuckDB in this process, or Spark."""

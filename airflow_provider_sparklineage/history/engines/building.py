@@ -1,12 +1,12 @@
-"""Builds a generation by DuckDB: lines of facts to Parquet, and the steps to tables.
+"""Builds a generation with DuckDB: lines of facts to Parquet, and the steps to tables.
 
-1. Lines of facts become Parquet files as they come: DuckDB writes some while the next are made.
-   Columns that several lines have are read once, which is half of the time.
-2. Of all facts that come, those are found that are new to the store.
-3. If the facts are in many parts, or hold what is forgotten, they are written into one.
-4. The steps make the tables of the facts, and the store publishes them.
+1. Lines of facts become Parquet files: DuckDB writes one file while Python makes the next lines.
+   Column lineage that several lines share is parsed once, which saves half of the time.
+2. A query finds the facts that are new to the store.
+3. If the store has many parts of facts, or holds forgotten facts, all are written into one file.
+4. The steps make the tables from the facts, and the store publishes them.
 
-What does not fit into the memory that it may take, it has on the disk of the store meanwhile.
+Data that exceeds DuckDB's memory limit is on the store's disk while the build runs.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 class Given(Frozen, frozen=True):
     """A file of facts.
 
-    :param since: when those begin that count; None: all do
-    :param is_own: whether the file may be kept as it is
+    :param since: events that are older do not count; None if all count
+    :param is_own: whether this build wrote the file, so that the store may take it as it is
     """
 
     file: str
@@ -52,10 +52,10 @@ class Given(Frozen, frozen=True):
 
 
 class Fresh(Frozen, frozen=True):
-    """What is new.
+    """The events that are new to a store.
 
-    :param count: of events
-    :param files: with these alone
+    :param count: number of these events
+    :param files: files that have these events and no others
     """
 
     count: int
@@ -68,9 +68,9 @@ def fresh(
     given: Sequence[Given],
     scratch: Path,
 ) -> Fresh:
-    """Find what is new; an event that is in several files is that of the first.
+    """Find events that are new to the store; the first file that has an event counts.
 
-    :param known: the files of facts that the store has
+    :param known: the files of facts of the store
     """
     if not given:
         return Fresh(0, [])
@@ -104,7 +104,7 @@ def _scan(one: Given) -> str:
 def _new_of_file(
     connection: duckdb.DuckDBPyConnection, one: Given, number: int, count: int, scratch: Path
 ) -> Path:
-    """Give a file with what is new in one."""
+    """Give a file with only the new events of one file: itself, if all of them are new."""
     if one.is_own:
         total = connection.execute(f"SELECT count(*) FROM {_scan(one)}").fetchone()
         if total == (count,):
@@ -118,16 +118,17 @@ def _new_of_file(
     return target
 
 
-_CHUNK = 32 << 20  # bytes of lines in a file: what is in memory at once is a few times that
-_SHORTEST = 4 << 20  # bytes of the longest line; DuckDB takes memory for two such
-_OFTEN = 1000  # events between two calls of who shows progress
+_CHUNK = 32 << 20  # bytes of lines for one file; the memory in use is a few times that
+_SHORTEST = 4 << 20  # least limit for the longest line, in bytes; DuckDB takes memory for two such
+_OFTEN = 1000  # events between two calls of `progress`
 
 
 class Staged(Frozen, frozen=True):
-    """What sources had.
+    """The facts of some sources.
 
-    :param files: of Parquet, with facts
-    :param unreadable: how many lines are not in them, as they were no facts
+    :param files: Parquet files of facts
+    :param lines: number of lines that the sources gave
+    :param unreadable: number of lines that are not in the files, because they are no facts
     """
 
     files: list[Path]
@@ -141,7 +142,10 @@ def staged(
     scratch: Path,
     progress: Callable[[int], None] | None,
 ) -> Staged:
-    """Write lines of facts to files in a folder."""
+    """Write lines of facts to Parquet files in a folder.
+
+    :param progress: called with the number of lines so far
+    """
     writer, count = _Writer(connection, scratch), 0
     with writer.pool:
         for line in lines:
@@ -157,7 +161,7 @@ def staged(
 
 
 class _Writer:
-    """Collects lines, and has another thread make a file of them when they are enough."""
+    """Collects lines; a second thread writes them to a file when there are enough."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, scratch: Path) -> None:
         self.pool = ThreadPoolExecutor(1, "sparklineage-history")
@@ -171,17 +175,17 @@ class _Writer:
         self._pending: Future[int] | None = None
 
     def add(self, line: Line) -> None:
-        """Take a line."""
+        """Add a line, and start a file if there are enough."""
         columns = line.columns
         self._heads.append(b'%b,"columns_id":"%b"}' % (line.head, columns.checksum))
         self._columns[columns.checksum] = columns.text
-        # In DuckDB each line has its own again.
+        # Counted for each line: the join in DuckDB repeats the columns in each row.
         self._size += len(line.head) + len(columns.text)
         if self._size >= _CHUNK:
             self.flush()
 
     def flush(self) -> None:
-        """Have a file made of the lines so far, when the one before it is done."""
+        """Start to write a file of the lines so far, after the file before it is done."""
         self.wait()
         if self._heads:
             columns = [b'{"columns_id":"%b","columns":%b}' % one for one in self._columns.items()]
@@ -190,7 +194,7 @@ class _Writer:
             self._heads, self._columns, self._size = [], {}, 0
 
     def wait(self) -> None:
-        """Wait for the file that is being made; raises what went wrong."""
+        """Wait for the file that is being written; raises the error of the second thread."""
         if self._pending is not None:
             self.rows += self._pending.result()
             self._pending = None
@@ -199,7 +203,7 @@ class _Writer:
         head = _JsonLines(file.with_suffix(".heads"), heads, _HEAD)
         shared = _JsonLines(file.with_suffix(".columns"), columns, _COLUMNS)
         names = ", ".join(f'"{one.name}"' for one in FACTS.columns)
-        # A line that is none becomes a row of nulls.
+        # With ignore_errors, a line that cannot be parsed becomes a row of nulls.
         query = (
             f"SELECT {names} FROM {head.scan} LEFT JOIN {shared.scan} USING (columns_id) "
             "WHERE event_id IS NOT NULL AND run_id IS NOT NULL AND event_time IS NOT NULL"
@@ -218,7 +222,7 @@ _COLUMNS = (_ID, *(one for one in FACTS.columns if one.name == "columns"))
 
 
 class _JsonLines:
-    """A file of lines of JSON, for DuckDB to read."""
+    """A file of JSON lines, and the call of ``read_json`` that scans it."""
 
     def __init__(self, file: Path, lines: list[bytes], columns: Sequence[Column]) -> None:
         self.file = file
@@ -231,26 +235,26 @@ class _JsonLines:
         )
 
 
-_MEMORY = "500MB"  # DuckDB's own; with Python and what it does not count, a process has below 1 GB
+_MEMORY = "500MB"  # DuckDB's limit; with Python and uncounted memory, a process stays below 1 GB
 
 MAX_PARTS = 32
-"""A store of so many parts becomes one of one part with its next build.
+"""Number of parts of facts at which the next build writes all facts into one part.
 
-Each build adds a part, and each reads the files of all: their number decides how long it takes to
-fetch them from an object store. All tables are written in any case.
+Each build adds a part and reads the files of all parts; from an object store, the number of files
+decides how long that takes. The tables are written anew by each build with new events in any case.
 """
 
 UNREADABLE = "unreadable"
-"""Count of lines that are no facts."""
+"""The reason, among skipped ones, of lines that are no facts."""
 
 
 class Built(Frozen, frozen=True):
-    """What a build did.
+    """The result of a build.
 
-    :param events: how many were given
-    :param new: how many of them were not in the store
-    :param skipped: what had no facts, by reason
-    :param rows: how many rows each table has now, and ``events``, all facts
+    :param events: number of events in the sources
+    :param new: number of these events that were not in the store
+    :param skipped: number of texts and files without facts, by reason
+    :param rows: number of rows that each table has now, and, as ``events``, of all facts
     """
 
     events: int
@@ -267,11 +271,13 @@ def build(
     progress: Callable[[int], None] | None = None,
     keep: timedelta | None = None,
 ) -> Built:
-    """Add what sources have to a store, and make its tables anew if there is anything new.
+    """Add the events of sources to a store, and make its tables anew if an event is new.
+
+    The tables are also made anew if ``keep`` is given, or the store is new or of an older version.
 
     :param progress: called with the number of events so far
-    :param keep: forget events that are older than this, for good: the files do not hold them any
-        more, and whoever wants them again builds another store
+    :param keep: forget events that are older than this, for good: the store deletes them, and only
+        another store can have them again
     :raise HistoryError: if DuckDB is missing, another build runs, or the disk is full
     """
 
@@ -283,7 +289,7 @@ def build(
 
 
 def add_facts(store: Store, lines: Iterable[Line], *, keep: timedelta | None = None) -> Built:
-    """Add lines of facts, as :func:`.facts.facts_of` gives them; as :func:`build` does."""
+    """Add lines of facts, as :func:`.facts.facts_of` gives them; see :func:`build`."""
     return _build(store, lambda _: lines, (), None, keep)
 
 
@@ -294,9 +300,9 @@ def _build(
     progress: Callable[[int], None] | None,
     keep: timedelta | None,
 ) -> Built:
-    """Add lines of facts and those of other stores.
+    """Add lines of facts, and the facts of other stores.
 
-    :param lines_of: gives the facts, of what the builds before have not read
+    :param lines_of: gives the lines of events that the builds before have not read
     """
     begun = time.monotonic()
     with store.building() as building, failing("built"):
@@ -333,9 +339,9 @@ def _is_compaction_due(
     files: Sequence[str],
     since: datetime | None,
 ) -> bool:
-    """Whether the store has too many parts, or its files hold facts that it has forgotten.
+    """Whether the store has too many parts, or its files hold events older than ``since``.
 
-    :param files: of all parts, on this machine
+    :param files: the files of all parts, on this machine
     """
     if len(parts) >= MAX_PARTS:
         return True
@@ -352,7 +358,10 @@ def _compacted(
     since: datetime | None,
     scratch: Path,
 ) -> Path:
-    """Write the facts of files that count into one file, in small groups of their long rows."""
+    """Write the facts of files into one file, without those older than ``since``.
+
+    Row groups are small, because the rows are long.
+    """
     target = scratch / "compacted.parquet"
     create_view(connection, FACTS, map(str, files), "compacted")
     _copy(connection, f"SELECT * FROM compacted {_where(since)}", target, "ROW_GROUP_SIZE 4096")
@@ -368,7 +377,7 @@ def _connection(scratch: Path) -> duckdb.DuckDBPyConnection:
 
 
 def _given(store: Store, since: datetime | None) -> list[Given]:
-    """Give the files of facts of another store, of which it may have forgotten some."""
+    """Give the files of facts of another store, with the later of the two stores' ``since``."""
     theirs = store.manifest
     starts = [one for one in (since, theirs.since) if one]
     return [
@@ -379,14 +388,14 @@ def _given(store: Store, since: datetime | None) -> list[Given]:
 
 
 def _put_facts(building: Building, files: Sequence[Path]) -> dict[str, list[str]]:
-    """Bring files of facts to the store, as a part of it; no files are no part."""
+    """Put files of facts into the store as one part; {} if there are no files."""
     if not files:
         return {}
     return {building.facts_part: building.put(building.facts_folder, files)}
 
 
 class _Tables(NamedTuple):
-    """The tables of a generation: their files here, and how many rows each has."""
+    """The tables of a generation: their files on this machine, and their numbers of rows."""
 
     files: dict[str, Path]
     rows: dict[str, int]
@@ -398,7 +407,7 @@ def _tables(
     parts: Mapping[str, Sequence[str]],
     since: datetime | None,
 ) -> _Tables:
-    """Make all tables of parts of the facts."""
+    """Run all steps on the parts of the facts, without events older than ``since``."""
     create_view(connection, FACTS, _local(building, parts), "all_facts")
     connection.execute(f"CREATE VIEW facts AS SELECT * FROM all_facts {_where(since)}")
     made = _Tables({}, {"events": _count(connection, "facts")})
@@ -424,7 +433,7 @@ def _publish(
 
 
 def _run(connection: duckdb.DuckDBPyConnection, building: Building, step: Step) -> Path:
-    """Write what a step gives to a file, sorted if it is a table, as a view for those after it."""
+    """Write the rows of a step to a file, sorted if they are a table, and create its view."""
     file = building.scratch / f"{step.name}.parquet"
     order = f" ORDER BY {', '.join(step.table.sorted_by)}" if step.table else ""
     _copy(connection, f"SELECT * FROM ({step.sql}){order}", file)

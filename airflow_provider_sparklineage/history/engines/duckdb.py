@@ -27,16 +27,16 @@ _GLOB = str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"})
 
 
 class History:
-    """A generation of a store, to ask it; a context, for one thread.
+    """A generation of a store, open for queries; a context manager, for one thread.
 
-    What is built meanwhile is seen by who opens it anew.
+    Later generations are seen only by a history that is opened after them.
 
-    :raise HistoryError: if DuckDB is missing, or there is no history yet
+    :raise HistoryError: if DuckDB is missing, or a file of the store cannot be read
     """
 
     def __init__(self, store: Store) -> None:
         self.manifest = store.manifest
-        self._store = store  # which removes its copies of what is elsewhere when nobody has it
+        self._store = store  # keeps alive its copies of remote files, which are deleted with it
         self._connection = connect()
         with failing("opened"):
             for table in TABLES:
@@ -48,8 +48,8 @@ class History:
     ) -> list[dict[str, Any]]:
         """Give the rows of a query of the tables, each by the names of its columns.
 
-        :param parameters: of ``$name`` in the query; lists are lists of SQL
-        :raise HistoryError: if the query is none, or a file cannot be read
+        :param parameters: values of ``$name`` in the query; a list becomes a list of SQL
+        :raise HistoryError: if the query is invalid, or a file cannot be read
         """
         with failing("asked"):
             found = self._connection.execute(sql, dict(parameters or {}))
@@ -57,7 +57,7 @@ class History:
             return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the connection, and with it the files."""
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -68,14 +68,14 @@ class History:
 
 
 def connect(**options: str | int | bool) -> duckdb.DuckDBPyConnection:
-    """Give DuckDB, in memory.
+    """Connect to a new database of DuckDB in memory.
 
-    :param options: its settings
-    :raise HistoryError: if it is not installed
+    :param options: settings of DuckDB
+    :raise HistoryError: if DuckDB is not installed
     """
     settings = {"autoinstall_known_extensions": False, **options}
     connection: duckdb.DuckDBPyConnection = _duckdb().connect(config=settings)
-    connection.execute("SET enable_progress_bar = false")  # it would be between the lines of JSON
+    connection.execute("SET enable_progress_bar = false")  # it would be mixed with JSON output
     return connection
 
 
@@ -90,9 +90,9 @@ def _duckdb() -> ModuleType:
 
 @contextmanager
 def failing(done: str) -> Iterator[None]:
-    """Raise what DuckDB raises as a :exc:`HistoryError`: it could not be ``done``.
+    """Turn errors of DuckDB and of files into a :exc:`HistoryError`: "could not be ``done``".
 
-    :raise HistoryError: also if it is not installed
+    :raise HistoryError: also if DuckDB is not installed
     """
     problems = (_duckdb().Error, OSError)
     try:
@@ -105,9 +105,11 @@ def failing(done: str) -> Iterator[None]:
 def create_view(
     connection: duckdb.DuckDBPyConnection, table: Table, files: Iterable[str], name: str = ""
 ) -> None:
-    """Make a view of the files of a table, whichever engine and version wrote them.
+    """Create a view of the files of a table, written by any engine and any version.
 
-    A column that an older version did not have is null.
+    A column that the files lack is null; one of another type is cast.
+
+    :param name: name of the view; empty for the table's own
     """
     scan, found = "(SELECT 1 WHERE FALSE)", set()
     if names := ", ".join(literal(file) for file in files):
@@ -119,18 +121,18 @@ def create_view(
 
 
 def literal(file: object) -> str:
-    """Write the path of a file as a text of SQL, in which nothing stands for other names."""
+    """Write the path of a file as a string of SQL, with glob characters escaped."""
     return text_literal(str(file).translate(_GLOB))
 
 
 def text_literal(text: str) -> str:
-    """Write a text as SQL has it."""
+    """Quote a text as a string of SQL."""
     quoted = text.replace("'", "''")
     return f"'{quoted}'"
 
 
 def _column(name: str, type_: str, found: set[tuple[str, str]]) -> str:
-    if (name, type_) in found:  # a cast would keep what is asked for out of the scan
+    if (name, type_) in found:  # with a cast, DuckDB would not push filters into the scan
         return f'"{name}"'
     if any(name == one for one, _ in found):
         return f'CAST("{name}" AS {type_}) AS "{name}"'

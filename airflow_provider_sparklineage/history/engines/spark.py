@@ -1,11 +1,11 @@
-"""Building the tables on Spark, from 3.5 on: the same steps and the same files as DuckDB's.
+"""Builds the tables on Spark 3.5 and newer, with the same steps and the same files as DuckDB.
 
-A job for spark-submit (:mod:`airflow_provider_sparklineage.history.spark_jobs.build_history`) leads
-through it: texts become facts on the executors (:func:`facts`), the steps become Spark's SQL
-(:func:`spark_sql`) and run, and the tables become files of a store or tables of a catalog
-(:func:`build`). The queries can be asked there, too (:class:`History`).
+A job for spark-submit (:mod:`airflow_provider_sparklineage.history.spark_jobs.build_history`) calls
+this module: the executors convert events to facts (:func:`facts`), the steps are translated to
+Spark's SQL (:func:`spark_sql`) and run, and the tables become files of a store or tables of a
+catalog (:func:`build`). The queries can run on Spark, too (:class:`History`).
 
-Nothing here imports PySpark before a job calls it.
+The module imports PySpark only inside functions, when a job calls them.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.store import Building, Store
 
 
-# --- DuckDB's SQL in the words of Spark -----------------------------------------------------------
+# --- DuckDB's SQL translated for Spark ------------------------------------------------------------
 #
-# sqlglot knows both; what it would hand on word for word, or translate to something else than
-# DuckDB does, is refused here, so that it is a failing test and not another answer on another
-# engine.
+# sqlglot knows both dialects. Constructs that it would copy unchanged, or translate to SQL that
+# gives other rows than DuckDB, are refused here: then a test fails, and the two engines never give
+# different answers.
 
 
 _READ, _WRITE = "duckdb", "spark"
@@ -69,13 +69,14 @@ _REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
 
 
 def spark_sql(sql: str, parameters: Mapping[str, str] = _NO_PARAMETERS) -> str:
-    """Translate a query of DuckDB for Spark 3.5 and newer.
+    """Translate a query from DuckDB's dialect for Spark 3.5 and newer.
 
-    Zones: a ``TIMESTAMP`` becomes ``TIMESTAMP_NTZ``, which has none either. Parameters: ``$name``
+    A ``TIMESTAMP`` becomes ``TIMESTAMP_NTZ``, which has no zone either. A parameter ``$name``
     becomes ``:name``.
 
-    :param parameters: what is written for some of these, with ``{}`` where ``:name`` goes
-    :raise HistoryError: if it is no SQL, or uses what the two do not have in common
+    :param parameters: SQL expressions, by name of a parameter, that replace it; ``{}`` in the
+        expression stands for ``:name``
+    :raise HistoryError: if the query is no SQL, or uses a construct that is refused
     """
     try:
         query = sqlglot.parse_one(sql, read=_READ)
@@ -91,17 +92,17 @@ def spark_sql(sql: str, parameters: Mapping[str, str] = _NO_PARAMETERS) -> str:
 
 
 def spark_schema(columns: tuple[Column, ...]) -> str:
-    """Give the schema of columns as Spark's readers take it: ``a STRING, b ARRAY<…>``."""
+    """Write the schema of columns for Spark's readers: ``a STRING, b ARRAY<…>``."""
     return ", ".join(f"`{one.name}` {spark_type(one.type)}" for one in columns)
 
 
 def spark_type(type_: str) -> str:
-    """Give the type that Spark has for one of DuckDB's."""
+    """Translate a type of DuckDB to Spark's."""
     return exp.DataType.build(type_, dialect=_READ).sql(_WRITE, identify=True)
 
 
 def spark_selection(table: Table) -> list[str]:
-    """Give what selects the columns of a table, by name and in its types."""
+    """Write expressions for ``selectExpr`` that give a table's columns in their types."""
     return [
         f"CAST(`{one.name}` AS {spark_type(one.type)}) AS `{one.name}`" for one in table.columns
     ]
@@ -119,7 +120,7 @@ def _check(query: exp.Expr) -> None:
 
 
 def _rewritten(node: exp.Expr) -> exp.Expr:
-    """Write in other words what sqlglot would hand on as it is, and Spark does not take."""
+    """Rewrite a node that sqlglot would copy unchanged and Spark would refuse."""
     match node:
         case exp.CTE():
             node.set("materialized", None)
@@ -135,7 +136,10 @@ def _is_unnested(column: exp.Expr) -> bool:
 
 
 def _inlined(select: exp.Select) -> exp.Expr:
-    """Make rows of several lists at once: a SELECT of Spark may unnest but one."""
+    """Turn several lists into rows by ``INLINE``: a SELECT of Spark may unnest only one.
+
+    :raise SqlglotError: if the SELECT has other columns, or a FROM
+    """
     if select.args.get("from_") or not all(map(_is_unnested, select.expressions)):
         msg = f"several lists to rows next to other columns ({select.sql(_READ)})"
         raise SqlglotError(msg)
@@ -145,7 +149,12 @@ def _inlined(select: exp.Select) -> exp.Expr:
 
 
 def _sorted_list(found: exp.ArrayAgg) -> exp.Expr:
-    """Sort what was collected, nulls included, which Spark collects in no order and leaves out."""
+    """Translate ``list(… ORDER BY …)``: Spark's ``COLLECT_LIST`` has no order, and drops nulls.
+
+    Structs of keys and value are collected, which keeps nulls, and then sorted.
+
+    :raise SqlglotError: if the list has no order, or a descending one
+    """
     order = found.this
     keys = order.expressions if isinstance(order, exp.Order) else []
     if not keys or any(key.args.get("desc") for key in keys):
@@ -162,33 +171,34 @@ def _sorted_list(found: exp.ArrayAgg) -> exp.Expr:
 
 # --- texts of events to facts ---------------------------------------------------------------------
 #
-# The pure function of :mod:`..facts` runs on the executors, text by text.
+# The executors call :func:`..facts.facts_of` for each text.
 #
-# Spark's file systems read, so that a source may be whatever they can: ``hdfs:``, ``s3a:``,
-# ``abfss:`` or a folder that all nodes have. What a file has, its name says: ``.ndjson`` and
-# ``.jsonl`` have lines, which Spark splits among its tasks, ``.json`` is read as a whole, and each
-# may end in ``.gz``. Capture bundles are refused: their files belong together, while files here are
-# read one by one; ``sparklineage history build`` merges them. All of a source is read by each
-# build: there are no marks here, and what is not new is found by its checksum. The executors need
-# this package in their Python, as they do for any module that a job imports.
+# Spark's file systems read the sources: ``hdfs:``, ``s3a:``, ``abfss:``, or a folder that all nodes
+# have. A file's name tells its format: ``.ndjson`` and ``.jsonl`` have lines, which Spark splits
+# among its tasks, ``.json`` is read as a whole, and each may end in ``.gz``. Capture bundles are
+# refused: the files of a bundle belong together, but here each file is read alone; ``sparklineage
+# history build`` merges them. Each build reads the whole of its sources: there are no marks here,
+# and events that the store has are recognised by their checksum. The executors need this package in
+# their Python, as they do for any module that a job imports.
 
 
 SKIPPED = "skipped"
-"""Column of what was read that no table has: why there are none; null where there are."""
+"""An extra column of the facts read: the reason if a text has no facts, else null."""
 
 _OF_LINES = "*.{ndjson,jsonl,ndjson.gz,jsonl.gz}"
 _WHOLE = "*.{json,json.gz}"
-# What a file is taken to cost on top of its bytes; Spark's own 4 MB would make a task of 30 events.
+# The bytes that Spark adds to each file when it plans tasks; with Spark's default of 4 MB, a task
+# would have 30 events only.
 _OPENING = {"spark.sql.files.openCostInBytes": "65536"}
 
 
 def facts(session: SparkSession, sources: Sequence[str]) -> DataFrame:
-    """Read the facts of all events of files and folders.
+    """Read the facts of all events in files and folders.
 
-    :param session: of :func:`.building.session_of`
-    :param sources: paths or URLs as Spark takes them
-    :return: columns of :data:`.tables.FACTS`, and :data:`SKIPPED`
-    :raise HistoryError: if there is a capture bundle among them
+    :param session: a session from :func:`session_of`
+    :param sources: paths or URLs for Spark
+    :return: rows with the columns of :data:`.tables.FACTS` and :data:`SKIPPED`
+    :raise HistoryError: if there is a capture bundle in the sources
     """
     for key, value in _OPENING.items():
         session.conf.set(key, value)
@@ -216,9 +226,9 @@ def _refuse_bundles(session: SparkSession, source: str) -> None:
 
 
 def facts_of_lines(rows: Iterable[tuple[str, str]], source: str) -> Iterator[str]:
-    """Give the facts of lines, as texts of JSON.
+    """Give the facts of lines, as JSON texts.
 
-    :param rows: where each line is from, percent-encoded as Spark says it, and the line
+    :param rows: the file of each line, percent-encoded as Spark gives it, and the line
     """
     for place, line in rows:
         if line and not line.isspace():
@@ -226,9 +236,9 @@ def facts_of_lines(rows: Iterable[tuple[str, str]], source: str) -> Iterator[str
 
 
 def facts_of_files(rows: Iterable[tuple[str, bytes | None]], source: str) -> Iterator[str]:
-    """Give the facts of whole files, as texts of JSON.
+    """Give the facts of whole files, as JSON texts.
 
-    :param rows: the path of each file and what it holds; None if it is too large
+    :param rows: the path of each file, and its content; None if it is too large
     """
     for place, content in rows:
         skipped: Counter[str] = Counter()
@@ -242,7 +252,7 @@ def facts_of_files(rows: Iterable[tuple[str, bytes | None]], source: str) -> Ite
 
 
 def named(place: str, source: str) -> str:
-    """Name a file below a source as the user did: ``hdfs://lake:9000/x/a`` as ``hdfs:///x/a``."""
+    """Name a file in the form of its source: ``hdfs://lake:9000/x/a`` as ``hdfs:///x/a``."""
     root = urlsplit(source).path if "://" in source else source
     _, found, below = place.partition(root)
     return f"{source}{below}" if found else place
@@ -255,7 +265,7 @@ def _parts(session: SparkSession, source: str) -> Iterator[Any]:
     yield rows.mapPartitions(partial(facts_of_lines, source=source))
     reader = session.read.option("recursiveFileLookup", True).format("binaryFile")
     files = reader.option("pathGlobFilter", _WHOLE).load(source)
-    # Of a file that is too large, not even the bytes are held.
+    # The content of a file that is too large is not even loaded.
     files = files.selectExpr("path", f"IF(length > {MAX_BYTES}, NULL, content) AS content")
     yield files.rdd.mapPartitions(partial(facts_of_files, source=source))
 
@@ -286,25 +296,26 @@ def _skipped(reason: str) -> str:
 
 # --- building -------------------------------------------------------------------------------------
 #
-# Three passes lead from events to tables; each goes on from files that the one before wrote.
+# Three passes lead from events to tables; each reads the files that the pass before wrote.
 #
 # 1. texts → facts;
-# 2. facts that are not there yet → one more part of the facts;
+# 2. facts that are new to the target → one more part of the facts;
 # 3. all facts → the tables, step by step.
 #
-# So nothing is worked out twice, and an executor that is lost costs what it was at. Nobody sees any
-# of it before the target publishes it. A target is a store (:class:`Parquet`) or a namespace of an
-# Iceberg catalog (:class:`Iceberg`); to add one, give the three methods of :class:`Target`.
+# So no pass runs twice, and a lost executor costs only its current tasks. Readers of a store see
+# the new tables only when the target publishes them. A target is a store (:class:`Parquet`) or a
+# namespace of an Iceberg catalog (:class:`Iceberg`); another one needs the three methods of
+# :class:`Target`.
 
 
 SESSION = {
-    # Times have no zone; whatever of Spark's knows one shall not move them.
+    # Times in the tables have no zone; a session zone other than UTC could shift them.
     "spark.sql.session.timeZone": "UTC",
-    # The default of Spark 4, and DuckDB's way; 3.5 would give null where these two raise.
+    # Errors raise, as in Spark 4 by default and in DuckDB; by default, Spark 3.5 gives null.
     "spark.sql.ansi.enabled": "true",
 }
 
-# Of one event in several files the first by name, or the tables would differ from build to build.
+# An event in several files counts for the first file by name: else builds would differ.
 _NEW = """
 SELECT {columns}
 FROM (
@@ -317,12 +328,12 @@ WHERE place = 1 AND NOT EXISTS (SELECT 1 FROM facts AS f WHERE f.event_id = r.ev
 
 
 class Counts(NamedTuple):
-    """What a build did.
+    """The result of a build.
 
-    :param events: documents of all sources, those among them that were no event
-    :param new: events that were not there before
-    :param skipped: what has no facts, by reason
-    :param rows: how many rows each table has now
+    :param events: number of documents in all sources, with those that are no event
+    :param new: number of events that the target did not have
+    :param skipped: number of texts and files without facts, by reason
+    :param rows: number of rows that each table has now
     """
 
     events: int
@@ -332,20 +343,20 @@ class Counts(NamedTuple):
 
 
 class Target(Protocol):
-    """Where facts and tables are kept."""
+    """A place for facts and tables."""
 
     def facts(self) -> DataFrame | None:
-        """Give all facts that are kept, those just added too; None while there are none."""
+        """Give all facts of the target, with those just added; None while there are none."""
 
     def add(self, facts: DataFrame) -> None:
-        """Keep more facts."""
+        """Add facts."""
 
     def save(self, table: Table, rows: DataFrame) -> DataFrame:
-        """Keep the rows of a table, in its order; give them as they are kept."""
+        """Write the rows of a table, sorted; give them as read from the target."""
 
 
 def session_of(session: SparkSession) -> SparkSession:
-    """Give a session of the same application whose settings and views are the build's own."""
+    """Give a new session of the same application, with settings and views of its own."""
     own = session.newSession()
     for key, value in SESSION.items():
         own.conf.set(key, value)
@@ -353,10 +364,10 @@ def session_of(session: SparkSession) -> SparkSession:
 
 
 def build(session: SparkSession, read: DataFrame, target: Target) -> Counts:
-    """Add what was read to the facts of a target, and make its tables anew.
+    """Add new facts to a target, and make its tables anew.
 
-    :param session: of :func:`session_of`
-    :param read: what :func:`.reading.facts` gives
+    :param session: a session from :func:`session_of`
+    :param read: the rows from :func:`facts`
     """
     read = read.persist()
     skipped = {r[SKIPPED]: r["count"] for r in read.groupBy(SKIPPED).count().collect()}
@@ -405,17 +416,17 @@ def _no_facts(session: SparkSession) -> DataFrame:
 
 _WRITING = {
     "compression": "zstd",
-    # Groups of rows are what a query passes over by their least and greatest values: small ones.
+    # Small row groups: a query skips a group by its least and greatest values.
     "parquet.block.size": str(16 * 1024 * 1024),
 }
-# What Airflow calls file systems otherwise than Hadoop does.
+# File systems that have one name in Airflow and another one in Hadoop.
 _SCHEMES = {"s3": "s3a", "local": "file"}
 
 
 class Parquet:
-    """What a build writes to a store of files, next to DuckDB's: each reads what the other wrote.
+    """A store of files as a target; DuckDB and Spark read each other's files.
 
-    Spark writes the files where they stay; no manifest names them before all are there.
+    Spark writes the files to their final place; the manifest names them after all are written.
     """
 
     def __init__(self, session: SparkSession, building: Building) -> None:
@@ -425,7 +436,7 @@ class Parquet:
         self._tables: dict[str, list[str]] = {}
 
     def facts(self) -> DataFrame | None:
-        """Give all facts that are kept; see :class:`Target`."""
+        """Give all facts that are not forgotten; see :class:`Target`."""
         names = [name for files in self._parts.values() for name in files]
         if not names:
             return None
@@ -436,18 +447,18 @@ class Parquet:
         return found.where(f"event_time >= TIMESTAMP_NTZ '{start}'")
 
     def add(self, facts: DataFrame) -> None:
-        """Keep more facts, as one part."""
+        """Add facts as one part."""
         folder = self._building.facts_folder
         self._parts[self._building.facts_part] = self._write(facts, folder)
 
     def save(self, table: Table, rows: DataFrame) -> DataFrame:
-        """Write the rows of a table in its order."""
+        """Write the rows of a table, sorted."""
         folder = f"{self._building.tables_folder}/{table.name}"
         self._tables[table.name] = self._write(rows.orderBy(*table.sorted_by), folder)
         return self._read(table, self._tables[table.name])
 
     def publish(self, rows: Mapping[str, int], skipped: Mapping[str, int]) -> None:
-        """Put what was written in force; raises as :meth:`.Building.publish` does."""
+        """Publish the written files as a generation; raises as :meth:`.Building.publish` does."""
         facts = self.facts()
         events = 0 if facts is None else facts.count()
         counted = {"events": events, **rows}
@@ -464,23 +475,24 @@ class Parquet:
 
 
 def table_of(session: SparkSession, url: str, table: Table, names: Sequence[str]) -> DataFrame:
-    """Read files of a store; a column that an older version did not have is null.
+    """Read files of a store; a column that the files lack is null.
 
-    :param url: of the store
+    :param url: the URL of the store
+    :param names: the names of the files in the store
     """
     schema = spark_schema(table.columns)
     if not names:
         return session.createDataFrame([], schema)
     root = hadoop_url(url)
-    # By folder, of which a build fills each alone: a file would be a dataset in lineage.
+    # Read by folder, which is filled by one build: in lineage, each path read is a dataset.
     folders = sorted({name.rpartition("/")[0] for name in names})
     return session.read.schema(schema).parquet(*(f"{root}/{folder}" for folder in folders))
 
 
 def hadoop_url(url: str) -> str:
-    """Name the place of a store as Spark's file systems do.
+    """Convert the URL of a store to one for Spark's file systems.
 
-    A connection of Airflow's in the URL is left out: Spark has its own credentials.
+    An Airflow connection in an S3 URL is dropped: Spark has its own credentials.
     """
     if "://" not in url:
         return f"file://{Path(url).absolute()}"
@@ -493,13 +505,13 @@ def hadoop_url(url: str) -> str:
 
 
 class Iceberg:
-    """A namespace of an Iceberg catalog that the session knows, for SQL of any engine.
+    """A namespace of an Iceberg catalog as a target, for SQL of any engine.
 
-    Each table is replaced whole and at once; which build it is of is its property
-    ``sparklineage.build``, by which a reader that joins several can see that they belong together.
+    Each table is replaced as a whole, in one commit. Its property ``sparklineage.build`` names its
+    build, so that a reader of several tables can check that they are of the same build.
 
     :param namespace: with its catalog, ``lake.history``; it is created if it is absent
-    :param build: what this build is called
+    :param build: name of this build
     """
 
     def __init__(self, session: SparkSession, namespace: str, build: str) -> None:
@@ -508,12 +520,12 @@ class Iceberg:
         session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self._namespace}")
 
     def facts(self) -> DataFrame | None:
-        """Give all facts that are kept; see :class:`Target`."""
+        """Give all facts; see :class:`Target`."""
         name = self._name(FACTS)
         return self._session.table(name) if self._session.catalog.tableExists(name) else None
 
     def add(self, facts: DataFrame) -> None:
-        """Keep more facts."""
+        """Add facts; the first ones create the table."""
         if self.facts() is None:
             facts.writeTo(self._name(FACTS)).using("iceberg").create()
         else:
@@ -533,26 +545,28 @@ class Iceberg:
 
 # --- asking ---------------------------------------------------------------------------------------
 #
-# The queries run on Spark where tables are too large to be asked from one machine.
+# The queries can run on Spark if the tables are too large for one machine.
 #
-# The functions of :mod:`airflow_provider_sparklineage.history.queries` answer as they do with
-# DuckDB: they ask whatever gives rows. A question takes seconds here instead of milliseconds, as
-# each of its queries is a job.
+# The functions of :mod:`airflow_provider_sparklineage.history.queries` give the same answers as
+# with DuckDB: they take any object with the method ``rows``. A question takes seconds here instead
+# of milliseconds, because each of its queries is a job.
 
 
 _LIST, _TIME = "FROM_JSON({}, 'ARRAY<STRING>')", "CAST({} AS TIMESTAMP_NTZ)"
 
 
 class History:
-    """A generation of a store, to ask it; a context, and the twin of DuckDB's.
+    """A generation of a store, open for queries on Spark, as :class:`.duckdb.History` on DuckDB.
+
+    It is a context manager.
 
     ::
 
         with History(session, Store.open("s3://lake/history")) as history:
             hops = trace(history, dataset_of(history, "revenue"), "dt=2024-10-15")
 
-    :param session: its settings and views stay as they are
-    :param store: where Spark can read it, too
+    :param session: its settings and views are not changed
+    :param store: a store whose files Spark can read
     """
 
     def __init__(self, session: SparkSession, store: Store) -> None:
@@ -569,8 +583,8 @@ class History:
         """Give the rows of a query of the tables, each by the names of its columns.
 
         :param sql: in DuckDB's dialect
-        :param parameters: of ``$name`` in the query; lists are lists of SQL
-        :raise HistoryError: if the query is none for Spark, or a file cannot be read
+        :param parameters: values of ``$name`` in the query; a list becomes an array of strings
+        :raise HistoryError: if Spark cannot run the query, or a file cannot be read
         """
         from pyspark.errors import PySparkException
 
@@ -585,7 +599,7 @@ class History:
             raise HistoryError(problem) from error
 
     def close(self) -> None:
-        """Forget the tables."""
+        """Drop the views of the tables."""
         for table in TABLES:
             self._session.catalog.dropTempView(table.name)
 
@@ -597,16 +611,17 @@ class History:
 
 
 def _written(value: object) -> str:
-    """Say what makes a parameter of a type again from what is bound; empty if it is that."""
+    """Give the SQL that converts a bound text to the parameter's type; empty if none is needed."""
     if isinstance(value, list | tuple):
         return _LIST
     return _TIME if isinstance(value, datetime) else ""
 
 
 def _bound(value: object) -> object:
-    """Give what is bound: one text for a whole list, where Spark would take each of its elements.
+    """Give the value to bind for a parameter.
 
-    Times are texts too: Spark gives those of Python the zone of the machine.
+    A list is bound as one JSON text, because Spark would bind each of its elements. A time is bound
+    as a text, because Spark reads Python's times in the zone of the machine.
     """
     if isinstance(value, list | tuple):
         return json.dumps([None if one is None else str(one) for one in value])

@@ -1,16 +1,16 @@
-"""One event to one line of facts: what is known of a run by it, in the form of the tables.
+"""One event to one line of facts: the facts of a run in the form of the tables.
 
 =================  ===============================================================================
-:mod:`.event`      what an event says, typed, of any producer and shape
-:mod:`.accesses`   what was read and written, and how much of it; :mod:`.cells` which partitions
-:mod:`.columns`    which columns were made of which
-:mod:`.line`       the line that is written
+:mod:`.event`      the fields of an event, typed, for any producer and shape
+:mod:`.accesses`   the datasets read and written, and their extents; :mod:`.cells` has partitions
+:mod:`.columns`    the column lineage
+:mod:`.line`       the line as text
 =================  ===============================================================================
 
-Which run an event is of (its task of Airflow, its data interval, its parent, its start) is found
-here. An event that says nothing usable is skipped with a reason; a part of one that has another
-shape than its schema is as if it were absent, and counted. Nothing here raises, whatever text it is
-given, and nothing opens a file: the function may run on the executors of a cluster.
+This module finds the run of an event: its task of Airflow, its data interval, its parent, its
+start. An event without a usable run is skipped with a reason. A part of an event whose shape is not
+that of its schema counts as absent, and the number of such parts is given. No function here raises,
+for any text, and none opens a file: :func:`facts_of` may run on the executors of a cluster.
 """
 
 from __future__ import annotations
@@ -40,10 +40,12 @@ __all__ = ["Line", "Reason", "Skipped", "facts_of"]
 
 
 def utc(text: str | None) -> str | None:
-    """Give a time of ISO 8601 in UTC, e.g. ``2024-10-15T03:00:00.000000``; None if it is none.
+    """Convert an ISO 8601 time to UTC, e.g. ``2024-10-15T03:00:00.000000``.
 
-    A time without a zone is UTC. Java adds the zone's name in brackets to its offset, which is
-    passed over; digits beyond microseconds too.
+    A time without a zone is UTC. The zone's name in brackets, which Java adds after the offset, is
+    ignored, and so are digits beyond microseconds.
+
+    :return: None if the text is empty or cannot be parsed
     """
     if not text:
         return None
@@ -57,11 +59,13 @@ def utc(text: str | None) -> str | None:
 
 
 NOT_MAPPED = -1
-"""Airflow's map index of a task instance that is none of several."""
+"""Airflow's map index of a task instance that is not mapped."""
 
 
 class Try(NamedTuple):
-    """A task's try as whoever kept its event knows it; the event itself may not say.
+    """A task's try, as the archive or the bundle that has the event names it.
+
+    The event itself may lack these fields.
 
     :param started: ISO 8601; empty if it is not known
     """
@@ -75,9 +79,9 @@ class Try(NamedTuple):
 
 
 def run(event: Event, of: Try | None) -> dict[str, Any]:
-    """Give the fields of :class:`.line.Facts` that are about the run, but those of its job.
+    """Give the fields of :class:`.line.Facts` that are about the run, without those of its job.
 
-    :param of: the try, if the event is of an archive or a bundle
+    :param of: the try, if the event comes from an archive or a bundle
     """
     sending = event.sending or Sending()
     own, added = event.run.facets or RunFacets(), sending.facets or RunFacets()
@@ -142,12 +146,12 @@ _MAX_INT = 2**31 - 1
 
 
 class Reason(StrEnum):
-    """Why something has no line of facts."""
+    """The reason why a text has no line of facts."""
 
     NO_JSON = "no_json"
-    """The text is no JSON, or nested too deeply to be read."""
+    """The text is not JSON, or nested too deeply to be read."""
     NO_RUN_EVENT = "no_run_event"
-    """It has no run with an id, no job with a name, or no time: e.g. an event of a dataset."""
+    """The event has no run with an id, no job with a name, or no time: e.g. a DatasetEvent."""
 
 
 class Skipped(NamedTuple):
@@ -157,12 +161,12 @@ class Skipped(NamedTuple):
 
 
 def facts_of(event: bytes | str, source: str, of: Try | None = None) -> Line | Skipped:
-    """Give the line of facts of an event.
+    """Give the line of facts of an event, or the reason why it has none.
 
-    :param event: one JSON document, of any producer
-    :param source: where it was read, as the tables are to say it
-    :param of: the try, where whoever kept the event knows it: archive, bundle. Of this package's
-        events only, for anybody may have a file that is called as one of an archive
+    :param event: one JSON document, from any producer
+    :param source: the file of the event, as the tables name it
+    :param of: the try, if the event comes from an archive or a bundle. It is used for events of
+        this package only: a file of another producer may be named like one of an archive
     """
     text = event.encode(errors="replace") if isinstance(event, str) else event
     try:

@@ -1,27 +1,28 @@
-"""What an event says was read and written: each dataset, how much of it, by whose word, and how.
+"""The accesses of an event: each dataset read or written, with its extent, evidence and mode.
 
-How much (the extent) is the first that holds, for a dataset on one side of a run:
+The extent is the part of the dataset that was accessed. For a dataset on one side of a run, it is
+the first of these that holds:
 
 =============  =====================================================================================
 ``partition``  the facet ``subset`` names partitions, or locations that are folders of partitions
                below the dataset's; a row for each. Or there is one, and only its text
-``none``       this package saw that none of its partitions was accessed, or no data
+``none``       this package saw that no partition of the dataset, or no data, was accessed
 ``range``      there were more partitions than the event may name (``partitions_cut``): the first,
-               the last and how many are known
-``condition``  a comparison, locations, or words describe it
-``all``        this package saw all of it accessed, or that it has no partitions
-``unknown``    nothing says how much; so it is with other producers
+               the last and their number are known
+``condition``  a comparison, locations, or a description in words gives the part
+``all``        this package saw the whole dataset accessed, or that it has no partitions
+``unknown``    the event does not say; this is usual with other producers
 =============  =====================================================================================
 
-A dataset that is created as a whole or dropped is ``all``, if nothing says how much of it was.
-Where some partitions of a list cannot be read, there is a row ``unknown`` next to those that can.
+A dataset that is created as a whole or dropped is ``all``, if the event does not say which part.
+If some partitions of a list cannot be parsed, a row ``unknown`` stands next to the others.
 
-Evidence is this package's: ``both``, ``observer`` or ``listener`` saw it, it is ``declared``, or
-the ``last_known`` run did it. ``other`` is another producer's word.
+Evidence names the source of the access: ``both``, ``observer`` and ``listener`` saw it, it is
+``declared``, or it is from the ``last_known`` run; ``other`` is another producer's word.
 
-The mode of a write is what facet ``lifecycleStateChange`` says. Spark's writers leave that away for
-an append (the listener has no such state); of other producers it is unknown then, and of what
-nobody saw.
+The mode of a write comes from facet ``lifecycleStateChange``. Spark's writers leave the facet out
+for an append (the listener has no such state), so a write of Spark without the facet is an append.
+The mode of other producers' writes without it, and of declared and last known writes, is unknown.
 """
 
 from __future__ import annotations
@@ -74,13 +75,12 @@ class Extent(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What an event has of a dataset on one side.
+    """The parts of an event about a dataset on one side.
 
-    :param facets: those of this side
-    :param written: facet ``sparkLineage_partitions`` of an output
+    :param facets: the input or output facets of the dataset
     :param seen: its entry of ``sparkLineage_capture``
     :param checked: its entry of ``sparkLineage_partitionCheck``
-    :param mode: how it was written; empty if it was read
+    :param mode: mode of the write; empty for a read
     """
 
     dataset: Dataset
@@ -91,7 +91,7 @@ class Known(NamedTuple):
 
     @property
     def condition(self) -> Condition | None:
-        """The condition that says which part of it was accessed."""
+        """The condition on the accessed part; None if the event has none."""
         subset = self.facets.subset if self.facets else None
         if subset and (found := subset.output if self.mode else subset.input):
             return found
@@ -99,13 +99,16 @@ class Known(NamedTuple):
 
     @property
     def accessed(self) -> str | None:
-        """How much was accessed, in this package's word; None from other producers."""
+        """The extent in this package's own facets; None from other producers."""
         of = self.seen or self.checked
         return of.accessed if of else None
 
     @property
     def counted(self) -> Counted | Partitions | None:
-        """The extent of the partitions, if any were; the facet of an output counts none too."""
+        """The number, first and last of the accessed partitions; None if the event has none.
+
+        An output's own facet ``sparkLineage_partitions`` with a count of 0 is ignored.
+        """
         checked = self.checked
         if checked and (found := checked.observed or (checked.unreported and checked.expected)):
             return found
@@ -115,7 +118,7 @@ class Known(NamedTuple):
 
 
 def extents(known: Known) -> list[Extent]:
-    """Give the parts of a dataset that were accessed; see the table above."""
+    """Give the accessed parts of a dataset, at least one, by the table of this module."""
     condition, counted = known.condition, known.counted
     if condition and condition.type == PARTITION and condition.partitions is not None:
         return _named(condition.partitions)
@@ -141,10 +144,10 @@ def _named(partitions: list[NamedPartition]) -> list[Extent]:
 
 def _of_partition(one: NamedPartition) -> Extent:
     if one.dimensions:
-        if "" in one.dimensions:  # no column is called that, and nobody could ask for it
+        if "" in one.dimensions:  # no column has an empty name, and no query could name it
             return Extent(UNKNOWN)
         return _of_cell(cell_of(one.dimensions))
-    if not one.identifier:  # the empty partition is all of what has no dimensions
+    if not one.identifier:  # the partition of a dataset without dimensions is the whole dataset
         return Extent(UNKNOWN if one.dimensions is None else ALL)
     cell = cell_of_text(one.identifier)
     return _of_cell(cell) if cell else Extent(UNKNOWN)
@@ -163,7 +166,10 @@ def _counted(counted: Counted | Partitions, condition: Condition | None) -> Exte
 
 
 def _folders(dataset: Dataset, condition: Condition) -> list[Cell]:
-    """Give the partitions that all locations are folders of, as the listener reports them."""
+    """Give the partitions of a condition's locations, as the listener reports them.
+
+    The list is empty if a location is not the folder of a partition below the dataset's name.
+    """
     root = f"{dataset.name.rstrip('/')}/"
     found: dict[Cell, None] = {}
     for location in (condition.type == "location" and condition.locations) or ():
@@ -194,10 +200,10 @@ _MODES = frozenset({"overwrite", "create", "drop", "truncate", "rename", "alter"
 
 
 class Reporter(NamedTuple):
-    """Who made an event, as far as that says how to take its word.
+    """The producer of an event, which decides evidence and modes.
 
-    :param is_ours: whether this package did
-    :param is_spark: whether it is of Spark's jobs
+    :param is_ours: whether this package made the event
+    :param is_spark: whether the event is about a job of Spark
     """
 
     is_ours: bool
@@ -205,10 +211,10 @@ class Reporter(NamedTuple):
 
 
 def reporter(event: Event) -> Reporter:
-    """Find out who made an event.
+    """Tell whether this package, or another integration for Spark, made an event.
 
-    What Airflow sends of this package's has Airflow as its producer: the facets tell, and of START,
-    which has no run facet of this package, the datasets'.
+    Events of this package that Airflow sends have Airflow as their producer: their run facets tell,
+    and in a START event, which has no run facet of this package, the facets of its datasets.
     """
     facets, producer = event.run.facets, event.producer or ""
     is_ours = producer.startswith(_OURS) or bool(facets and (facets.capture or facets.check))
@@ -217,7 +223,7 @@ def reporter(event: Event) -> Reporter:
 
 
 def accesses(event: Event, who: Reporter) -> Iterator[Access]:
-    """Give what was read, then what was written."""
+    """Give the reads of an event, then its writes."""
     for side, datasets in ((Side.READ, event.inputs), (Side.WRITE, event.outputs)):
         if datasets:
             seen, checked = _entries(event.run.facets, side)
@@ -232,7 +238,7 @@ _Name = tuple[str, str]
 def _entries(
     facets: RunFacets | None, side: Side
 ) -> tuple[dict[_Name, Seen], dict[_Name, Checked]]:
-    """Give the entries of a side in this package's run facets."""
+    """Give the entries of one side in this package's run facets, by the datasets' names."""
     if facets is None:
         return {}, {}
     seen = [one for one in (facets.capture and facets.capture.datasets) or () if one.side == side]
@@ -277,7 +283,7 @@ def _of_dataset(
 
 
 def _counts(facets: SideFacets | None, *, is_write: bool) -> tuple[int | None, int | None]:
-    """Give rows and bytes."""
+    """Give the numbers of rows and of bytes; None if they are not known."""
     if facets is None:
         return None, None
     found = facets.output_statistics if is_write else facets.input_statistics
@@ -289,13 +295,13 @@ def _evidence(dataset: Dataset, seen: Seen | None, checked: Checked | None, who:
         return OTHER
     if seen and seen.witness in _WITNESSES:
         return seen.witness
-    if checked:  # of more datasets than the capture facet lists, this is all that is known
+    if checked:  # the capture facet lists a limited number of datasets; the others are only here
         return checked.unreported or Witness.LISTENER
     return Witness.DECLARED if _is_declared(dataset) else LAST_KNOWN
 
 
 def _is_declared(dataset: Dataset) -> bool:
-    """Whether it is this package's own word that there is such a dataset."""
+    """Whether this package itself added the dataset to the event."""
     source = dataset.facets and dataset.facets.data_source
     return bool(source and source.producer and source.producer.startswith(_OURS))
 

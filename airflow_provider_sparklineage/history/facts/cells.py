@@ -1,8 +1,8 @@
-"""Partitions as text: one for people, and one that is the same for everybody who means the same.
+"""Partitions as text: one form for people, and one canonical form, the cell, for joins.
 
-The text for people is the folder that Hive and Spark would write, ``dt=2024-10-15/region=eu``, in
-the order of the dataset's dimensions. Its cell is what is joined on: dimensions are sorted by name,
-and values are in canonical form (:mod:`.model.values`), because a writer may see the folder
+The form for people is the folder that Hive and Spark would write, ``dt=2024-10-15/region=eu``, in
+the order of the dataset's dimensions. Joins compare the cell: its dimensions are sorted by name,
+and its values are in canonical form (:mod:`.model.values`), because a writer may see the folder
 ``month=05`` where a reader sees the number 5, and ``20241015`` is ``2024-10-15``.
 """
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class Cell(NamedTuple):
     """A partition of a dataset.
 
-    :param partition: for people and on the command line
-    :param cell: what joins compare
+    :param partition: the form for people and the command line
+    :param cell: the canonical form, which joins compare
     :param dims: names of the dimensions, sorted, with commas between
     """
 
@@ -38,12 +38,15 @@ class Cell(NamedTuple):
 
 
 def cell_of(dimensions: Mapping[str, Value]) -> Cell:
-    """Give a partition by the values of its dimensions, in the dataset's order; null is None."""
+    """Give the partition with these values of its dimensions.
+
+    :param dimensions: values by the dimensions' names, in the dataset's order; None is null
+    """
     return _cell(tuple((name, _text(value)) for name, value in dimensions.items()))
 
 
 def cell_of_text(partition: str) -> Cell | None:
-    """Read a partition as people write it, e.g. ``dt=2024-10-15/region=eu``; None if it is none."""
+    """Parse a partition such as ``dt=2024-10-15/region=eu``; None if it cannot be parsed."""
     fit = hive_fit(partition)
     if fit is None or not fit.spans or partition[fit.spans[-1][2] :].strip("/"):
         return None

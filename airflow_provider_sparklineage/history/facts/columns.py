@@ -1,11 +1,11 @@
-"""Which columns an event says were made of which: the edges of facet ``columnLineage``.
+"""The column lineage of an event: the edges of facet ``columnLineage``.
 
 Both forms of the facet are read: lists of transformations, and the deprecated single type of a
-column (``IDENTITY``, ``MASKED``; this package's events have ``DIRECT:AGGREGATION`` there). Its
-entries of the whole dataset are INDIRECT, whatever they say (the listener gives DIRECT for some).
+column (``IDENTITY``, ``MASKED``; this package's events have ``DIRECT:AGGREGATION`` there). Entries
+for the whole dataset become INDIRECT whatever their type is (the listener gives some as DIRECT).
 
-The facet is half of an event and more, and that of a job's next run is nearly always the same
-text. So each text is read once, as long as those that were read lately fit into some memory.
+The facet is half of an event or more, and nearly always the same text in the next run of the job.
+So the edges of each text are cached, up to a limit of memory.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _DIRECT, _INDIRECT = "DIRECT", "INDIRECT"
 _MASKED = "MASKED"
 
 
-_MAX_KEPT = 32 << 20  # bytes of texts: of some thousand jobs
+_MAX_KEPT = 32 << 20  # bytes of cached texts: enough for some thousand jobs
 _Given = tuple[tuple[str, str, bytes], ...]
 
 
 def columns(outputs: Iterable[Dataset]) -> tuple[Columns, int]:
-    """Give the edges of an event's outputs; how many parts of them were not of their shape."""
+    """Give the edges of an event's outputs, and the number of parts that have a wrong shape."""
     given = tuple(
         (one.namespace, one.name, bytes(one.facets.column_lineage))
         for one in outputs
@@ -45,7 +45,7 @@ def columns(outputs: Iterable[Dataset]) -> tuple[Columns, int]:
 
 
 class _Known:
-    """What was read of which texts; forgets all of it when it is too much."""
+    """A cache of edges by the texts of their facets; it is emptied when it is full."""
 
     def __init__(self) -> None:
         self._found: dict[_Given, tuple[Columns, int]] = {}
@@ -53,7 +53,7 @@ class _Known:
         self.get = self._found.get
 
     def add(self, given: _Given, found: tuple[Columns, int]) -> tuple[Columns, int]:
-        """Keep what was read; give it."""
+        """Cache the edges of some facets, and give them."""
         self._size += len(found[0].text) + sum(len(text) for *_, text in given)
         if self._size > _MAX_KEPT:
             self._found.clear()
@@ -113,7 +113,7 @@ def _edge(
 
 
 def _deprecated(sources: ColumnSources) -> tuple[Transformation, ...]:
-    """Read the one type that a column has in old events; it is of all of its sources."""
+    """Read the single type that a column has in old events, as one for all of its sources."""
     kind, _, subtype = (sources.transformationType or "").partition(":")
     text = sources.transformationDescription
     if kind == _MASKED:

@@ -1,10 +1,9 @@
-"""The line of facts: its keys are the columns of :data:`.tables.FACTS`; what is null is absent.
+"""The line of facts: its keys are the columns of :data:`.tables.FACTS`; null values are left out.
 
-Which columns were made of which is most of it, and nearly always the same in all runs of a job. So
-a line has that apart, with a checksum by which who takes many lines can have each once.
+Column lineage is most of a line, and nearly always the same in all runs of a job. So a line has it
+apart, with a checksum: a reader of many lines can keep each text of column lineage once.
 
-Names and texts of an event come into it without the credentials that a producer may have left in
-them.
+Credentials that a producer left in the names and texts of an event are removed.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Edge(Struct, omit_defaults=True, gc=False, frozen=True):
 
 
 class Facts(Struct, omit_defaults=True, gc=False, frozen=True):
-    """All that is known by one event, but for its columns and where it was read."""
+    """The facts of one event, without its column lineage, its id and its source."""
 
     run_id: str
     namespace: str
@@ -84,10 +83,10 @@ class Facts(Struct, omit_defaults=True, gc=False, frozen=True):
 
 
 class Columns(NamedTuple):
-    """Which columns were made of which.
+    """The column lineage of an event.
 
-    :param text: an array of JSON, of :class:`Edge`
-    :param checksum: of the text, in letters and digits
+    :param text: a JSON array of :class:`Edge`
+    :param checksum: checksum of the text, in hexadecimal digits
     """
 
     text: bytes
@@ -95,17 +94,17 @@ class Columns(NamedTuple):
 
     @classmethod
     def of(cls, edges: list[Edge]) -> Columns:
-        """Write edges."""
+        """Encode edges as JSON, with their checksum."""
         text = _ENCODER.encode(edges)
         return cls(text, _checksum(text))
 
 
 class Line(NamedTuple):
-    """Facts of an event.
+    """The line of facts of an event.
 
-    :param head: an object of JSON with all of :data:`.tables.FACTS` but the columns, without the
-        brace at its end
-    :param left_out: how many parts of the event were not of their shape, and are not in it
+    :param head: a JSON object with all columns of :data:`.tables.FACTS` except ``columns``, without
+        the closing brace
+    :param left_out: number of parts of the event that have a wrong shape and are left out
     """
 
     head: bytes
@@ -114,9 +113,10 @@ class Line(NamedTuple):
 
     @classmethod
     def of(cls, facts: Facts, columns: Columns, source: str, left_out: int) -> Line:
-        """Write facts.
+        """Encode facts as JSON.
 
-        The id is a checksum of them without their source, so that one event in two files is one.
+        The event's id is a checksum of the facts without their source, so that the same event in
+        two files counts once.
         """
         body = _ENCODER.encode(facts)[1:-1]
         event_id = _checksum(body + columns.checksum)
@@ -125,7 +125,7 @@ class Line(NamedTuple):
 
     @property
     def text(self) -> bytes:
-        """All of it as one line of JSON, with a newline: a row of :data:`.tables.FACTS`."""
+        """The whole line as JSON, with a newline: a row of :data:`.tables.FACTS`."""
         return b'%b,"columns":%b}\n' % (self.head, self.columns.text)
 
 
@@ -138,16 +138,16 @@ def _checksum(text: bytes) -> bytes:
 
 
 MAX_TEXT = 1000
-"""Characters of an expression or a description that are kept."""
+"""Longest text of an expression or a description, in characters; longer ones are cut."""
 
 
 @lru_cache(maxsize=50_000)  # a few datasets are in all events
 def dataset_name(namespace: str, name: str) -> DatasetName:
-    """Give the name of a dataset; events of this package have no credentials in theirs."""
+    """Give the name of a dataset, without credentials that its producer left in it."""
     return DatasetName(scrub_name(namespace), scrub_name(name))
 
 
 @lru_cache(maxsize=50_000)  # the expressions of a job are the same in each of its runs
 def short(text: str | None) -> str | None:
-    """Give a text of somebody's query, truncated; None for none."""
+    """Cut a text of a query, and remove its credentials; None if there is no text."""
     return truncated(scrub(text), MAX_TEXT) if text else None

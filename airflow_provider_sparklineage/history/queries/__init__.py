@@ -1,1 +1,1 @@
-"""Queries: questions that span runs, asked of the tables of a store."""
+"""Queries: answers to questions that span runs, from the tables of a store."""

@@ -1,6 +1,6 @@
-"""SQL that several queries have in common, and what answers it: rows of :mod:`..tables`.
+"""SQL that several queries share, and the interface to run it on :mod:`..tables`.
 
-Many things are asked about in one query: as lists, which it joins as a table.
+One query handles many runs or versions at once: it gets them as lists, and joins them as a table.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ if TYPE_CHECKING:
 
 
 UNCERTAIN = "('declared', 'last_known')"
-"""Evidence of accesses that nobody saw."""
+"""Evidence of accesses that were not observed."""
 
 REMOVING = "('truncate', 'drop')"
 REPLACING = "('overwrite', 'create', 'truncate', 'drop')"
 
 
 def table_of(**types: str) -> str:
-    """Write lists that are given as parameters as one table, with a column for each.
+    """Write SQL that turns parameters, one list each, into a table with a column for each.
 
-    :param types: SQL's type of each, because of an empty list nobody knows it
+    :param types: SQL type of each column's values, because an empty list has none
     """
     columns = (f"unnest(CAST(${name} AS {type}[])) AS {name}" for name, type in types.items())
     return f"SELECT {', '.join(columns)}"
 
 
 def lists(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, list[Any]]:
-    """Give parameters for :func:`table_of`: of each column all values."""
+    """Give the parameters for :func:`table_of`: by name of a column, the list of its values."""
     found = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
     return dict(zip(names, found, strict=True))
 
 
 def meets(one: str, other: str) -> str:
-    """Whether cells can have rows in common: no dimension that both have differs.
+    """Write the condition that two cells can share rows: no dimension that both have differs.
 
     ``dt=2024-10-15`` and ``dt=2024-10-15/region=eu`` meet. A value has no ``/`` and no ``=``,
     because both are escaped.
@@ -48,7 +48,11 @@ def meets(one: str, other: str) -> str:
 
 
 def within(partition: str, row: str) -> str:
-    """Whether a partition can be in the range of a row; of other lengths they may be numbers."""
+    """Write the condition that a partition can be in the range of a row.
+
+    Texts of other lengths than the range's ends may be numbers, which texts do not compare as: they
+    can be in it.
+    """
     first, last = f"{row}.first_partition", f"{row}.last_partition"
     return (
         f"({first} IS NULL OR {last} IS NULL OR length({partition}) <> length({first})"
@@ -57,7 +61,7 @@ def within(partition: str, row: str) -> str:
 
 
 def found_by(reader: str, version: str) -> str:
-    """Whether a version was there when a run read a dataset, and whether it may be in the read.
+    """Write the condition that a version was there when a run read, and can be in the read.
 
     :param reader: a row with reader_run_id, read_at, ended (of the run), extent and the range
     :param version: a row of changes
@@ -81,7 +85,10 @@ def found_by(reader: str, version: str) -> str:
 
 
 def surely_found(reader: str, version: str) -> str:
-    """Whether nothing of it is assumed that a version was read by a read of more than a cell."""
+    """Write the condition that a read of more than one cell certainly read a version.
+
+    The parameters are those of :func:`found_by`.
+    """
     return (
         f"({version}.run_id IS NULL OR ({reader}.is_certain AND {reader}.extent = 'all'"
         f" AND COALESCE({reader}.evidence, '') NOT IN {UNCERTAIN}"
@@ -94,15 +101,15 @@ SURELY_BOUND = (
     f"b.is_certain AND COALESCE(b.evidence, '') NOT IN {UNCERTAIN}"
     " AND (b.version_run_id IS NULL OR b.version_extent IN ('partition', 'all'))"
 )
-"""The same of a read of a cell, a row ``b`` of bindings."""
+"""The same condition for a read of one cell, a row ``b`` of bindings."""
 
 
 class Rows(Protocol):
-    """A generation of the tables, under their names, for as long as it is open."""
+    """An open generation, whose tables queries can read under their names."""
 
     def rows(self, sql: str, parameters: Mapping[str, Any] = ...) -> list[dict[str, Any]]:
-        """Answer a query in DuckDB's dialect.
+        """Run a query in DuckDB's dialect.
 
         :param parameters: values of ``$name`` in the query
-        :return: rows by name of column; times are without a zone, in UTC
+        :return: rows, each by names of columns; times have no zone and are in UTC
         """

@@ -1,6 +1,6 @@
-"""What fed a partition, or a column of it, hop by hop upstream.
+"""The sources of a partition, or of one of its columns, hop by hop upstream.
 
-One hop goes from versions to what their runs read, and through which columns.
+One hop goes from versions to the versions that their runs read, along columns if asked for.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
-# By the run alone: to look up when it started would take longer than to find its reads.
+# Joined by the run alone: looking up when each run started would take longer than the join saves.
 _READS = f"""
 WITH f AS ({sql.table_of(run_id="VARCHAR")})
 SELECT b.reader_run_id, b.namespace, b.name, COALESCE(b.version_cell, b.cell) AS cell,
@@ -36,7 +36,8 @@ _WHOLE = (
     *("first_partition", "last_partition", "evidence", "is_read_certain"),
 )
 _TIMES = {"read_at": "TIMESTAMP", "ended": "TIMESTAMP", "is_read_certain": "BOOLEAN"}
-# What reads of more than a cell found, which is most of a dataset: asked only where there are any.
+# The versions that reads of more than one cell found: most of a dataset, so this runs only if there
+# are such reads.
 _FOUND = f"""
 WITH f AS ({sql.table_of(**{name: _TIMES.get(name, "VARCHAR") for name in _WHOLE})}),
 b AS (SELECT f.*, f.is_read_certain AS is_certain FROM f)
@@ -76,15 +77,16 @@ FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
 
 _Reads = dict[str, dict[tuple[str, str], list[dict[str, Any]]]]
 _Output = tuple[str, Any, str, str, str | None]
-"""run_id, its end, namespace and name of what it wrote, and a column of it."""
+"""A run's id and end, namespace and name of a dataset that it wrote, and a column or None."""
 
 
 def sources(
     history: sql.Rows, level: Level, *, is_of_column: bool, is_direct: bool = False
 ) -> Iterable[Link]:
-    """Give links from versions to those that their runs read.
+    """Give links from versions to the versions that their runs read.
 
-    :param is_direct: of columns only to those whose values became theirs, not to conditions
+    :param is_of_column: whether to follow column lineage
+    :param is_direct: follow only columns whose values were used, not conditions
     """
     outputs = {
         (node.run_id, found.at, node.namespace, node.name, node.column)
@@ -170,18 +172,18 @@ def trace(
     *,
     is_direct: bool = False,
 ) -> list[Hop]:
-    """Give what a partition was made of, from its own versions (depth 0) on.
+    """Give the versions from which a partition was made, after its own versions (depth 0).
 
-    A run that wrote a version found what was there when it started: the hops of the next depth. Of
-    a column these are the columns that it comes from, with conditions of all columns. All that a
-    run read feeds all that it wrote, where no column says otherwise.
+    The hops of the next depth are the versions that were there when the writing run started, in the
+    datasets that it read. For a column, they are its source columns, with conditions on all
+    columns. If a run has no column lineage, all its reads count as sources of all its writes.
 
-    :param partition: None: all of them; see :func:`.cell_of`
-    :param as_of: what was there then; None: what is there
-    :param depth: of the last hops; None: as deep as it goes
-    :param progress: is called with each depth and the number of hops until then
-    :param is_direct: of a column, follow only columns whose values became its values, and not those
-        that decide which rows there are: filters, joins, groups, sorting
+    :param partition: None for all partitions; see :func:`.cell_of`
+    :param as_of: start at the versions that were there at this time; None for now
+    :param depth: the last depth; None for no limit
+    :param progress: called with each depth and the number of hops so far
+    :param is_direct: for a column, follow only columns whose values became its values, and not
+        columns that only decide which rows there are: filters, joins, groups, sorting
     :raises HistoryError: there is no such partition or column, or there are too many hops
     """
     cell = datasets.cell_of(history, dataset, partition)

@@ -1,4 +1,4 @@
-"""Breadth first through versions: from each to what fed it, or to what was made of it."""
+"""A breadth-first walk through versions: upstream to their sources, or downstream to results."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 MOST_HOPS = 200_000
-"""Of one answer: a graph of more is of no use to anybody, and has to be kept in memory."""
+"""Most nodes of one answer: a larger graph has no use, and all of it is in memory."""
 
 UNKNOWN_WRITER = "No run is known that wrote it."
 UNKNOWN_COLUMNS = "Which columns is not known: the run has no column lineage of that dataset."
 
 
 class Node(NamedTuple):
-    """A version of a part of a dataset, or of a column of it; None is explained at Hop."""
+    """A version of a part of a dataset, or of one of its columns; :class:`.Hop` explains None."""
 
     namespace: str
     name: str
@@ -31,10 +31,11 @@ class Node(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A way to a node.
+    """An edge to a node.
 
-    :param at: when its version was written
-    :param valid_to: when it was replaced; None: it is there
+    :param at: when the node's version was written
+    :param via: run_ids of the versions at the other end
+    :param valid_to: when the version was replaced; None if it is still there
     """
 
     node: Node
@@ -48,7 +49,7 @@ class Link(NamedTuple):
 
 @dataclass(slots=True)
 class Found:
-    """A node, and all ways to it from the depth before."""
+    """The facts about a node, from all links to it from the depth before."""
 
     depth: int
     at: datetime | None
@@ -59,7 +60,7 @@ class Found:
     transformations: set[answers.Transformation] = field(default_factory=set)
 
     def add(self, link: Link) -> None:
-        """Add a way: what is certain by one of them is certain."""
+        """Add a link; the node is certain if one link is, and its columns are known likewise."""
         self.is_certain |= link.is_certain
         self.is_column_known |= link.is_column_known
         self.via.update(link.via)
@@ -76,12 +77,13 @@ def breadth_first(
     first: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Level:
-    """Find each node at its least depth, and go on from each once, so that no cycle is endless.
+    """Find each node at its least depth; each is followed once, so that cycles end.
 
-    :param links: to the nodes of the first depth
-    :param following: gives links from all nodes of a depth
-    :param depth: the last one; None: as deep as it goes
-    :param progress: is called with each depth and the number of nodes until then
+    :param links: links to the nodes of the first depth
+    :param following: a function that gives the links from all nodes of a depth
+    :param depth: the last depth; None for no limit
+    :param first: number of the first depth
+    :param progress: called with each depth and the number of nodes so far
     :raises HistoryError: there are more nodes than :data:`MOST_HOPS`
     """
     found: Level = {}
@@ -113,7 +115,7 @@ def _new(links: Iterable[Link], found: Level, depth: int) -> Level:
 
 
 def hops(history: sql.Rows, found: Mapping[Node, Found]) -> list[answers.Hop]:
-    """Give nodes as hops, in order of depth, dataset, partition and column."""
+    """Convert nodes to hops, in order of depth, dataset, partition and column."""
     versions = {(node.run_id, one.at) for node, one in found.items() if node.run_id}
     runs = runs_of(history, versions)
     datasets = {key: answers.Dataset(*key) for key in {node[:2] for node in found}}
@@ -153,7 +155,10 @@ SELECT r.run_id, r.job, r.ended FROM runs AS r JOIN f ON r.ended = f.ended AND r
 
 
 def runs_of(history: sql.Rows, versions: Iterable[tuple[Any, Any]]) -> dict[str, answers.Run]:
-    """Look up who wrote versions, by run_id and end."""
+    """Look up the runs that wrote versions; an unknown run has no job.
+
+    :param versions: run_id and end of each run
+    """
     versions = list(versions)
     found = history.rows(_RUNS, sql.lists(("run_id", "ended"), versions)) if versions else []
     runs = {run_id: answers.Run(run_id, None, answers.at_utc(ended)) for run_id, ended in versions}

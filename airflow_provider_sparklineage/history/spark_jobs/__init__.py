@@ -1,6 +1,6 @@
-"""What spark-submit runs: each file is a job of its own.
+"""The jobs for spark-submit: each file is one job.
 
-Nothing else is in this folder, as spark-submit puts it first on the path of modules.
+No other module is in this folder, because spark-submit puts it first on Python's module path.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def built(session: SparkSession, sources: Sequence[str], store: str, format_: str) -> spark.Counts:
     """Add the events of sources to a store, and make its tables anew.
 
-    :raise HistoryError: if somebody else builds it, or it is of a newer version
+    :raise HistoryError: if another build runs, or a newer version wrote the store
     """
     own = spark.session_of(session)
     if format_ == "iceberg":

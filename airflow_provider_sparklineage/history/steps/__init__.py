@@ -1,10 +1,10 @@
 """The steps from facts to tables: SQL, one ``SELECT`` a file, for every engine.
 
-They are in DuckDB's dialect, in that part of it that sqlglot gives Spark one to one. A step reads
-``facts`` and what the steps before it have made, each under its own name. No step sorts what it
-gives; an engine does when it writes a table (:attr:`.tables.Table.sorted_by`). They grow linearly
-with what is read and written: rows are joined by equality (of dataset, cell and epoch), and times
-are compared among those few that are left.
+The steps use the part of DuckDB's dialect that sqlglot translates to Spark one to one. A step reads
+``facts`` and the results of the steps before it, each under the step's name. No step sorts its
+rows; an engine does when it writes a table (:attr:`.tables.Table.sorted_by`). The work of a step
+grows linearly with the number of reads and writes: rows are joined by equality (of dataset, cell
+and epoch), and times are compared only among the few rows of a join.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _TABLES = {table.name: table for table in TABLES}
 
 
 class Step(Frozen, frozen=True):
-    """A query, and the name under which later steps read what it gives.
+    """A query, and the name under which later steps read its rows.
 
-    :param name: of its file, too
+    :param name: also the name of its file, without ``.sql``
     """
 
     name: str
@@ -33,7 +33,7 @@ class Step(Frozen, frozen=True):
 
     @property
     def table(self) -> Table | None:
-        """The table of the history that it makes; None: only later steps read it."""
+        """The table of the history that this step makes; None if only later steps read its rows."""
         return _TABLES.get(self.name)
 
 
@@ -44,4 +44,4 @@ STEPS = tuple(
         *("timeline", "beyond", "bindings", "changes_by_run", "bindings_by_run"),
     )
 )
-"""All steps in an order in which each finds what it reads."""
+"""All steps, each after those whose rows it reads."""
