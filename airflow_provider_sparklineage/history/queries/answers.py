@@ -1,4 +1,4 @@
-"""What queries answer, in the form that programs get as JSON."""
+"""The types of the queries' answers, whose JSON programs read."""
 
 from __future__ import annotations
 
@@ -132,31 +132,34 @@ class ByHand(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """What to run again, in order."""
+    """Steps to clear, in order of their waves, and runs to start by hand."""
 
     steps: tuple[Step, ...] = ()
     by_hand: tuple[ByHand, ...] = ()
 
 
 class Impact(Struct, frozen=True):
-    """What is there that was made of something, and how to make it again."""
+    """The versions made from a partition or column, and the plan to make them again."""
 
     hops: tuple[Hop, ...] = ()
     plan: Plan = Plan()
 
 
 def at_utc(time: datetime) -> datetime:
-    """Give a time of the tables its zone."""
+    """Add the zone UTC to a time of the tables."""
     return time.replace(tzinfo=UTC)
 
 
 def at_utc_if_known(time: datetime | None) -> datetime | None:
-    """Give a time of the tables, if there is one, its zone."""
+    """Add the zone UTC to a time of the tables; None if it is None."""
     return None if time is None else at_utc(time)
 
 
 def of_tables(time: datetime | None) -> datetime | None:
-    """Write a time as tables have it, without its zone; one without a zone is in UTC already."""
+    """Convert a time to UTC and drop its zone, as in the tables.
+
+    A time without a zone is UTC already, and stays; None gives None.
+    """
     return time.astimezone(UTC).replace(tzinfo=None) if time and time.tzinfo else time
 
 
@@ -167,12 +170,12 @@ def _values(cell: str) -> tuple[tuple[str, str], ...]:
 
 
 def values_of(cell: str | None) -> dict[str, str] | None:
-    """Give the values of a cell, ``dt=2024-10-15/region=eu``, by dimension."""
+    """Give the values of a cell, ``dt=2024-10-15/region=eu``, by dimension; None for None."""
     return None if cell is None else dict(_values(cell))
 
 
 def transformation(edge: Mapping[str, Any]) -> tuple[Transformation, ...]:
-    """Give how an edge transforms its column; nothing of an edge between datasets."""
+    """Give the transformation of a row of column lineage; () if it has no type."""
     if edge["type"] is None and edge["subtype"] is None:
         return ()
     texts = (edge["type"] or "", edge["subtype"] or "")

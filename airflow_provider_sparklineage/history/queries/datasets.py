@@ -1,6 +1,6 @@
-"""What a question is about: the dataset, partition and column that a text names, and its versions.
+"""The subject of a question: the dataset, partition or column that a text names, and its versions.
 
-Where a text names nothing, the error says what there is.
+If a text names none, the error lists names that exist.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _DATASETS = "SELECT DISTINCT namespace, name FROM accesses ORDER BY ALL"
 def dataset_of(history: sql.Rows, text: str) -> DatasetName:
     """Find the dataset that a text names.
 
-    That is ``namespace:name``, a URI or a path, with partition folders or not, or the last parts of
-    the name, ``sales.orders`` or ``orders``, if they are those of one dataset only.
+    The text is ``namespace:name``, a URI or a path, with partition folders or without, or the last
+    parts of the name, ``sales.orders`` or ``orders``, if only one dataset's name ends with them.
 
-    :raises UnknownNameError: there is none, or there are several
+    :raises UnknownNameError: no dataset has this name, or several have
     """
     known = [DatasetName(row["namespace"], row["name"]) for row in history.rows(_DATASETS)]
     for found in (_exact(known, text), _by_uri(known, text), _by_end(known, text)):
@@ -111,9 +111,11 @@ _MEETS_CELL = " UNION ALL ".join(
 def cell_of(history: sql.Rows, dataset: DatasetName, partition: str | None) -> str | None:
     """Find the cell that a text names: ``region=eu/dt=2024-10-15`` in any order, values escaped.
 
-    Some of the dimensions are enough; they are all partitions that have these values.
+    A text with some of the dimensions stands for all partitions with these values.
 
-    :raises UnknownNameError: there is no such partition; says which there are
+    :return: None if ``partition`` is None
+    :raises UnknownNameError: there is no such partition; the error names dimensions or partitions
+        that exist
     """
     if partition is None:
         return None
@@ -159,7 +161,10 @@ def _no_partition(
 
 
 def _nearest(cells: Sequence[str], cell: str) -> list[str]:
-    """Give the one before and the one after, in the order of texts; cells are in that order."""
+    """Give the cells before and after one, or one of them at an end.
+
+    :param cells: sorted as texts
+    """
     after = next((place for place, one in enumerate(cells) if one > cell), len(cells))
     return list(cells[max(after - 1, 0) : after + 1])
 
@@ -183,23 +188,25 @@ ORDER BY name
 def is_written(
     history: sql.Rows, dataset: DatasetName, column: str, versions: Iterable[tuple[str | None, Any]]
 ) -> bool:
-    """Whether one of these versions, each by its run and when it ended, has sources of a column.
+    """Whether the column lineage of one of these versions has sources of a column.
 
-    Conditions of all columns are no sign of one: they feed each that anybody may name.
+    Conditions on all columns do not count: they would be there for any name, also a wrong one.
+
+    :param versions: run_id and end of the run of each version
     """
     asked = {**sql.lists(("run_id", "ended"), versions), **dataset._asdict(), "column": column}
     return bool(history.rows(_IS_COLUMN_WRITTEN, asked))
 
 
 def check_column(history: sql.Rows, dataset: DatasetName, column: str) -> None:
-    """Refuse a column that no run names; where no column is known, any may be there.
+    """Refuse a column that no run names; if no column of the dataset is known, accept any.
 
-    A column that is made of nothing (a constant) is none that a run names: all that is known
-    of it are the conditions of all columns, which would be the answer to a wrong name as well.
+    A column without sources (a constant) that no run reads is refused too: only conditions on all
+    columns are known about it, and they would be the answer to a wrong name as well.
 
-    It goes through all columns of all runs: to be asked where an answer is empty.
+    The check reads all columns of all runs: call it only if an answer is empty.
 
-    :raises UnknownNameError: there is no such column; says which there are
+    :raises UnknownNameError: there is no such column; the error names similar ones
     """
     known = [row["name"] for row in history.rows(_COLUMNS, dataset._asdict())]
     if not known or column in known:
@@ -238,9 +245,12 @@ ORDER BY valid_from DESC, run_id DESC LIMIT 1
 def content(
     history: sql.Rows, dataset: DatasetName, cell: str | None, as_of: datetime | None
 ) -> list[dict[str, Any]]:
-    """Give what a cell has at a time, or all of a dataset: run_id, cell, valid_from, is_certain.
+    """Give the versions that a cell, or a whole dataset, has at a time.
 
-    :param as_of: None: what is there
+    :param cell: None for the whole dataset
+    :param as_of: None for now
+    :return: rows with run_id, cell, valid_from, is_coarse (written to more than one cell) and
+        is_certain
     """
     asked = {**dataset._asdict(), "as_of": of_tables(as_of)}
     if cell is None:
@@ -248,7 +258,7 @@ def content(
     asked["cell"] = cell
     rows = history.rows(_CONTENT_OF_CELL, asked)
     if any(row["is_coarse"] for row in rows):
-        # What was written to more than a cell is no content of it if it was replaced since.
+        # A write to more than one cell is not in this cell if a later write replaced the cell.
         for last in history.rows(_LAST_REPLACED, asked):
             since = (last["valid_from"], last["run_id"])
             rows = [

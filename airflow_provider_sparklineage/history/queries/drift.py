@@ -1,16 +1,17 @@
-"""Drift: what a task does otherwise than in the run before.
+"""Drift: differences between a task's run and its run before.
 
 ==========================  ========================================================================
 ``input_appeared``, …       a dataset that was not read (written) before, or no longer is
 ``column_appeared``, …      an output column with sources, or without any more
-``sources_changed``         an output column is made of other columns
-``transformation_changed``  of the same, by another kind of transformation
+``sources_changed``         an output column is made from other columns
+``transformation_changed``  it is made from the same columns, by another kind of transformation
 ``partition_count``         outside of median ± 3 MAD of the runs before, 5 to 30 of them; one more
-                            or less is no drift, nor is a tenth
+                            or less is no drift, nor is a tenth of the median
 ``pattern_broken``          other partitions were read than the pattern of most runs says
 ==========================  ========================================================================
 
-Successful runs only, each compared with the one before; of a mapped task with that of its index.
+Only successful runs count. Each is compared with the one before; a mapped task instance with the
+one of the same map index.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.queries.sql import Rows
 
 RUNS = 400
-"""Last runs that are compared."""
-_COUNTS = (5, 30)  # fewest and most runs that make a range
-_LEAST, _SHARE = 1, 0.1  # of the median, that are no drift
-_SHOWN = 5  # names in a message
+"""Number of last runs that are compared."""
+_COUNTS = (5, 30)  # fewest and most runs for a usual range
+_LEAST, _SHARE = 1, 0.1  # a difference of 1, or of a tenth of the median, is no drift
+_SHOWN = 5  # most names in a message
 
 _TASK = """
 SELECT run_id, job, ended, coalesce(map_index, -1) AS map_index FROM runs
@@ -84,7 +85,11 @@ class Drift(msgspec.Struct, frozen=True):
 
 
 class _Of(NamedTuple):
-    """All that is known of a run."""
+    """The facts of a run that are compared.
+
+    :param accessed: number of partitions, by side and dataset; None if it is not known
+    :param columns: by output column, its sources, each with its kinds of transformation
+    """
 
     run: Run
     accessed: dict[tuple[str, DatasetName], int | None]
@@ -92,11 +97,11 @@ class _Of(NamedTuple):
 
 
 def drift(history: Rows, task: str, runs: int = RUNS) -> list[Drift]:
-    """List what differs from run to run of a task, in the order of the runs.
+    """List the differences between the runs of a task, in the order of the runs.
 
-    :param task: name of its job, ``dag_id.task_id``, or ``task_id`` if no other ends like that
-    :param runs: how many of the last ones are compared
-    :raise UnknownNameError: if no such task has ended well; says which have
+    :param task: name of its job, ``dag_id.task_id``, or ``task_id`` if no other job ends with it
+    :param runs: number of last runs that are compared
+    :raise UnknownNameError: if no such task has a successful run; the error names tasks that have
     """
     rows = history.rows(_TASK, {"task": task, "runs": runs})
     if not rows:
@@ -108,7 +113,10 @@ def drift(history: Rows, task: str, runs: int = RUNS) -> list[Drift]:
 
 
 def _only(history: Rows, task: str) -> str:
-    """Give the only job that ends like that."""
+    """Give the only job that ends with a task_id.
+
+    :raise UnknownNameError: if there is none, or there are several
+    """
     jobs: list[str] = [row["job"] for row in history.rows(_JOBS)]
     ends = [job for job in jobs if job.endswith(f".{task}")]
     if len(ends) == 1:
@@ -164,9 +172,10 @@ def _datasets(line: Sequence[_Of]) -> Iterator[Drift]:
 
 
 def _columns(line: Sequence[_Of]) -> Iterator[Drift]:
-    """Compare the runs whose columns are known: where all are missing, the report is.
+    """Compare the column lineage of runs that have any; without any, it was not reported.
 
-    Columns of a dataset that only one of the runs wrote came or went with it.
+    Columns of a dataset that only one of two runs wrote are left out: the dataset itself is the
+    difference.
     """
     known = [of for of in line if of.columns]
     for before, after in itertools.pairwise(known):
@@ -203,7 +212,11 @@ def _column(
 
 
 def column_change(kind: str, was: Sequence[str], now: Sequence[str]) -> str:
-    """Say how a column differs, without its name; the arguments are those of a :class:`Drift`."""
+    """Describe the change of a column, without its name.
+
+    :param was: as in :class:`Drift`
+    :param now: as in :class:`Drift`
+    """
     if kind == "column_went":
         return f"no sources any more; it had {some(was, _SHOWN)}."
     if kind == "column_appeared":
@@ -235,9 +248,9 @@ def _counts(line: Sequence[_Of]) -> Iterator[Drift]:
 
 
 def _unusual(count: int, counts: Collection[int]) -> tuple[str, ...]:
-    """Give the usual range of a count that is outside of it; else nothing."""
+    """Give the ends of the usual range if a count is outside of it; () if it is inside."""
     middle = median(counts)
-    # Where all have had the same count, any other would be out of their range.
+    # If all runs had the same count, the MAD is 0, and any other count would be outside the range.
     spread = max(3 * median(abs(one - middle) for one in counts), _LEAST, _SHARE * middle)
     if abs(count - middle) <= spread:
         return ()

@@ -1,9 +1,9 @@
 """Gaps: partitions that a schedule's runs should have written, and that are not there.
 
-What each run should have written is learned, as patterns are: by the relation of the run's data
-interval or logical date to the partitions that runs of the task did write. Dates between the first
-run and the last that no run is known of follow from the step between them. Where runs have no
-dates, as those of other schedulers, the step between the partitions themselves counts.
+The partitions that a run should have written are learned, like patterns: by the relation of the
+run's data interval or logical date to the partitions that runs of the task did write. Dates without
+a known run, between the first run and the last, follow from the step between the dates. If runs
+have no dates, as with other schedulers, the step between the partitions themselves counts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.queries.sql import Rows
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
-# All runs of the tasks that write it, and one of each date of their DAGs.
+# All runs of the tasks that write the dataset, and for each date of their DAGs one other run.
 _RUNS = """
 WITH writers AS (
     SELECT DISTINCT r.namespace, r.job, r.dag_id FROM runs AS r JOIN accesses AS a
@@ -108,11 +108,11 @@ class _Due(NamedTuple):
     """A date on which a task should have written."""
 
     points: Points
-    rows: Sequence[dict[str, Any]]  # of all tasks of its DAG run; none if there was no DAG run
+    rows: Sequence[dict[str, Any]]  # runs of the DAG's tasks on this date; () without a DAG run
 
 
 class _There:
-    """What is there of a dataset, and was."""
+    """The partitions of a dataset that are there, and those that ever were."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         rows = list(rows)
@@ -120,19 +120,19 @@ class _There:
         self.cells = {row["cell"] for row in rows if row["cell"] and row["is_there"]}
         whole = [row["valid_from"] for row in rows if row["extent"] == "all" and row["is_there"]]
         self.whole = max(whole, default=None)
-        """When the whole dataset was last written: it has what was due before."""
+        """When the whole dataset was last written; partitions that were due before are in it."""
         named = ("partition", "all")
         self.vague = {row["run_id"] for row in rows if row["extent"] not in named}
-        """Runs that wrote nobody knows which partitions; what was due may be among them."""
+        """Runs that wrote unknown partitions; a partition that was due may be among them."""
 
 
 def is_expected(history: Rows, dataset: DatasetName) -> bool:
-    """Whether partitions can be expected of it: of what nobody wrote any, none are."""
+    """Whether gaps of a dataset can be found: only if at least one partition was ever written."""
     return bool(history.rows(_PARTITIONED, dataset._asdict()))
 
 
 def gaps(history: Rows, dataset: DatasetName) -> list[Gap]:
-    """List the partitions that are expected and not there, in their order."""
+    """List the partitions that are expected and not there, in order of their cells."""
     there = _There(history.rows(_CHANGES, dataset._asdict()))
     runs = history.rows(_RUNS, dataset._asdict())
     pairs: dict[Task, list[Pair]] = defaultdict(list)
@@ -172,7 +172,11 @@ def _of_task(
 
 
 def _dues(task: Task, relation: Relation, runs: Iterable[dict[str, Any]]) -> list[_Due]:
-    """List the dates of the task's DAG, from its own first one on, and those left out between."""
+    """List the dates of the task's DAG, from the task's first run on, and the dates left out.
+
+    If the relation uses no axis of dates, or several, left out dates are not known, and all dates
+    of runs are listed.
+    """
     own = [row for row in runs if Task(row["namespace"], row["job"]) == task]
     dags = {row["dag_id"] for row in own}
     by_date: dict[Points, list[dict[str, Any]]] = defaultdict(list)
@@ -205,7 +209,7 @@ def _due_at(relation: Relation, due: _Due, own: Sequence[Mapping[str, Any]]) -> 
 
 
 def _values(relation: Relation, wanted: Points) -> dict[str, str]:
-    """Write the values of the axes that follow from the run; none if they are out of range."""
+    """Write the values of the axes that follow from the run; {} if a time is out of range."""
     values: dict[str, str] = {}
     try:
         for n, point in zip(relation.kept, wanted, strict=True):
@@ -250,7 +254,10 @@ def _reason(run: Mapping[str, Any] | None) -> str:
 
 
 def _by_step(dataset: DatasetName, there: _There) -> Iterator[Gap]:
-    """Find what the step between partitions leaves out, in a dataset of a single axis."""
+    """Find the partitions that are missing in the regular step between those that are there.
+
+    Only datasets with a single axis, of times, can have such gaps.
+    """
     axes = axes_of(sorted(there.ever))
     points = [point for cell in there.cells if (point := axes.read(cell)) is not None]
     if len(axes.axes) != 1 or axes.axes[0].unit not in UNITS or not points:

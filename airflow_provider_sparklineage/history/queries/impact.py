@@ -1,7 +1,8 @@
-"""What is there that was made of a partition, or of a column of it, and what to run again.
+"""The versions made from a partition, or from one of its columns, and the plan to run them again.
 
-One hop downstream goes from versions to the runs that read them, and to what these wrote of them. A
-run is in the plan because of what it read that is made of what was asked about.
+One hop downstream goes from versions to the runs that read them, and to the versions that these
+runs wrote. The plan's reason for a run is the data that it read: the subject of the question, or
+data made from it.
 """
 
 from __future__ import annotations
@@ -97,7 +98,10 @@ FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
 
 
 class Reading(NamedTuple):
-    """A dataset, or a column of it, that a run read, with something of interest in it."""
+    """A read by a run, of a dataset or of one of its columns, that found a version of interest.
+
+    :param column: None for the dataset, or if columns are not known
+    """
 
     run_id: str
     started: Any
@@ -107,11 +111,14 @@ class Reading(NamedTuple):
 
 
 Readings = dict[Reading, tuple[set[str], bool]]
-"""With whose versions they are of, and whether it is certain that one of these was read."""
+"""By reading: the run_ids of the versions read, and whether it is certain that one was read."""
 
 
 def add_reading(readings: Readings, reading: Reading, via: str | None, certain: object) -> None:
-    """Add one more version that was read."""
+    """Add a version to a reading.
+
+    :param via: run_id of the version; None if it is not known
+    """
     versions, is_certain = readings.get(reading, (set(), False))
     if via:
         versions.add(via)
@@ -119,7 +126,7 @@ def add_reading(readings: Readings, reading: Reading, via: str | None, certain: 
 
 
 def results(history: sql.Rows, level: Level, *, is_of_column: bool) -> Iterator[Link]:
-    """Give links from versions to those that were made of them."""
+    """Give links from versions to the versions that were made from them."""
     columns: dict[tuple[Any, ...], set[str | None]] = defaultdict(set)
     versions = set()
     for node, found in level.items():
@@ -136,7 +143,7 @@ def results(history: sql.Rows, level: Level, *, is_of_column: bool) -> Iterator[
 
 
 def links_of(history: sql.Rows, readings: Readings, *, is_of_column: bool) -> Iterator[Link]:
-    """Give links to all that runs wrote of what they read."""
+    """Give links from readings to the versions that their runs wrote from them."""
     writes = _writes(history, {reading[:2] for reading in readings})
     if is_of_column:
         yield from _by_columns(history, readings, writes)
@@ -200,7 +207,7 @@ def _outputs_with_columns(history: sql.Rows, ended: dict[str, Any]) -> set[tuple
     return {(row["run_id"], row["out_namespace"], row["out_name"]) for row in rows}
 
 
-# What runs read: versions of partitions, and datasets as a whole, of which the version is null.
+# The reads of runs: versions of partitions, and whole datasets, whose version is null.
 _READS_OF_RUNS = f"""
 WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")})
 SELECT DISTINCT b.reader_run_id, b.namespace, b.name,
@@ -216,13 +223,15 @@ WHERE b.extent <> 'partition' OR b.version_run_id IS NOT NULL
 def reasons_of(
     history: sql.Rows, found: Level, affected: Mapping[str, datetime], asked: answers.Reason
 ) -> dict[str, list[answers.Reason]]:
-    """Give for each run what it read of what was asked about, or of what is made of that.
+    """Give the reasons of each run: its reads of the question's subject, or of data made from it.
 
-    A run of which it read one table may have written others, too, and more partitions of it.
+    Only versions that the run read are reasons: the runs that wrote them may have written other
+    tables and partitions, too.
 
-    :param found: all that was made of what was asked about, there or replaced since
-    :param affected: the runs to give reasons for, with their ends
-    :param asked: the reason of those that read it themselves
+    :param found: all versions made from the subject, there or replaced since
+    :param affected: ends of the runs to give reasons for, by run_id
+    :param asked: the reason of runs that read the subject itself
+    :return: reasons by run_id
     """
     own = _by_run(found, affected)
     depth = {run_id: min(found[node].depth for node in nodes) for run_id, nodes in own.items()}
@@ -283,13 +292,14 @@ def _reasons_to_read(reads: set[_Read], nodes: Iterable[Node]) -> list[answers.R
 
 
 def _named(columns: set[str | None]) -> tuple[str, ...]:
-    """Give the names of columns, none if they are all columns."""
+    """Give the names of columns, sorted; () if one is None, which stands for all columns."""
     named = tuple(sorted(one for one in columns if one is not None))
     return named if len(named) == len(columns) else ()
 
 
 _OF_DATASET = "namespace = $namespace AND name = $name"
-# Of a read of all, the versions that it found of what is asked about; none, and nobody wrote any.
+# All reads of the subject. A read of more than one cell has a row for each version of the subject
+# that it found; the version is null if it found none (for a cell: only if no version is known).
 _READINGS_OF_ASKED = f"""
 WITH versions AS (
     SELECT c.*, CASE WHEN c.cell IS NULL THEN (
@@ -330,17 +340,19 @@ def impact(
     *,
     is_planned: bool = True,
 ) -> answers.Impact:
-    """Give all that is there and was made of a partition, by whichever of its versions.
+    """Give all versions that are there and were made from any version of a partition.
 
-    What was made of a version that has been replaced since is in it, if that is there: it goes
-    through versions that are not there any more. Of a column it goes along the columns that were
-    made of it; column None is a condition of all of them, or columns that are not known. The plan
-    of a partition has also what is due, is not there and would be made of it (:mod:`.plan`).
+    The walk goes through replaced versions: a version that is there is in the answer also if it was
+    made from a version that is not there any more. For a column, the walk follows column lineage; a
+    hop whose column is None is a condition on all columns, or its columns are not known. The plan
+    for a partition also has partitions that are due, are not there, and would be made from it
+    (:mod:`.plan`).
 
-    :param partition: None: all of them
-    :param as_of: only what was made of the versions that were there then
-    :param progress: is called with each depth and the number of hops until then
-    :param is_planned: False: the hops alone, for who needs no plan
+    :param partition: None for all partitions
+    :param as_of: give only versions made from those that were there at this time
+    :param depth: the last depth; None for no limit
+    :param progress: called with each depth and the number of hops so far
+    :param is_planned: False to give the hops without a plan, which takes less time
     :raises HistoryError: there is no such partition or column, or there are too many hops
     """
     cell = cell_of(history, dataset, partition)
@@ -375,7 +387,7 @@ def impact(
 
 
 def _parts(there: Level, plan: answers.Plan) -> dict[Part, int]:
-    """Give the partitions that a plan writes again, and the first wave that can read each."""
+    """Give the partitions that a plan writes again, with the first wave that can read each."""
     waves = {step.run_id: step.wave for step in plan.steps}
     waves |= {one.run_id: one.wave for one in plan.by_hand}
     return {

@@ -1,9 +1,9 @@
-"""What to run again, in the order in which data flows, and what is to be written that is not there.
+"""Plans: task instances to run again in the order of the data flow, and partitions to write first.
 
-No run has read anything for a partition that was never written, so that nothing leads to it from
-what its task reads. Two things that were learned do together: the pattern of the task says which
-partitions follow from one that it reads, and :mod:`.gaps` which partitions are due and not there,
-and of which DAG run. What follows and is due is planned.
+No run has read data for a partition that was never written, so no link leads to it. Two learned
+rules together find it: the pattern of a task tells which partitions follow from one that it reads,
+and :mod:`.gaps` tells which partitions are due and not there, and of which DAG run. A partition
+that follows and is due is in the plan.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MOST_COLUMNS = _MOST_REASONS = 20
 
-# The latest run that completed of each task instance that is concerned.
+# For each affected run, the latest completed run of its task instance.
 _TASKS = f"""
 WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")}),
 concerned AS (
@@ -42,7 +42,8 @@ FROM concerned AS c LEFT JOIN runs AS r ON r.dag_id = c.dag_id AND r.task_id = c
     AND r.state = 'COMPLETE'
 GROUP BY ALL ORDER BY c.ended, c.run_id
 """
-# Which of them read what others of them wrote: then, or in what is there now and will be again.
+# Pairs of affected runs: the reader read a version of the writer, or reads a partition or dataset
+# whose version there now is the writer's, and which the writer will write again.
 _ORDER = f"""
 WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")}),
 reads AS (
@@ -80,11 +81,11 @@ def plan_for(
 ) -> answers.Plan:
     """Make the plan that runs affected runs again.
 
-    A task instance is in it once, though several of its runs are affected; what is cleared is its
-    latest run. What nobody's run is (of another producer) is to be run by hand.
+    A task instance with several affected runs is one step, with its latest run. Runs that are not
+    of Airflow (of another producer) must be run by hand.
 
-    :param affected: ends of runs, as tables have them, by run_id
-    :param reasons: by run_id
+    :param affected: ends of runs, without a zone as in the tables, by run_id
+    :param reasons: reasons by run_id
     """
     if not affected:
         return answers.Plan()
@@ -117,7 +118,7 @@ _Key = tuple[Any, ...]
 
 
 class _Tasks:
-    """Affected runs by task instance; one that is of none is by itself."""
+    """Affected runs by task instance; a run without one has a key of its own."""
 
     def __init__(self, rows: Iterable[dict[str, Any]]) -> None:
         self.rows = {row["run_id"]: row for row in rows}
@@ -140,9 +141,9 @@ def _key(row: dict[str, Any]) -> _Key:
 
 
 def _waves(tasks: _Tasks, order: Iterable[dict[str, Any]]) -> dict[_Key, int]:
-    """Give each task instance a number that is greater than those of all that it reads from.
+    """Give each task instance a wave that is greater than the waves of all that it reads from.
 
-    Of such that read from each other in a circle the one that ended first is the first.
+    In a circle of task instances that read from each other, the one that ended first comes first.
     """
     before: dict[_Key, set[_Key]] = {key: set() for key in tasks.runs}
     after: dict[_Key, set[_Key]] = defaultdict(set)
@@ -169,7 +170,10 @@ def _waves(tasks: _Tasks, order: Iterable[dict[str, Any]]) -> dict[_Key, int]:
 
 
 def _circle(before: dict[_Key, set[_Key]], after: Mapping[_Key, set[_Key]]) -> set[_Key]:
-    """Find some that read from each other, and from no others that are left."""
+    """Find task instances that read from each other, and from no others that are left.
+
+    :param before: for each that is left, those that it reads from; none is empty
+    """
     one = next(iter(before))
     while True:
         above = _reached(one, before)
@@ -204,7 +208,7 @@ def _reasons(
     reasons: Mapping[str, Iterable[answers.Reason]],
     columns: Mapping[tuple[str, str, str], list[tuple[str, str]]],
 ) -> tuple[answers.Reason, ...]:
-    """Add to reasons the columns through which they go, and a sentence."""
+    """Complete reasons by the columns through which the data goes, and a sentence."""
     found: dict[object, answers.Reason] = {}
     for run_id in runs:
         for reason in reasons.get(run_id, ()):
@@ -241,7 +245,7 @@ WHERE run_id IN (
 ORDER BY namespace, name
 """
 _PLANNED = frozenset({"failed", "not_written", "no_run"})
-"""Reasons of gaps that running a task helps: not what is running, nor what somebody removed."""
+"""Reasons of gaps that a run of the task can fill: not ``running``, and not ``dropped``."""
 
 
 class Part(NamedTuple):
@@ -252,10 +256,10 @@ class Part(NamedTuple):
 
 
 class Unwritten(NamedTuple):
-    """A partition that is due and not there, and follows from what was asked about.
+    """A partition that is due and not there.
 
-    :param follows: from which part it follows; None: only that it is due was asked
-    :param wave: in which it can be written, counted as :class:`~.answers.Step` does
+    :param follows: the part from which it follows; None if the question was about gaps alone
+    :param wave: the wave in which it can be written, as in :class:`~.answers.Step`
     """
 
     output: Part
@@ -265,7 +269,7 @@ class Unwritten(NamedTuple):
 
 
 class _Output:
-    """What is due of a dataset and not there, and how it follows from what its tasks read."""
+    """The gaps of a dataset, and the patterns by which they follow from reads of its tasks."""
 
     def __init__(self, history: sql.Rows, name: DatasetName) -> None:
         self._due: dict[frozenset[tuple[str, str]], Gap] = {
@@ -282,7 +286,7 @@ class _Output:
             self._learned[source].append((pattern.job, following))
 
     def following(self, part: Part) -> Iterator[Gap]:
-        """Give what is due and follows from a part, by the pattern of the task that writes it."""
+        """Give the gaps that follow from a part, by the pattern of the task that writes them."""
         for job, rule in self._learned[part.dataset]:
             for cell in rule.of(part.cell):
                 values = answers.values_of(cell) or {}
@@ -294,7 +298,7 @@ class _Output:
 
 
 class _Outputs:
-    """What is made of datasets; each is looked at once."""
+    """The datasets made from other datasets; each one's gaps and patterns are learned once."""
 
     def __init__(self, history: sql.Rows) -> None:
         self._history = history
@@ -302,7 +306,7 @@ class _Outputs:
         self._known: dict[DatasetName, _Output] = {}
 
     def of(self, dataset: DatasetName) -> Iterator[tuple[DatasetName, _Output]]:
-        """Give the datasets that were made of one."""
+        """Give the datasets that were made from a dataset."""
         if dataset not in self._names:
             rows = self._history.rows(_OUTPUTS, dataset._asdict())
             self._names[dataset] = [DatasetName(row["namespace"], row["name"]) for row in rows]
@@ -313,9 +317,9 @@ class _Outputs:
 
 
 def unwritten(history: sql.Rows, parts: Mapping[Part, int]) -> list[Unwritten]:
-    """Find what is due, is not there and follows from parts, and what follows from that in turn.
+    """Find the gaps that follow from parts, the gaps that follow from these, and so on.
 
-    :param parts: the first wave in which each can be read
+    :param parts: by part, the first wave in which it can be read
     """
     outputs = _Outputs(history)
     found: dict[Part, Unwritten] = {}
@@ -336,9 +340,9 @@ def unwritten(history: sql.Rows, parts: Mapping[Part, int]) -> list[Unwritten]:
 
 
 def with_unwritten(plan: answers.Plan, found: Iterable[Unwritten]) -> answers.Plan:
-    """Add to a plan the task instances that write what is not there, each in its wave.
+    """Add to a plan the task instances that write partitions that are not there, by wave.
 
-    Where no DAG run is known that it is of, it is to be run by hand; so is a job of no DAG.
+    If no DAG run of a partition is known, or its job is of no DAG, it must be run by hand.
     """
     steps = {(one.dag_id, one.task_id, one.dag_run_id): one for one in plan.steps}
     by_hand: dict[Part, answers.ByHand] = {}
@@ -357,7 +361,7 @@ def with_unwritten(plan: answers.Plan, found: Iterable[Unwritten]) -> answers.Pl
 
 
 def plan_of_gaps(dataset: DatasetName, found: Iterable[Gap]) -> answers.Plan:
-    """Make the plan that writes what is due and not there, and that running a task again helps."""
+    """Make the plan that fills the gaps of a dataset that a run of the task can fill."""
     return with_unwritten(
         answers.Plan(),
         (Unwritten(Part(dataset, gap.cell), gap) for gap in found if gap.reason in _PLANNED),
@@ -377,7 +381,7 @@ def _last_run(gap: Gap) -> tuple[str, datetime | None]:
 
 
 def _reason_of_gap(one: Unwritten) -> answers.Reason:
-    """Say what is missing, and of what it would have been made."""
+    """Give the reason for a gap: the missing partition, and the part from which it follows."""
     why = f"{one.output.cell} is not there: {one.gap.reason.replace('_', ' ')}"
     if one.follows is None:
         return answers.Reason(answers.Dataset(*one.output.dataset), one.gap.partition, text=why)

@@ -50,8 +50,8 @@ def meets(one: str, other: str) -> str:
 def within(partition: str, row: str) -> str:
     """Write the condition that a partition can be in the range of a row.
 
-    Texts of other lengths than the range's ends may be numbers, which texts do not compare as: they
-    can be in it.
+    A partition whose text is not as long as both ends counts as in the range: it may be a number,
+    and texts do not sort as numbers do.
     """
     first, last = f"{row}.first_partition", f"{row}.last_partition"
     return (

@@ -1,4 +1,4 @@
-"""What is there and was made of what has been changed since."""
+"""Stale versions: they are there, but data from which they were made has changed since."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 _IGNORED = sql.table_of(ignored_namespace="VARCHAR", ignored_name="VARCHAR")
 
-# Most cells are written once and read after that: `cells` leaves them out before any join, and is
-# made once, because an optimizer that joins it with all changes takes that for the smaller side.
-# Of the few datasets that are read whole, `parts` are all changes: a table of those of all datasets
-# to look versions up in would cost more than all the rest. Rows of `missed` are reads with a change
-# that came after.
+# Most cells are written once and read after that: `cells` leaves these reads out before any join.
+# It is materialized, because the optimizer would take its join with all changes for the smaller
+# side. `parts` has all changes of the few datasets that are read whole: a hash table of the changes
+# of all datasets would cost more than the rest of the query. A row of `missed` is a read and a
+# change that came after it.
 _DIRECT = f"""
 WITH ignored AS ({_IGNORED}), shapes AS (
     SELECT DISTINCT namespace, name, dims FROM changes
@@ -100,7 +100,7 @@ SELECT reader_run_id, ended, namespace, name, cell, run_id, valid_from, mode, is
 FROM judged WHERE place = 1 AND state = 'COMPLETE'
 """
 
-# Who read what stale runs wrote and is there.
+# The runs that read versions of stale runs, if these versions are still there.
 _READERS = f"""
 WITH ignored AS ({_IGNORED}), f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")}),
 versions AS (
@@ -129,7 +129,7 @@ FROM found AS b JOIN runs AS r ON r.started = b.read_at AND r.run_id = b.reader_
 WHERE r.state = 'COMPLETE'
 """
 
-# Lists instead of rows: of a hundred thousand versions these are made in half the time.
+# Lists instead of rows: for a hundred thousand versions, the query takes half the time.
 _VERSIONS = f"""
 WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")})
 SELECT c.namespace, c.name, list(c.cell ORDER BY c.cell NULLS FIRST, c.run_id) AS cells,
@@ -142,7 +142,10 @@ GROUP BY c.namespace, c.name ORDER BY c.namespace, c.name
 
 
 class _Found:
-    """A run that is stale: when it ended, why, and through which other stale runs."""
+    """A stale run: its end, the first change that it missed, and whether it read that data itself.
+
+    If not, it read versions of another stale run, and has the cause of that run.
+    """
 
     __slots__ = ("cause", "ended", "is_certain", "is_direct")
 
@@ -157,16 +160,17 @@ def stale(
     progress: Callable[[int, int], None] | None = None,
     ignored: Collection[DatasetName] = (),
 ) -> list[answers.Stale]:
-    """Give what is there and is not up to date, in order of dataset and partition.
+    """List the stale versions that are there, in order of dataset and partition.
 
-    A run is stale if a partition that it read was written again, added to or removed after it had
-    started: by another run, and not by one that both started and ended before it. Of a dataset that
-    it read whole, new partitions make nothing stale. So is what was made of what is stale.
+    A run is stale if, after it had started, another run overwrote, appended to or removed a
+    partition that it read; a run that both started and ended before it does not count. New
+    partitions of a dataset that the run read whole do not make it stale. A run that read a version
+    of a stale run is stale, too.
 
-    :param dataset: None: all of them
-    :param progress: is called with how often runs were followed, and the number of stale runs
-    :param ignored: no change of these makes anything stale, such as of a table of dimensions that
-        is overwritten each day
+    :param dataset: None for all datasets
+    :param progress: called with the number of steps downstream and of stale runs so far
+    :param ignored: datasets whose changes make no run stale, such as a dimension table that is
+        overwritten each day
     """
     without = sql.lists(("ignored_namespace", "ignored_name"), ignored)
     rows = history.rows(_DIRECT, without)
@@ -200,7 +204,7 @@ def _following(
 
 
 def _order(cause: dict[str, Any]) -> tuple[Any, ...]:
-    """Tell the first of causes, in whichever order engines give them."""
+    """Give a key to sort causes by time; it is total, because engines give rows in any order."""
     place = cause["namespace"], cause["name"], cause["cell"] or ""
     return *_when(cause), *place, not cause["is_certain"]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
-# Joined by the run alone: looking up when each run started would take longer than the join saves.
+# Joined by run_id alone: to look up when each run started would take longer than to find its reads.
 _READS = f"""
 WITH f AS ({sql.table_of(run_id="VARCHAR")})
 SELECT b.reader_run_id, b.namespace, b.name, COALESCE(b.version_cell, b.cell) AS cell,
@@ -176,7 +176,8 @@ def trace(
 
     The hops of the next depth are the versions that were there when the writing run started, in the
     datasets that it read. For a column, they are its source columns, with conditions on all
-    columns. If a run has no column lineage, all its reads count as sources of all its writes.
+    columns. All reads of a run count as sources of all its writes, unless its column lineage says
+    otherwise.
 
     :param partition: None for all partitions; see :func:`.cell_of`
     :param as_of: start at the versions that were there at this time; None for now

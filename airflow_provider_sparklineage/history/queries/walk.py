@@ -21,7 +21,7 @@ UNKNOWN_COLUMNS = "Which columns is not known: the run has no column lineage of 
 
 
 class Node(NamedTuple):
-    """A version of a part of a dataset, or of one of its columns; :class:`.Hop` explains None."""
+    """A version of a part of a dataset, or of a column; :class:`.answers.Hop` explains None."""
 
     namespace: str
     name: str
@@ -34,7 +34,7 @@ class Link(NamedTuple):
     """An edge to a node.
 
     :param at: when the node's version was written
-    :param via: run_ids of the versions at the other end
+    :param via: run_ids of the versions at the other end, one depth nearer to the start
     :param valid_to: when the version was replaced; None if it is still there
     """
 

@@ -1,20 +1,20 @@
 """Partitions as points on axes: lines of times, of whole numbers, or of texts.
 
 ==================================  ================================================================
-``dt=2024-10-15``, ``20241015``     times in a format that nearly all values are in; its finest
+``dt=2024-10-15``, ``20241015``     times, if nearly all values have one format; its finest
                                     directive is the unit (``2024-05`` is a month, ``2024-W20`` a
-                                    week); timestamps all at midnight are days
-``year=2024/month=5/day=6``         one axis of days, of several dimensions
-``ts_day=19849``                    a number; also, where that explains more, days (months, hours)
-                                    from 1970 on, as Iceberg counts them
+                                    week); timestamps that are all at midnight are days
+``year=2024/month=5/day=6``         one axis of days, from several dimensions
+``ts_day=19849``                    a number; or, if that explains more, days (months, hours) since
+                                    1970, as Iceberg counts them
 ``region=eu``, anything else        texts
 ==================================  ================================================================
 
-Which it is, the values of a dataset decide together: ``202405`` alone may be any number.
+All values of a dataset together decide its axes: ``202405`` alone may be any number.
 
-Calendar periods are whole numbers, so that the next day, week or month is one more. A period of one
-unit holds periods of a finer one: :func:`first_in` and :func:`last_in` give which. Numbers of
-things that are no times are a unit of their own, :data:`NUMBER`, that holds no other.
+Calendar periods are whole numbers, so that the next day, week or month is one more. A period holds
+periods of finer units: :func:`first_in` and :func:`last_in` give the first and the last. Numbers
+that are not times have a unit of their own, :data:`NUMBER`, which holds no other unit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 UNITS = ("minute", "hour", "day", "week", "month", "year")
-"""Of times, from fine to coarse. Weeks begin on Monday, as those of ISO 8601."""
+"""Units of times, from fine to coarse. Weeks begin on Monday, as in ISO 8601."""
 
 NUMBER = "number"
 TEXT = "text"
@@ -53,7 +53,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def number_of(unit: str, at: datetime) -> int:
-    """Give the number of the period of a unit that a time is in."""
+    """Give the number of the period that contains a time."""
     if unit == "year":
         return at.year
     if unit == "month":
@@ -91,7 +91,10 @@ def epoch_of(unit: str) -> int:
 
 
 def months_later(unit: str, number: int, months: int) -> int:
-    """Give the same time of the same day some months later, or of the month's last day."""
+    """Give the period some months later, on the same day or the last day of a shorter month.
+
+    :raise ValueError, OverflowError: if it is before the year 1 or after 9999
+    """
     at = start_of(unit, number)
     year, month = divmod(at.year * 12 + at.month - 1 + months, 12)
     day = min(at.day, monthrange(year, month + 1)[1])
@@ -105,9 +108,9 @@ WHOLE_NUMBER = re.compile("-?[0-9]{1,18}", re.ASCII)
 
 
 class Axis(Frozen, frozen=True):
-    """An axis of texts; the base of the others.
+    """An axis of texts; the base class of the other axes.
 
-    :param labels: the dimensions that it is made of
+    :param labels: the dimensions that form the axis
     :param unit: one of :data:`UNITS`, ``number`` or ``text``
     """
 
@@ -115,11 +118,14 @@ class Axis(Frozen, frozen=True):
     unit: str = TEXT
 
     def read(self, values: Mapping[str, str]) -> Point | None:
-        """Give the point of a partition's values; None if they are none of this axis."""
+        """Give the point for a partition's values; None if they cannot be parsed for this axis.
+
+        :param values: the partition's values by dimension; all labels of the axis are in it
+        """
         return values[self.labels[0]]
 
     def write(self, point: Point) -> dict[str, str]:
-        """Give the values of a point.
+        """Give the values of a point, by dimension.
 
         :raise ValueError, OverflowError: if it is a time outside of the years 1 to 9999
         """
@@ -127,12 +133,18 @@ class Axis(Frozen, frozen=True):
 
 
 class Times(Axis, frozen=True):
-    """Times in a format."""
+    """Times in one format.
+
+    :param form: a format of ``strftime``
+    """
 
     form: str = "%Y-%m-%d"
 
     def read(self, values: Mapping[str, str]) -> Point | None:
-        """Give the number of the period; None for what is no time, or no whole period."""
+        """Give the number of the period.
+
+        :return: None if the value cannot be parsed, or is not the first moment of a period
+        """
         return _period(values[self.labels[0]], self.form, self.unit)
 
     def write(self, point: Point) -> dict[str, str]:
@@ -143,13 +155,13 @@ class Times(Axis, frozen=True):
 class Numbers(Axis, frozen=True):
     """Whole numbers.
 
-    :param width: with leading zeros up to so many digits
+    :param width: least number of digits, filled by leading zeros
     """
 
     width: int = 0
 
     def read(self, values: Mapping[str, str]) -> Point | None:
-        """Give the number; None for others."""
+        """Give the number; None if the value is not a whole number of up to 18 digits."""
         value = values[self.labels[0]]
         return int(value) if WHOLE_NUMBER.fullmatch(value) else None
 
@@ -159,35 +171,35 @@ class Numbers(Axis, frozen=True):
 
 
 class Counts(Numbers, frozen=True):
-    """Periods counted from 1970 on."""
+    """Periods counted from 1970 on, as Iceberg's transforms do."""
 
     def read(self, values: Mapping[str, str]) -> Point | None:
-        """Give the number of the period; None for others."""
+        """Give the number of the period; None if the value is not a whole number."""
         count = Numbers.read(self, values)
         return None if count is None else int(count) + epoch_of(self.unit)
 
     def write(self, point: Point) -> dict[str, str]:
-        """Write the count."""
+        """Write the number of periods since 1970."""
         return {self.labels[0]: str(int(point) - epoch_of(self.unit))}
 
 
 class Columns(Axis, frozen=True):
     """Year, month, … in dimensions of their own, from the largest to the smallest.
 
-    :param widths: how many digits each value has at least
+    :param widths: least number of digits of each value
     """
 
     widths: tuple[int, ...] = ()
 
     def read(self, values: Mapping[str, str]) -> Point | None:
-        """Give the number of the period; None for others."""
+        """Give the number of the period; None if the values are not a date."""
         text = date_of_columns([(label, values[label]) for label in self.labels])
         form = {"month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%dT%H"}[self.unit]
         at = parsed(text, form) if text else None
         return None if at is None else number_of(self.unit, at)
 
     def write(self, point: Point) -> dict[str, str]:
-        """Write each part."""
+        """Write the year, month, … of the first moment of the period."""
         at = start_of(self.unit, int(point))
         parts = (at.year, at.month, at.day, at.hour)
         each = zip(self.labels, parts, self.widths, strict=False)
@@ -195,13 +207,19 @@ class Columns(Axis, frozen=True):
 
 
 class Axes(Frozen, frozen=True):
-    """The axes of a dataset's partitions."""
+    """The axes of a dataset's partitions.
+
+    :param labels: all dimensions of the axes
+    """
 
     labels: frozenset[str]
     axes: tuple[Axis, ...]
 
     def read(self, cell: str) -> tuple[Point, ...] | None:
-        """Give the points of a cell; None if it has other dimensions, or is off an axis."""
+        """Give the points of a cell, one for each axis.
+
+        :return: None if the cell has other dimensions, or an axis cannot parse its value
+        """
         values = values_of(cell)
         if values.keys() != self.labels:
             return None
@@ -209,7 +227,10 @@ class Axes(Frozen, frozen=True):
         return None if None in points else tuple(point for point in points if point is not None)
 
     def write(self, points: Iterable[Point]) -> str:
-        """Give the cell of some points, one of each axis."""
+        """Give the cell with these points, one for each axis.
+
+        :raise ValueError, OverflowError: if a time is outside of the years 1 to 9999
+        """
         values: dict[str, str] = {}
         for axis, point in zip(self.axes, points, strict=True):
             values |= axis.write(point)
@@ -217,11 +238,11 @@ class Axes(Frozen, frozen=True):
 
 
 def values_of(cell: str) -> dict[str, str]:
-    """Read a cell, ``dt=2024-10-15/region=eu``; the empty one has no values."""
+    """Give the values of a cell, ``dt=2024-10-15/region=eu``, by dimension; {} for an empty one."""
     return dict(found for folder in cell.split("/") if (found := _folder(folder)))
 
 
-# A day and a region are in many partitions.
+# The same folder, of a day or a region, is in many partitions.
 _folder = lru_cache(maxsize=16384)(split_folder)
 
 
@@ -255,10 +276,10 @@ _FORMATS = {
     "%Y%m%d%H%M": "minute",
     "%Y": "year",
 }
-_YEARS = range(1900, 2201)  # of digits without separators, which may be any number
+_YEARS = range(1900, 2201)  # plausible years; digits without separators may be any number
 _SAMPLE = 200
-_MOST_VALUES = 0.9  # of the values decide; a folder may have a stray one
-# Plausible counts from 1970 on: about 1990 to 2100. Smaller ones are hours, days of months, ids.
+_MOST_VALUES = 0.9  # share of values that must fit an axis; a folder may have a stray one
+# Plausible counts from 1970 on: about 1990 to 2100. Smaller numbers may be hours, days or ids.
 _EPOCHS = {
     "day": range(7_300, 47_500),
     "hour": range(175_000, 1_140_000),
@@ -272,7 +293,7 @@ _PARTS = (
 
 
 def axes_of(cells: Collection[str]) -> Axes:
-    """Decide what the axes of cells are, by the dimensions that most of them have."""
+    """Find the axes of cells, by the dimensions that most of them have; no axes without cells."""
     sample = [values_of(cell) for cell in _spread(cells)]
     labels = Counter(frozenset(values) for values in sample)
     if not labels:
@@ -286,7 +307,10 @@ def axes_of(cells: Collection[str]) -> Axes:
 
 
 def counted(axis: Axis, values: Sequence[int]) -> list[Axis]:
-    """List what else an axis of numbers may be: periods since 1970."""
+    """List the axes of periods since 1970 that an axis of numbers may be instead.
+
+    :param values: numbers on the axis
+    """
     return [
         Counts(axis.labels, unit)
         for unit, plausible in _EPOCHS.items()
@@ -295,7 +319,7 @@ def counted(axis: Axis, values: Sequence[int]) -> list[Axis]:
 
 
 def _spread(cells: Collection[str]) -> Iterable[str]:
-    """Take some thousand from all over, whatever their number."""
+    """Take at regular distances 1000 to 2000 cells, or all if there are fewer."""
     step = max(1, len(cells) // (_SAMPLE * 5))
     return islice(cells, 0, None, step)
 
@@ -318,7 +342,10 @@ def _is_plausible(at: datetime, form: str) -> bool:
 
 
 def _coarsest(times: Iterable[datetime], unit: str) -> str:
-    """Timestamps of a table by day are all at midnight."""
+    """Give the coarsest unit, up to a day, whose periods begin at all of these times.
+
+    Only timestamps are tried: those of a table by day are all at midnight.
+    """
     if unit != "minute":
         return unit
     units = UNITS[: UNITS.index("day") + 1]
@@ -346,8 +373,11 @@ def _width(rows: Sequence[Mapping[str, str]], label: str) -> int:
 
 @lru_cache(maxsize=256)
 def _parts(labels: tuple[str, ...]) -> tuple[str, tuple[str, ...]] | None:
-    """Find which dimensions are year, month, … by trying what they would be together."""
-    if len(labels) > 6:  # all orders of more would be many, and nobody has them
+    """Find the dimensions that are year, month, … by trying them in all orders.
+
+    :return: the unit, and the labels from year on; None if there are none
+    """
+    if len(labels) > 6:  # more labels have too many orders, and real tables have fewer
         return None
     for unit, probe, result in reversed(_PARTS):
         for order in permutations(labels, len(probe)):
@@ -356,18 +386,18 @@ def _parts(labels: tuple[str, ...]) -> tuple[str, tuple[str, ...]] | None:
     return None
 
 
-_MOST_POINTS = 0.8  # of the points agree: one run by hand at an odd time changes no schedule
-_CALENDAR = ("month", "year")  # of no fixed length in finer units
-_LONGEST_WALK = 200_000  # points of one walk
+_MOST_POINTS = 0.8  # share of points on the step; a run by hand at an odd time is no new schedule
+_CALENDAR = ("month", "year")  # units without a fixed length in finer units
+_LONGEST_WALK = 200_000  # most points of one walk
 
 
 class Step(Frozen, frozen=True):
     """Points at a regular distance.
 
-    :param unit: of the axis
-    :param calendar: ``month`` or ``year``, if all begin one; else the unit
-    :param size: so many of them from one point to the next; 0 if there is no regular step
-    :param origin: one of the points, numbered in that calendar unit
+    :param unit: unit of the axis
+    :param calendar: unit of the step: ``month`` if most points begin one; else the axis' unit
+    :param size: number of such units from one point to the next; 0 if there is no regular step
+    :param origin: a number of this unit on the step, less than ``size``
     """
 
     unit: str
@@ -377,7 +407,7 @@ class Step(Frozen, frozen=True):
 
     @classmethod
     def of(cls, unit: str, points: Iterable[Point]) -> Step:
-        """Find the step of points: the most frequent distance, if most are so many apart."""
+        """Find the step of points: the most frequent distance, if most points are on it."""
         if unit == TEXT:
             return cls(unit, unit)
         numbers = sorted({int(point) for point in points})
@@ -388,14 +418,14 @@ class Step(Frozen, frozen=True):
         return cls(unit, unit)
 
     def has(self, point: Point) -> bool:
-        """Whether a point is on the step; all are, if there is none."""
+        """Whether a point is on the step; without a step, every point is."""
         if not self.size:
             return True
         number = _number_in(self.calendar, self.unit, int(point))
         return number is not None and (number - self.origin) % self.size == 0
 
     def between(self, first: int, last: int) -> Iterator[int]:
-        """Walk from one point to another, both included; nowhere without a step."""
+        """Walk by the step from one point to another, both included; no points without a step."""
         begin = _number_in(self.calendar, self.unit, first)
         if not self.size or begin is None:
             return
@@ -407,7 +437,7 @@ class Step(Frozen, frozen=True):
 
 
 def _coarser(unit: str) -> tuple[str, ...]:
-    """List the calendars that points may begin, the coarsest first, and the unit itself."""
+    """List the units in which a step of points is looked for, the coarsest first."""
     if unit not in UNITS or unit in _CALENDAR:
         return (unit,)
     return ("month", unit)
@@ -424,7 +454,10 @@ def _number_in(calendar: str, unit: str, point: int) -> int | None:
 
 
 def _regular(steps: list[int]) -> tuple[int, int] | None:
-    """Give the distance and a point of it."""
+    """Give the regular distance of sorted numbers, and the remainder of those that are on it.
+
+    :return: None if fewer than :data:`_MOST_POINTS` of them are on it
+    """
     distances = Counter(after - before for before, after in pairwise(steps))
     if not distances:
         return None

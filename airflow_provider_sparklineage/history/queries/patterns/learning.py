@@ -1,9 +1,9 @@
-"""Learning: the rule that observed pairs of partitions follow, of what happened alone.
+"""Learning: the rule that pairs of partitions of past runs follow.
 
-Candidates are read off the runs and tried on all of them. A rule is judged by the runs: one
-*follows* if it found what is expected, of what was there. What nobody had written when the run
-began is not missing, so the first days of a window follow it too; they count a little less, because
-a wider window would explain them as well.
+Candidate rules are derived from the runs, and each is tried on a sample of them. A run *follows* a
+rule if it found all expected partitions that were there when it began, and no others. A partition
+that was not written by then is not missing, so the first days of a window follow the rule too; they
+count a little less, because a wider window would explain them as well.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 
 
 PointsOfRun = tuple["Collection[Point]", "Collection[Point]"]
-"""Of one run: distinct given points, and distinct found points; neither is empty."""
+"""The distinct given points and the distinct found points of one run; neither is empty."""
 
-_MOST_BOUNDS = 6  # of each end: the most frequent; noise makes more, and each costs a trial
-_FEW_POINTS = 64  # points of an irregular set; more are no rule that anybody would write down
+_MOST_BOUNDS = 6  # the most frequent bounds of each end; more are noise, and each costs a trial
+_FEW_POINTS = 64  # most points of an irregular set; a larger one is no rule that people would write
 _MOST_CONSTANT = 1_000
 
 
@@ -88,7 +88,7 @@ def _spans(given: str, found: str, runs: Sequence[PointsOfRun]) -> Iterable[Rule
             starts, stops = _bounds(given, found, anchor, ends)
             firsts.update(starts)
             lasts.update(stops)
-    # Of a month that is not over no run has found the last day.
+    # No run finds the last day of a month that is not over, so the plain bound is always tried.
     plain = Bound(anchors[0], 0)
     begins = [plain, *_top(firsts), *_widest(firsts, anchors[0]), *_top(fixed)[:1]]
     for first in dict.fromkeys(begins):
@@ -106,7 +106,12 @@ def _anchors(given: str, found: str) -> Sequence[str]:
 def _bounds(
     given: str, found: str, anchor: str, ends: tuple[int, int, int, int]
 ) -> tuple[list[Bound], list[Bound]]:
-    """Give the bounds that a run may have had, if it read from (to) an end of such a period."""
+    """Give the first and last bounds that explain a run, in periods of a unit.
+
+    A bound is there only if the run read from the first (to the last) point of such a period.
+
+    :param ends: the first and last given points, then the first and last found points
+    """
     low, high, first, last = ends
     try:
         begun = first_in(found, first, anchor)
@@ -127,7 +132,7 @@ def _top(bounds: Counter[Bound]) -> list[Bound]:
 
 
 def _widest(firsts: Counter[Bound], anchor: str) -> list[Bound]:
-    """Give the farthest: early runs of a window found less than all of it."""
+    """Give the farthest first bound: early runs of a window found only a part of it."""
     return sorted((b for b in firsts if b.anchor == anchor), key=lambda b: b.shift)[:1]
 
 
@@ -170,22 +175,22 @@ def _constants(given: str, found: str, runs: Sequence[PointsOfRun]) -> Iterable[
 
 
 SHOWN = 20
-"""Cells of one exception: enough to see what is wrong, of any number."""
+"""Most cells of one exception, enough to show its cause."""
 
-_PARTIAL = 0.9  # of a run that found less than expected, since the rest was not there yet
-_FEW_BOXES = 8  # boxes that are looked at one by one
-_MOST_POINTS = 1_000_000  # points of boxes of one run; with more it does not follow
+_PARTIAL = 0.9  # mark of a run that found less than expected, because the rest was not there yet
+_FEW_BOXES = 8  # most boxes that are looked at one by one
+_MOST_POINTS = 1_000_000  # most points of a run's boxes; a run with more does not follow
 
 Box = Sequence["Collection[Point]"]
-"""Points of each axis, of which all combinations are expected."""
+"""Points of each axis; all of their combinations are expected."""
 
 
 class Pair(Frozen, frozen=True):
-    """What one run had.
+    """The given and the found cells of one run.
 
-    :param given: cells that are known, e.g. those written
-    :param found: cells that belong to them, e.g. those read; None for the whole dataset
-    :param at: when it found them; None if that does not matter
+    :param given: the given cells, e.g. those that the run wrote
+    :param found: the found cells, e.g. those that the run read; None for the whole dataset
+    :param at: when the run found them; None if the time does not matter
     """
 
     run_id: str
@@ -203,9 +208,10 @@ class Observed(NamedTuple):
 
 
 class Known:
-    """Since when points are there, by the points on the axes that follow from anything.
+    """The known points and since when they are there, by their points on the kept axes.
 
-    :param kept: which axes these are
+    :param since: None for a point that was always there
+    :param kept: indexes of the kept axes, see :attr:`.Relation.kept`
     """
 
     def __init__(self, since: Mapping[Points, datetime | None], kept: Sequence[int]) -> None:
@@ -217,14 +223,18 @@ class Known:
         return iter(self._all)
 
     def there(self, kept: Points, at: datetime | None) -> Iterator[Points]:
-        """Give the points that were there at a time."""
+        """Give the known points that were there at a time.
+
+        :param kept: their points on the kept axes
+        :param at: None for any time
+        """
         for points, since in self._all.get(kept, ()):
             if at is None or since is None or since <= at:
                 yield points
 
 
 def judged(relation: Relation, run: Observed, known: Known) -> float:
-    """Give 1 if a run follows, less if not all was there yet, 0 if it does not follow."""
+    """Give 1 if a run follows, 0.9 if expected points were not there yet, 0 if it does not."""
     boxes = relation.boxes(run.given)
     kept = set(relation.on_kept(run.found))
     if not all(map(_inside(boxes), kept)) or _is_any(_missing(run, known, boxes)):
@@ -241,7 +251,7 @@ def _size_of_boxes(boxes: Iterable[Box]) -> int:
 
 
 def _inside(boxes: Sequence[Box]) -> Callable[[Points], bool]:
-    """Give what finds whether points are in a box; quickly, also where there are many."""
+    """Give a function that tells whether points are in one of the boxes, also fast for many."""
     if len(boxes) <= _FEW_BOXES:
         return lambda points: any(_has(box, points) for box in boxes)
     all_of_them = (points for box in boxes for points in product(*box))
@@ -253,7 +263,7 @@ def _has(box: Box, points: Points) -> bool:
 
 
 def _missing(run: Observed, known: Known, boxes: Sequence[Box]) -> Iterator[Points]:
-    """Find what is expected and was there, but not found."""
+    """Give the points that are expected and were there, but that the run did not find."""
     expected: Iterable[Points]
     if _size_of_boxes(boxes) <= 20 * len(run.found) + 1_000:
         expected = (points for box in boxes for points in product(*box))
@@ -266,9 +276,9 @@ def _missing(run: Observed, known: Known, boxes: Sequence[Box]) -> Iterator[Poin
 def deviation(
     relation: Relation, run: Observed | None, pair: Pair, known: Known
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Give what is missing from a run that does not follow, and what is unexpected in it.
+    """Give the missing and the unexpected cells of a run that does not follow.
 
-    :param run: None if none of its cells are on the axes
+    :param run: None if no cell of the run is on the axes
     """
     if run is None:
         return (), tuple(islice(pair.found or (), SHOWN))
@@ -285,15 +295,15 @@ def deviation(
     )
 
 
-_TRIED = 50_000  # points, found by the runs that candidates are tried on
-_RUNS = (10, 300)  # fewest and most of these runs
+_TRIED = 50_000  # points in the sample of runs on which candidates are tried
+_RUNS = (10, 300)  # fewest and most runs of the sample
 
 
 def learn(pairs: Sequence[Pair], known: Mapping[str, datetime] | None = None) -> Learned:
     """Find the relation that most of the pairs follow.
 
-    :param known: cells of the found side, and since when they are there; what a pair found is
-        known since then too
+    :param known: cells of the found side, and since when they are there; a cell that a pair found
+        is there at least since the pair's time
     """
     parts = [pair for pair in pairs if pair.found is not None]
     given = axes_of(dict.fromkeys(cell for pair in pairs for cell in pair.given))
@@ -323,7 +333,10 @@ def _explained(learned: Learned) -> int:
 
 
 def _variants(learned: Learned, pairs: Sequence[Pair]) -> Iterator[tuple[Axes, Axes]]:
-    """Give the axes with numbers taken for counts from 1970 on, if nothing else explains them."""
+    """Give variants of the axes, with an axis of numbers taken for counts of periods since 1970.
+
+    There are none if rules explain all found axes already.
+    """
     given, found = learned.relation.given, learned.relation.found
     if _explained(learned) == len(found.axes):
         return
@@ -366,7 +379,7 @@ def _learned(
 
 
 def _runs(given: Axes, found: Axes, pairs: Iterable[Pair]) -> list[Observed]:
-    """Read the cells of each run; runs with none that are on the axes are left out."""
+    """Read the cells of each run; a run is left out if no given or no found cell is on the axes."""
     points: dict[tuple[bool, str], Points | None] = {}
 
     def read(axes: Axes, cells: Iterable[str]) -> Iterator[Points]:
@@ -400,7 +413,7 @@ def _since(
 
 
 def _sample(runs: list[Observed]) -> list[Observed]:
-    """Take runs from all over, as many as have not too many points."""
+    """Take runs at regular distances: at most 300, and fewer if they have many points."""
     size = sum(len(run.found) + len(run.given) for run in runs) / max(1, len(runs))
     count = min(_RUNS[1], max(_RUNS[0], int(_TRIED / max(1, size))))
     step = max(1, -(-len(runs) // count))
@@ -414,7 +427,10 @@ def _best(
     runs: Sequence[Observed],
     since: Mapping[Points, datetime | None],
 ) -> Link:
-    """Choose the rule of one found axis: what most follow, and of several the simplest."""
+    """Choose the rule of one found axis: the one with the highest marks, then the simplest.
+
+    The rule is :class:`Every` if no rule holds for more than half of the runs.
+    """
     one = Axes(frozenset(), (found.axes[n],))
     alone = [run._replace(found={(points[n],) for points in run.found}) for run in runs]
     there = Known(_earliest(n, since), (0,))
@@ -447,7 +463,7 @@ def _earliest(n: int, since: Mapping[Points, datetime | None]) -> dict[Points, d
 
 
 def _width_and_distance(rule: Rule) -> tuple[int, int]:
-    """Give how wide a span is, and how far away: of two that explain the same, the least."""
+    """Give the width and the distance of a span; of two equally good spans, the least one wins."""
     if not isinstance(rule, Span):
         return 0, 0
     return rule.last.shift - rule.first.shift, abs(rule.last.shift)

@@ -1,4 +1,4 @@
-"""Pairs of partitions that were written and read together, out of the tables."""
+"""Pairs of partitions that runs wrote and read together, and the patterns learned from them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.queries.sql import Rows
 
 DATES = ("data_interval_end", "data_interval_start", "logical_date")
-"""What a run itself is of, in the order of their names: the cell of a run has them."""
+"""The dates of a run, sorted by name: they are the dimensions of the cell of :func:`dates_of`."""
 
 _WRITES = """
 SELECT r.run_id, r.namespace, r.job, r.started, r.ended, r.data_interval_end, r.data_interval_start,
@@ -79,9 +79,10 @@ class Task(NamedTuple):
 
 
 class Writes(NamedTuple):
-    """What a run wrote of a dataset.
+    """The partitions of a dataset that a run wrote.
 
-    :param cells: None if it is not known which
+    :param dates: the cell of the run's own dates, see :func:`dates_of`
+    :param cells: None if they are not known, or the run wrote the whole dataset
     """
 
     task: Task
@@ -93,16 +94,16 @@ class Writes(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A dataset as a task reads it to write another one."""
+    """A dataset that a task reads to write another one."""
 
     task: Task
     input: DatasetName
 
 
 def patterns(history: Rows, dataset: DatasetName) -> list[Pattern]:
-    """Learn the patterns of a dataset: one of each task that wrote it and each of its inputs.
+    """Learn the patterns of a dataset: one for each task that wrote it and each of its inputs.
 
-    Runs that failed count for nothing.
+    Failed runs do not count.
     """
     return [pattern for pattern, _ in learned_of(history, dataset)]
 
@@ -110,7 +111,7 @@ def patterns(history: Rows, dataset: DatasetName) -> list[Pattern]:
 def without_pattern(
     history: Rows, dataset: DatasetName, found: Iterable[Pattern]
 ) -> list[DatasetName]:
-    """Give what its tasks read and has no pattern: by conditions, or parts that nobody knows.
+    """Give the inputs of a dataset's tasks without a pattern: only conditions or unknown parts.
 
     :param found: the patterns of the dataset
     """
@@ -121,7 +122,7 @@ def without_pattern(
 
 
 def learned_of(history: Rows, dataset: DatasetName) -> list[tuple[Pattern, Learned]]:
-    """Learn the patterns of a dataset, and give the relations that answer for other partitions."""
+    """Learn the patterns of a dataset; give each with its relation, which can be applied."""
     writes = writes_of(history, dataset)
     found: list[tuple[Pattern, Learned]] = []
     reads = _reads(history, dataset)
@@ -136,7 +137,7 @@ def learned_of(history: Rows, dataset: DatasetName) -> list[tuple[Pattern, Learn
 
 
 def writes_of(history: Rows, dataset: DatasetName) -> dict[str, Writes]:
-    """Give what each successful run wrote of a dataset, in the order in which they ended."""
+    """Give the writes of each successful run to a dataset, by run_id, in order of their ends."""
     by_run: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in history.rows(_WRITES, dataset._asdict()):
         by_run[row["run_id"]].append(row)
@@ -146,12 +147,12 @@ def writes_of(history: Rows, dataset: DatasetName) -> dict[str, Writes]:
 
 
 def known_of(history: Rows, dataset: DatasetName) -> dict[str, datetime]:
-    """Give the cells of a dataset that anybody wrote or read, and since when they are there."""
+    """Give the cells of a dataset that a run wrote or read, and since when they are known."""
     return {row["cell"]: row["since"] for row in history.rows(_KNOWN, dataset._asdict())}
 
 
 def dates_of(row: Mapping[str, Any]) -> str:
-    """Give the cell of a run's own dates; of a run without any it has a single, constant value."""
+    """Give the cell of a run's own dates; ``run=any`` for a run without dates."""
     values = [(label, row[label].strftime("%Y-%m-%dT%H:%M:%S")) for label in DATES if row[label]]
     return str(Partition(tuple(values or [("run", "any")])))
 
@@ -185,7 +186,10 @@ def _pattern(
     reads: Mapping[str, Sequence[dict[str, Any]]],
     known: Mapping[str, datetime],
 ) -> Iterable[tuple[Pattern, Learned]]:
-    """Learn one pattern: by what was written, else by the dates of the runs."""
+    """Learn one pattern, from the written partitions, or else from the dates of the runs.
+
+    There is none if no run's reads are known.
+    """
     pairs = []
     for run_id, rows in reads.items():
         write = writes[run_id]
@@ -230,7 +234,7 @@ def _described(
 
 
 def _cells(rows: Iterable[Mapping[str, Any]], known: Collection[str]) -> tuple[str, ...] | None:
-    """Give the cells of accesses; None if it is not known which they are."""
+    """Give the cells of accesses; None if a cell is not known."""
     cells: list[str] = []
     for row in rows:
         found = row["cells"] if row["extent"] == "partition" else _of_range(row, known)
@@ -241,7 +245,10 @@ def _cells(rows: Iterable[Mapping[str, Any]], known: Collection[str]) -> tuple[s
 
 
 def _of_range(row: Mapping[str, Any], known: Collection[str]) -> tuple[str, ...] | None:
-    """Give the cells of a range without holes, of a single axis; None of others."""
+    """Give the cells of a range without holes, on a single axis.
+
+    :return: None if the access is no range, has no ends, has holes, or more than one axis
+    """
     if row["extent"] != "range" or not (row["first_partition"] and row["last_partition"]):
         return None
     texts = (row["first_partition"], row["last_partition"])

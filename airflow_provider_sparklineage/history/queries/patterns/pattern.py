@@ -1,4 +1,4 @@
-"""What was learned of pairs of partitions, as it is printed."""
+"""The types of a learned pattern as the command prints it, and its confidence."""
 
 from __future__ import annotations
 
@@ -107,13 +107,15 @@ class Pattern(msgspec.Struct, frozen=True):
 
 
 Deviations = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
-"""Run by run, missing and unexpected cells; ``*`` is the whole dataset."""
+"""By run_id, the missing and the unexpected cells; ``*`` is the whole dataset."""
 
 
 class Learned(NamedTuple):
     """A relation, and how well it holds.
 
-    :param exceptions: the runs that do not follow
+    :param support: number of runs that follow it
+    :param seen: number of all runs
+    :param exceptions: the runs that do not follow it
     """
 
     relation: Relation
@@ -123,12 +125,17 @@ class Learned(NamedTuple):
 
     @property
     def confidence(self) -> float:
-        """The least share of runs that it holds for: Wilson's interval, 95 %."""
+        """The lower end of the 95 % interval (Wilson's) of the share of runs that follow."""
         return least_share(self.support, self.seen)
 
 
 def least_share(good: int, of: int, z: float = 1.96) -> float:
-    """Give the lower end of Wilson's interval of a share."""
+    """Give the lower end of Wilson's interval of a share; 0 if there are no cases.
+
+    :param good: number of good cases
+    :param of: number of all cases
+    :param z: quantile of the normal distribution; 1.96 for 95 %
+    """
     if not of:
         return 0.0
     share = good / of
@@ -137,11 +144,11 @@ def least_share(good: int, of: int, z: float = 1.96) -> float:
     return round(max(0.0, (middle - spread) / (1 + z * z / of)), 3)
 
 
-_PRINTED_VALUES = 20  # of a constant, that are printed
+_PRINTED_VALUES = 20  # most values of a constant that are printed
 
 
 def rules_of(relation: Relation) -> tuple[RuleOfAxis, ...]:
-    """Give the rule of each found axis; none for the whole dataset, or where none is known."""
+    """Give the rule of each found axis; () for the whole dataset, or if no rule is known."""
     links = zip(relation.found.axes, relation.links, strict=False)
     return tuple(_rule_of_axis(relation, axis, link) for axis, link in links)
 

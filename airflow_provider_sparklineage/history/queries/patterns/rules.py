@@ -1,11 +1,11 @@
-"""Rules from points of one axis to points of another, and the relation that several axes make.
+"""Rules from points of one axis to points of another, and relations of several axes.
 
-A rule answers both ways: :meth:`Rule.of` which points follow from a given one, and
-:meth:`Rule.inverse` from which ones a point follows. Each gives a ``range``, or the few there are.
+A rule works both ways: :meth:`Rule.of` gives the points that follow from a given one, and
+:meth:`Rule.inverse` the points from which one follows. Each gives a ``range`` or a short list.
 
-A relation says what follows from a partition on either side: :class:`Relation` what is found for
-given partitions, :class:`Following`, the other way round, what is to be written when a partition
-that its task reads was.
+A relation works both ways, too: :class:`Relation` gives the found partitions for given ones, and
+:class:`Following` the given ones for a found one, e.g. the partitions to write after a partition
+that the task reads was written.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 _FARTHEST = 4_000_000_000
-"""Of any number of a time: more minutes than there are in 9999 years, and then some."""
+"""A limit for the numbers of all axes of times: 9999 years have fewer minutes."""
 
 
 class Rule(Frozen, frozen=True):
     """A rule between two axes.
 
-    :param given: unit of the axis that is known
-    :param found: unit of the axis that follows
+    :param given: unit of the given axis
+    :param found: unit of the found axis, which follows from the given one
     """
 
     given: str
@@ -46,18 +46,21 @@ class Rule(Frozen, frozen=True):
 
     kind = ""
     order = 0
-    """Simpler rules have a lower one, and win if others explain no more."""
+    """A simpler rule has a lower order, and wins over rules that explain no more."""
 
     def of(self, point: Point) -> Collection[Point]:
-        """Give the points that follow from one."""
+        """Give the found points that follow from a given one."""
         raise NotImplementedError
 
     def inverse(self, point: Point) -> Collection[Point] | None:
-        """Give the points from which one follows; None if from any."""
+        """Give the given points from which a found one follows; None if from any point."""
         raise NotImplementedError
 
     def described(self, label: str) -> str:
-        """Say the rule, for people; the label is the given dimension's."""
+        """Describe the rule for people.
+
+        :param label: the given dimension
+        """
         raise NotImplementedError
 
 
@@ -75,16 +78,17 @@ class Equal(Rule, frozen=True):
         return (point,)
 
     def described(self, label: str) -> str:
-        """Say it."""
+        """Give the label."""
         return label
 
 
 class Bound(Frozen, frozen=True):
     """The first or last point of a span.
 
-    :param anchor: unit of the period whose first (last) point it is; empty if it is always the
-        same point
-    :param shift: how many such periods away from the given point's own; or the point itself
+    :param anchor: unit of the period whose first (last) point this bound is; empty if the bound is
+        always the same point
+    :param shift: number of such periods from the given point's own period; if the anchor is empty,
+        the point itself
     """
 
     anchor: str
@@ -94,8 +98,8 @@ class Bound(Frozen, frozen=True):
 class Span(Rule, frozen=True):
     """All points between two bounds, which move with the given point.
 
-    Of equal units and bounds of that unit it is the same value, a value n away or a window of n.
-    ``month`` of a day and the days of a month are spans from 0 to 0.
+    If both units and both anchors are equal, the span is the same value, a value n away, or a
+    window of n. The month of a day and the days of a month are spans from 0 to 0.
     """
 
     first: Bound
@@ -115,12 +119,12 @@ class Span(Rule, frozen=True):
 
     @property
     def order(self) -> int:  # type: ignore[override]
-        """How simple it is."""
+        """The order of the rule, by its kind."""
         return {"same": 0, "offset": 1, "window": 2, "period": 4, "parts": 4, "span": 6}[self.kind]
 
     @property
     def is_plain(self) -> bool:
-        """Whether both bounds are of the coarser of the two units: no calendar is in it."""
+        """Whether both bounds have the same anchor, which is the coarser unit of the two axes."""
         return self.first.anchor == self.last.anchor and self.first.anchor in (
             self.given,
             self.found,
@@ -131,14 +135,17 @@ class Span(Rule, frozen=True):
         return self.first.anchor == self.found
 
     def of(self, point: Point) -> range:
-        """Give the points between the bounds; none if they are outside of the years there are."""
+        """Give the points between the bounds; an empty range outside of the years 1 to 9999."""
         try:
             return range(self._first(int(point)), self._last(int(point)) + 1)
         except (ValueError, OverflowError):
             return range(0)
 
     def inverse(self, point: Point) -> range:
-        """Give the points whose span has it: both bounds only ever move forward."""
+        """Give the points whose span contains a point.
+
+        They are a range, found by bisection: both bounds grow with the given point.
+        """
         at = int(point)
         return range(_least(lambda n: self._last(n) >= at), _least(lambda n: self._first(n) > at))
 
@@ -155,7 +162,7 @@ class Span(Rule, frozen=True):
         return last_in(bound.anchor, period, self.found)
 
     def described(self, label: str) -> str:
-        """Say it: ``dt - 1 day``, ``dt - 6 days to dt``, ``month of dt``, ``days of month``."""
+        """Describe it: ``dt - 1 day``, ``dt - 6 days to dt``, ``month of dt``, ``days of dt``."""
         first, last = self.first, self.last
         if self.kind in ("same", "offset"):
             return f"{label}{_shifted(first)}"
@@ -175,7 +182,7 @@ class Span(Rule, frozen=True):
 
 
 class Offsets(Rule, frozen=True):
-    """Some points around the given one, with gaps between: a day, and the same of last week."""
+    """Some points around the given one, with gaps between: a day, and the day a week before."""
 
     offsets: tuple[int, ...]
 
@@ -183,20 +190,20 @@ class Offsets(Rule, frozen=True):
     order = 3
 
     def of(self, point: Point) -> Collection[Point]:
-        """Give the points."""
+        """Give the point plus each offset."""
         return tuple(int(point) + offset for offset in self.offsets)
 
     def inverse(self, point: Point) -> Collection[Point] | None:
-        """Give the points around which it is."""
+        """Give the point minus each offset."""
         return tuple(int(point) - offset for offset in reversed(self.offsets))
 
     def described(self, label: str) -> str:
-        """Say it: ``dt - 7 days, dt``."""
+        """Describe it: ``dt - 7 days, dt``."""
         return ", ".join(f"{label}{_shifted(Bound(self.found, one))}" for one in self.offsets)
 
 
 class Months(Rule, frozen=True):
-    """The same day so many months later, or that month's last: as SQL's ``add_months``."""
+    """The same day some months later, or the last day of a shorter month; SQL's ``add_months``."""
 
     months: int
 
@@ -204,14 +211,14 @@ class Months(Rule, frozen=True):
     order = 5
 
     def of(self, point: Point) -> Collection[Point]:
-        """Give the point."""
+        """Give the single point; () outside of the years 1 to 9999."""
         try:
             return (months_later(self.found, int(point), self.months),)
         except (ValueError, OverflowError):
             return ()
 
     def inverse(self, point: Point) -> range:
-        """Give the points: the last days of a longer month all lead to one."""
+        """Give the points: the last days of a longer month all lead to the same point."""
         at = int(point)
         later = self.months
         return range(
@@ -220,7 +227,7 @@ class Months(Rule, frozen=True):
         )
 
     def described(self, label: str) -> str:
-        """Say it: ``dt - 1 month``."""
+        """Describe it: ``dt - 1 month``."""
         return f"{label}{_shifted(Bound('month', self.months))}"
 
 
@@ -233,39 +240,42 @@ class Constant(Rule, frozen=True):
     order = 7
 
     def of(self, point: Point) -> Collection[Point]:
-        """Give them, whatever is given."""
+        """Give the same points for any given one."""
         return self.points
 
     def inverse(self, point: Point) -> Collection[Point] | None:
-        """From any, if it is one of them."""
+        """Give None (any point) for one of the points, else ()."""
         return None if point in self.points else ()
 
     def described(self, label: str) -> str:
-        """Say it."""
+        """Describe it by its first five points."""
         return f"always {', '.join(_point_text(self.found, one) for one in self.points[:5])}"
 
 
 class Every(Rule, frozen=True):
-    """All points that there are: the dimension says nothing."""
+    """All points of the data: the found dimension does not follow from a given one."""
 
     kind = "every"
     order = 8
 
     def of(self, point: Point) -> Collection[Point]:
-        """Give none: only the data knows them."""
+        """Give (): the points are in the data, not in the rule."""
         return ()
 
     def inverse(self, point: Point) -> Collection[Point] | None:
-        """From any."""
+        """Give None: any point."""
         return None
 
     def described(self, label: str) -> str:
-        """Say it."""
+        """Describe it as every value."""
         return "every value"
 
 
 def _least(holds: Callable[[int], bool]) -> int:
-    """Find the least number from which on a condition holds, which it does somewhere."""
+    """Find the least number from which on a condition holds, by bisection.
+
+    The condition must be false up to some number, and true from there on.
+    """
     low, high = -_FARTHEST, _FARTHEST
     while low < high:
         middle = (low + high) // 2
@@ -294,25 +304,25 @@ def _point_text(unit: str, point: Point) -> str:
 Points = tuple[Point, ...]
 
 MOST_CELLS = 100_000
-"""That one question is answered with; more have no use, and a wide rule over wide axes has any."""
+"""Most cells of one answer: more have no use, and a wide rule could give any number of them."""
 
 WHOLE, NONE = "whole", "none"
 
 
 class Link(NamedTuple):
-    """What one axis of the partitions that are found follows from."""
+    """The given axis, and the rule, by which one found axis follows."""
 
     axis: int
-    """Which of the given axes."""
+    """Index of the given axis."""
     rule: Rule
 
 
 class Relation(Frozen, frozen=True):
     """How found partitions follow from given ones, axis by axis.
 
-    :param given: axes of what is known, e.g. the partitions that were written
-    :param found: axes of what follows, e.g. the partitions that were read
-    :param links: one of each found axis, in their order
+    :param given: axes of the given partitions, e.g. those that a run wrote
+    :param found: axes of the found partitions, e.g. those that the run read
+    :param links: a link for each found axis, in the order of the axes
     :param special: ``whole`` if the whole dataset is found, ``none`` if no rule is known; then
         there are no links
     """
@@ -324,7 +334,11 @@ class Relation(Frozen, frozen=True):
 
     @property
     def kind(self) -> str:
-        """The kind of the rule: of the axes' kinds the one that is farthest from the same value."""
+        """The kind of the relation: the kind of one axis' rule.
+
+        The first rule of times or numbers that is not ``same``, ``constant`` or ``every`` decides;
+        else the first rule of times or numbers; else the first rule.
+        """
         if self.special:
             return self.special
         timed = [link.rule for link in self.links if link.rule.found != TEXT]
@@ -334,11 +348,11 @@ class Relation(Frozen, frozen=True):
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """Which found axes follow from anything."""
+        """The indexes of the found axes whose rule is not :class:`Every`."""
         return tuple(n for n, link in enumerate(self.links) if not isinstance(link.rule, Every))
 
     def described(self) -> str:
-        """Say the rule, for people: ``dt = dt - 1 day, region = region``."""
+        """Describe the relation for people: ``dt = dt - 1 day, region = region``."""
         if self.special or not self.links:
             return {NONE: "no rule"}.get(self.special, "the whole dataset")
         each = zip(self.found.axes, self.links, strict=True)
@@ -353,7 +367,10 @@ class Relation(Frozen, frozen=True):
         return "/".join(axes[link.axis].labels) if axes else ""
 
     def boxes(self, given: Iterable[Points]) -> list[tuple[Collection[Point], ...]]:
-        """Give what follows from points: of each box all combinations, on the kept axes."""
+        """Give the found points for given ones, as boxes on the kept axes.
+
+        A box has a set of points for each kept axis, and stands for all of their combinations.
+        """
         links = [self.links[n] for n in self.kept]
         axes = [link.axis for link in links]
         distinct = dict.fromkeys(tuple(points[n] for n in axes) for points in given)
@@ -368,9 +385,10 @@ class Relation(Frozen, frozen=True):
         )
 
     def expected(self, cells: Iterable[str], known: Collection[str] = ()) -> list[str]:
-        """List the cells that follow from some.
+        """List the found cells that follow from given ones.
 
-        :param known: cells of the found side, which dimensions that say nothing take values from
+        :param known: known cells of the found side; dimensions whose rule is :class:`Every` take
+            their values from them
         """
         given = [points for cell in cells if (points := self.given.read(cell)) is not None]
         if self.special or not given:
@@ -384,7 +402,7 @@ class Relation(Frozen, frozen=True):
         return written(self.found, expected)
 
     def on_kept(self, found: Iterable[Points]) -> Iterable[Points]:
-        """Give points of all found axes on the kept ones."""
+        """Reduce points on all found axes to the kept axes."""
         kept = self.kept
         if len(kept) == len(self.links):
             return found
@@ -414,7 +432,7 @@ def written(axes: Axes, points: Iterable[Points]) -> list[str]:
 
 
 def _merged(sets: Iterable[Collection[Point]]) -> list[Collection[Point]]:
-    """Join ranges that overlap or follow each other, and all sets that are no ranges."""
+    """Join ranges that overlap or touch, and join all other sets into one."""
     ranges, points = [], set()
     for one in sets:
         if isinstance(one, range):
@@ -432,10 +450,10 @@ def _merged(sets: Iterable[Collection[Point]]) -> list[Collection[Point]]:
 
 
 class Following:
-    """The given partitions of a relation from which a found one follows, for many found ones.
+    """The inverse of a relation: the given partitions from which a found one follows.
 
-    :param known: cells of the given side: axes that no rule says anything of take their values
-        from them, and others their step: a report by week is written on Mondays only
+    :param known: known cells of the given side. An axis that no rule uses takes its values from
+        them; the other axes take their step from them: a weekly report is written on Mondays only
     """
 
     def __init__(self, relation: Relation, known: Collection[str] = ()) -> None:
@@ -443,7 +461,7 @@ class Following:
         self._axes = relation.given.axes
         read = map(relation.given.read, () if relation.special else known)
         self._seen = [points for points in read if points is not None]
-        # Of all axes, and of each set of them, once for all partitions that are asked about.
+        # The step of an axis, and the values of free axes, are worked out once for all partitions.
         self._step = cache(self._step_of)
         self._others = cache(self._others_of)
 
@@ -477,7 +495,7 @@ class Following:
             yield tuple(next(fills if n in free else values) for n in range(len(self._axes)))
 
     def _inverse(self, axis: int, at: Points) -> Collection[Point] | None:
-        """Give the points of a given axis that all of its links allow; None if they say nothing."""
+        """Give the points of a given axis that all of its links allow; None if any point is."""
         sides = [
             side
             for link, point in zip(self._relation.links, at, strict=True)
