@@ -271,12 +271,15 @@ class Folder:
         return (self.root / name).read_bytes()
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file beside its place, and rename it."""
+        """Write a file under another name in its folder, and rename it."""
         partial = self._partial(name, content)
         partial.replace(self.root / name)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a file beside its place, and link it, which fails if the name exists."""
+        """Write a file under another name in its folder, and link it to its own.
+
+        The link fails if the file exists.
+        """
         partial = self._partial(name, content)
         try:
             (self.root / name).hardlink_to(partial)

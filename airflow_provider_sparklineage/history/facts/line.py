@@ -42,7 +42,7 @@ class Access(Struct, omit_defaults=True, gc=False, frozen=True):
 
 
 class Edge(Struct, omit_defaults=True, gc=False, frozen=True):
-    """A column that was made of another one: :data:`.tables.EDGE`."""
+    """A column and one of its source columns: :data:`.tables.EDGE`."""
 
     out_namespace: str
     out_name: str

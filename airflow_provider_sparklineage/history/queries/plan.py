@@ -42,8 +42,9 @@ FROM concerned AS c LEFT JOIN runs AS r ON r.dag_id = c.dag_id AND r.task_id = c
     AND r.state = 'COMPLETE'
 GROUP BY ALL ORDER BY c.ended, c.run_id
 """
-# Pairs of affected runs: the reader read a version of the writer, or reads a partition or dataset
-# whose version there now is the writer's, and which the writer will write again.
+# Pairs of affected runs, of which the reader must run after the writer: the reader read a version
+# of the writer, or a partition or dataset that has a version of the writer now. The writer will
+# write this version again.
 _ORDER = f"""
 WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")}),
 reads AS (

@@ -60,7 +60,7 @@ class Found:
     transformations: set[answers.Transformation] = field(default_factory=set)
 
     def add(self, link: Link) -> None:
-        """Add a link; the node is certain if one link is, and its columns are known likewise."""
+        """Add a link; the node is certain, or its columns known, if those of one link are."""
         self.is_certain |= link.is_certain
         self.is_column_known |= link.is_column_known
         self.via.update(link.via)

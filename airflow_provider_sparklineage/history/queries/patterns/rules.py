@@ -162,7 +162,10 @@ class Span(Rule, frozen=True):
         return last_in(bound.anchor, period, self.found)
 
     def described(self, label: str) -> str:
-        """Describe it: ``dt - 1 day``, ``dt - 6 days to dt``, ``month of dt``, ``days of dt``."""
+        """Describe the rule for people.
+
+        E.g. ``dt - 1 day``, ``dt - 6 days to dt``, ``month of dt``, ``days of month``.
+        """
         first, last = self.first, self.last
         if self.kind in ("same", "offset"):
             return f"{label}{_shifted(first)}"
