@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.budget import UNLIMITED
-from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, MANIFEST, Manifest, encoded
+from airflow_provider_sparklineage.model.terms import EVENTS, MANIFEST
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest, encoded
 from airflow_provider_sparklineage.spark.capture.remote_bundles import fetched
 from airflow_provider_sparklineage.storage.objects import Objects
 from benchmarks.amplification import ACTIONS, amplified, run_id

@@ -12,7 +12,8 @@ import msgspec
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model import budget
-from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, CaptureBundle, Manifest
+from airflow_provider_sparklineage.model.terms import EVENTS
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from benchmarks.amplification import ACTIONS, amplified, run_id
 from benchmarks.measuring import Growth, in_turns, peak_mb
 from benchmarks.results import Curve, Result

@@ -21,12 +21,8 @@ from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.subset import date_range
-from airflow_provider_sparklineage.spark.capture.bundle import (
-    EVENTS,
-    OBSERVATIONS,
-    CaptureBundle,
-    Manifest,
-)
+from airflow_provider_sparklineage.model.terms import EVENTS, OBSERVATIONS
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from benchmarks.amplification import amplified, run_id
 from benchmarks.measuring import Growth, in_turns, peak_mb
 from benchmarks.merging import decode

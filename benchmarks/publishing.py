@@ -22,12 +22,8 @@ from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.event.steps.size import ever_smaller
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model import budget
-from airflow_provider_sparklineage.spark.capture.bundle import (
-    EVENTS,
-    CaptureBundle,
-    Manifest,
-    TaskIdentity,
-)
+from airflow_provider_sparklineage.model.terms import EVENTS
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest, TaskIdentity
 from benchmarks import submitting, wide_writes
 from benchmarks.amplification import amplified, run_id
 from benchmarks.measuring import Growth, cpu_s

@@ -13,7 +13,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     Transformation,
 )
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.spark.capture.bundle import EVENTS
+from airflow_provider_sparklineage.model.terms import EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, OBSERVATIONS
+from airflow_provider_sparklineage.model.terms import EVENTS, OBSERVATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

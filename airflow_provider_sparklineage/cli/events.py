@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from airflow_provider_sparklineage.datahub.configuration import Conversion
+    from airflow_provider_sparklineage.event.stored import Stored
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, TaskIdentity
 
 
@@ -187,14 +188,15 @@ def _with_limit(bundle: CaptureBundle, max_event_bytes: int | None) -> CaptureBu
 
 
 def _notes(event: dict[str, Any], *, strict: bool) -> int:
-    from airflow_provider_sparklineage.event import model
+    from airflow_provider_sparklineage.event import model, stored
 
-    missing = model.degradations(event)
+    capture = model.read_document(event).event.capture
+    missing = capture.degradations or []
     for entry in missing:
-        commands.note(f"note: {entry['code']}: {entry['message']}")
-    if more := model.unlisted_degradations(event):
+        commands.note(f"note: {entry.code}: {entry.message}")
+    if more := capture.unlisted:
         commands.note(f"note: {more} more are not listed in the event")
-    if model.misses_detail(event):
+    if stored.misses_detail(event):
         commands.note(
             "note: --max-event-bytes N gives an event of up to N bytes, whatever is configured"
         )
@@ -277,15 +279,14 @@ _MERGE = commands.Command(
 
 def _show(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.cli import show
-    from airflow_provider_sparklineage.event import model
 
     events = _events(args)
     if args.html:
-        _write_page(Path(args.html), events)
+        _write_page(Path(args.html), [one.document for one in events])
     else:
-        for event in events:
-            show.print_event(event, sys.stdout)
-    missing = any(model.degradations(event) for event in events)
+        for one in events:
+            show.print_event(one.event, sys.stdout)
+    missing = any(one.event.capture.degradations for one in events)
     return 1 if args.strict and missing else 0
 
 
@@ -300,28 +301,28 @@ def _write_page(file: Path, events: list[dict[str, Any]]) -> None:
     print(file)  # not escaped: a script uses the line as a path
 
 
-def _events(args: argparse.Namespace) -> list[dict[str, Any]]:
+def _events(args: argparse.Namespace) -> list[Stored]:
     return events_of(args.input, args.application)
 
 
-def events_of(inputs: Sequence[str], application: str | None = None) -> list[dict[str, Any]]:
-    """Give the merged events of the input.
+def events_of(inputs: Sequence[str], application: str | None = None) -> list[Stored]:
+    """Give the merged events of the input: of each bundle, and those in the files or of them.
 
     Each bundle is merged into one event. If the files have merged events, these are given; else all
     files together are merged into one event.
 
     :raise UnusableInputError: if the input has no event
     """
-    from airflow_provider_sparklineage.event.model import readable
     from airflow_provider_sparklineage.event.pipeline import merged_event
+    from airflow_provider_sparklineage.event.stored import readable
     from airflow_provider_sparklineage.lineage.bundle import task_lineage
     from airflow_provider_sparklineage.spark.capture import event_files
 
-    def merged(of: list[str]) -> dict[str, Any]:
+    def merged(of: list[str]) -> Stored:
         with event_files.open_bundle(of, application=application) as bundle:
-            return merged_event(bundle, task_lineage(bundle))
+            return readable(merged_event(bundle, task_lineage(bundle)))
 
-    def checked(place: str, event: dict[str, Any]) -> dict[str, Any]:
+    def checked(place: str, event: dict[str, Any]) -> Stored:
         try:
             return readable(event)
         except exceptions.DocumentError as error:

@@ -10,13 +10,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.cli import commands
+from airflow_provider_sparklineage.event.model import CHECK_KEY
 from airflow_provider_sparklineage.model import exceptions
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
 
     from airflow_provider_sparklineage.cli.explanation import DryRun
+    from airflow_provider_sparklineage.event.stored import Stored
 
 
 def _explain_run(args: argparse.Namespace, job: str = "") -> int:
@@ -27,13 +28,12 @@ def _explain_run(args: argparse.Namespace, job: str = "") -> int:
     """
     from airflow_provider_sparklineage.cli import show
     from airflow_provider_sparklineage.cli.events import events_of
-    from airflow_provider_sparklineage.event import model
 
     if any(getattr(args, name) for name in _OF_A_RUN_TO_COME):
         msg = "Give --run by itself: what the run was, is in its bundle."
         raise exceptions.UnusableInputError(msg)
     events = events_of([args.of_run])
-    if job and (others := {e["job"]["name"] for e in events if e["job"]["name"] != job}):
+    if job and (others := {e.event.job.name or "" for e in events} - {job}):
         problem = (
             f"{args.of_run} holds a run of {', '.join(sorted(others))}, and one of {job} is asked "
             "for."
@@ -41,18 +41,20 @@ def _explain_run(args: argparse.Namespace, job: str = "") -> int:
         fix = f"`sparklineage explain --run {args.of_run}` shows the former."
         raise exceptions.UnusableInputError(problem, fix)
     if args.json:
-        documents = [_document_of(event, model.partition_check(event)) for event in events]
+        documents = [_document_of(one) for one in events]
         commands.say_json(documents)
     else:
-        for event in events:
-            show.print_run(event, sys.stdout)
+        for one in events:
+            show.print_run(one.event, sys.stdout)
     return 0
 
 
-def _document_of(event: dict[str, Any], check: Mapping[str, Any]) -> dict[str, Any]:
+def _document_of(of: Stored) -> dict[str, Any]:
+    facets = of.document["run"].get("facets") or {}
+    check = facets.get(CHECK_KEY) or {}
     return {
-        "subject": event["job"]["name"],
-        "outcome": event.get("eventType") or "",
+        "subject": of.event.job.name,
+        "outcome": of.event.eventType or "",
         **{key: value for key, value in check.items() if not key.startswith("_")},
     }
 

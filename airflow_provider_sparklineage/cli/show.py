@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 from rich.markup import escape as escape_markup
 from rich.table import Table
 
-from airflow_provider_sparklineage.event.model import accesses, degradations, partition_check
+from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.columns.edges import DIRECT, INDIRECT
 from airflow_provider_sparklineage.lineage.dataset import Accessed
 from airflow_provider_sparklineage.model import texts
-from airflow_provider_sparklineage.model.datasets import DatasetName, short_names
+from airflow_provider_sparklineage.model.datasets import short_names
 from airflow_provider_sparklineage.model.subset import Comparison
 from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+
+    from airflow_provider_sparklineage.model.datasets import DatasetName
 
 # Output that is no terminal has no width of its own. With this width a source stays on one line.
 _PLAIN_WIDTH = 160
@@ -42,12 +44,12 @@ def folding_table(columns: int) -> Table:
     return table
 
 
-def print_event(event: Mapping[str, Any], file: IO[str]) -> None:
+def print_event(event: model.Event, file: IO[str]) -> None:
     """Print a merged event."""
     out = console(file)
     labels = _labels(event)
     _print_heading(out, event)
-    inputs, outputs = event.get("inputs") or [], event.get("outputs") or []
+    inputs, outputs = event.inputs or [], event.outputs or []
     if inputs or outputs:
         marks = _marks(event)
         _print_datasets(out, "Inputs", "read", inputs, labels, marks)
@@ -57,21 +59,19 @@ def print_event(event: Mapping[str, Any], file: IO[str]) -> None:
         out.print("\nNothing was read or written.")
     for output in outputs:
         _print_columns(out, output, labels)
-    missing = degradations(event)
-    if missing:
+    if missing := event.capture.degradations:
         out.print("\n[bold]Missing or assumed[/]")
         for entry in missing:
-            code, message = (escape(str(entry.get(key) or "")) for key in ("code", "message"))
+            code, message = (escape(text or "") for text in (entry.code, entry.message))
             out.print(f"  [yellow]{code}[/]  {message}", soft_wrap=not out.is_terminal)
     out.print()
 
 
-def _print_heading(out: Console, event: Mapping[str, Any]) -> None:
-    run = event["run"]
-    fields = (event.get("eventType"), event.get("eventTime"), run.get("runId"))
-    state, time, run_id = (escape(str(value or "")) for value in fields)
+def _print_heading(out: Console, event: model.Event) -> None:
+    fields = (event.eventType, event.eventTime, event.run.runId)
+    state, time, run_id = (escape(value or "") for value in fields)
     colour = "green" if state == "COMPLETE" else "red"
-    out.rule(f"[bold]{escape(event['job']['name'])}[/]", align="left")
+    out.rule(f"[bold]{escape(event.job.name or '')}[/]", align="left")
     out.print(f"[{colour}]{state}[/] {time}  run {run_id}")
 
 
@@ -80,34 +80,22 @@ def escape(text: str) -> str:
     return escape_markup(texts.escape_control_characters(text))
 
 
-def _labels(event: Mapping[str, Any]) -> dict[DatasetName, str]:
-    datasets = [*(event.get("inputs") or []), *(event.get("outputs") or [])]
-    return short_names([*map(_name, datasets), *_sources(datasets)])
-
-
-def _sources(datasets: Iterable[Mapping[str, Any]]) -> Iterable[DatasetName]:
-    for dataset in datasets:
-        lineage = (dataset.get("facets") or {}).get("columnLineage") or {}
-        for field in (lineage.get("fields") or {}).values():
-            yield from (_name(source) for source in field.get("inputFields") or ())
-        yield from (_name(source) for source in lineage.get("dataset") or ())
-
-
-def _name(dataset: Mapping[str, Any]) -> DatasetName:
-    return DatasetName(dataset["namespace"], dataset["name"])
+def _labels(event: model.Event) -> dict[DatasetName, str]:
+    sources = (one for dataset in event.datasets for one in dataset.column_lineage.sources)
+    return short_names([one.dataset_name for one in (*event.datasets, *sources)])
 
 
 def _print_datasets(
     out: Console,
     title: str,
     side: str,
-    datasets: list[Mapping[str, Any]],
+    datasets: list[model.Dataset],
     labels: Mapping[DatasetName, str],
     marks: Mapping[tuple[str, DatasetName], _Marks],
 ) -> None:
     table = folding_table(3)
     for dataset in datasets:
-        name = _name(dataset)
+        name = dataset.dataset_name
         table.add_row(
             f"  [cyan]{escape(labels[name])}[/]",
             escape(str(name)),
@@ -141,77 +129,72 @@ _WITNESSES = {
 }
 
 
-def _marks(event: Mapping[str, Any]) -> dict[tuple[str, DatasetName], _Marks]:
-    entries = accesses(event)
-    has_observer = any(entry["witness"] in ("observer", "both") for entry in entries.values())
+def _marks(event: model.Event) -> dict[tuple[str, DatasetName], _Marks]:
+    entries = event.accesses
+    has_observer = any(entry.witness in ("observer", "both") for entry in entries.values())
     marks = {}
     for key, entry in entries.items():
-        is_alone = has_observer or entry["witness"] != "listener"
-        witness = _WITNESSES.get(entry["witness"], "") if is_alone else ""
-        accessed = _ACCESSED.get((entry["side"], entry["accessed"]), "")
-        accessed = _FAILED if entry.get("failed") else accessed
-        planned = f"{entry['planned']} only planned" if entry.get("planned") else ""
+        is_alone = has_observer or entry.witness != "listener"
+        witness = _WITNESSES.get(entry.witness or "", "") if is_alone else ""
+        accessed = _ACCESSED.get((entry.side, entry.accessed or ""), "")
+        accessed = _FAILED if entry.failed else accessed
+        planned = f"{entry.planned} only planned" if entry.planned else ""
         marks[key] = _Marks(accessed, planned, witness)
     return marks
 
 
-def _facts(dataset: Mapping[str, Any], marks: _Marks) -> str:
-    """Describe the part of a dataset that was accessed, its rows and witness, in a few words."""
-    sides = dataset.get("inputFacets") or dataset.get("outputFacets") or {}
+def _facts(dataset: model.Dataset, marks: _Marks) -> str:
+    """Describe what is known of a dataset, other than its columns, in a few words."""
+    sides = dataset.of_side
     facts = []
-    subset = sides.get("subset") or {}
-    condition = subset.get("inputCondition") or subset.get("outputCondition") or {}
-    partitions = condition.get("partitions")
-    if partitions is not None:
-        facts.append(_partitions(dataset, partitions))
-    if condition.get("type") in ("compare", "binary"):
+    subset = sides.subset or model.Subset()
+    condition = subset.input or subset.output or model.Condition()
+    if condition.partitions is not None:
+        facts.append(_partitions(dataset, condition.partitions))
+    if condition.type in ("compare", "binary"):
         facts.append(_condition(condition))
-    described = sides.get("sparkLineage_subsetDescription") or {}
-    if described.get("description"):
-        facts.append(str(described["description"]))
-    locations = [str(location) for location in condition.get("locations") or ()]
-    if locations:
-        ends = [_below(dataset["name"], location) for location in locations]
+    if sides.described and sides.described.description:
+        facts.append(sides.described.description)
+    if condition.locations:
+        ends = [_below(dataset.name, location) for location in condition.locations]
         facts.append(some(ends, _MAX_LOCATIONS))
     if not facts and marks.accessed:
         facts.append(marks.accessed)
     if marks.planned:
         facts.append(marks.planned)
-    statistics = sides.get("outputStatistics") or {}
-    if statistics.get("rowCount") is not None:
-        facts.append(f"{statistics['rowCount']} rows")
+    if sides.output_statistics and sides.output_statistics.rowCount is not None:
+        facts.append(f"{sides.output_statistics.rowCount} rows")
     if marks.witness:
         facts.append(marks.witness)
     return "; ".join(facts)
 
 
-def print_run(event: Mapping[str, Any], file: IO[str]) -> None:
+def print_run(event: model.Event, file: IO[str]) -> None:
     """Print which partitions a run read and wrote, and which were expected."""
     out = console(file)
     _print_heading(out, event)
-    check = partition_check(event)
-    if check:
-        out.print(escape(str(check.get("summary") or "")), soft_wrap=True)
+    if event.run.facets and event.run.facets.check:
+        out.print(escape(event.check.summary or ""), soft_wrap=True)
         _print_check(out, event, _labels(event))
     else:
         out.print("\nNothing was expected of any dataset, and none is known to be partitioned.")
     out.print()
 
 
-def _print_check(out: Console, event: Mapping[str, Any], labels: Mapping[DatasetName, str]) -> None:
-    """Print whether partitions are as expected, and which template gave each expected value."""
-    check = partition_check(event)
+def _print_check(out: Console, event: model.Event, labels: Mapping[DatasetName, str]) -> None:
+    """Print if partitions are the expected ones, and which template gave each expected value."""
+    check = event.check
     _print_statuses(out, check, labels)
     table = folding_table(4)
-    for entry in (*(check.get("reads") or ()), *(check.get("writes") or ())):
-        name = _name(entry["dataset"])
-        for source in entry.get("from") or ():
-            made_by = " ".join(f"{{{{ {e} }}}}" for e in source.get("expressions") or ())
+    for entry in (*check.of_side(Side.READ), *check.of_side(Side.WRITE)):
+        name = entry.dataset.dataset_name
+        for source in entry.sources or ():
+            made_by = " ".join(f"{{{{ {e} }}}}" for e in source.expressions or ())
             table.add_row(
                 f"  [cyan]{escape(labels.get(name, str(name)))}[/]",
-                escape(f"{source.get('dimension') or ''} = {source['value']}"),
+                escape(f"{source.dimension or ''} = {source.value}"),
                 escape(f"from {made_by}" if made_by else "literal"),
-                f"[dim]{escape(source['field'])}, {escape(source['kind'])}[/]",
+                f"[dim]{escape(source.field)}, {escape(source.kind)}[/]",
             )
     if table.row_count:
         out.print("\n[bold]Where partitions come from[/]")
@@ -227,14 +210,12 @@ _COLOURS = {
 }
 
 
-def _print_statuses(
-    out: Console, check: Mapping[str, Any], labels: Mapping[DatasetName, str]
-) -> None:
+def _print_statuses(out: Console, check: model.Check, labels: Mapping[DatasetName, str]) -> None:
     table = folding_table(4)
-    for verb, side in (("read", "reads"), ("written", "writes")):
-        for entry in check.get(side) or ():
-            status = str(entry.get("status") or "")
-            name = _name(entry["dataset"])
+    for verb, side in (("read", Side.READ), ("written", Side.WRITE)):
+        for entry in check.of_side(side):
+            status = entry.status or ""
+            name = entry.dataset.dataset_name
             table.add_row(
                 f"  [cyan]{escape(labels.get(name, str(name)))}[/]",
                 _how(entry, verb),
@@ -246,23 +227,29 @@ def _print_statuses(
         out.print(table)
 
 
-def _how(entry: Mapping[str, Any], verb: str) -> str:
-    if entry.get("failed"):
+def _how(entry: model.Checked, verb: str) -> str:
+    if entry.failed:
         return "was to be written"
-    if unreported := entry.get("unreported"):
-        return f"{escape(unreported.replace('_', ' '))} to be {verb}"
+    if entry.unreported:
+        return f"{escape(entry.unreported.replace('_', ' '))} to be {verb}"
     return verb
 
 
-def _difference(entry: Mapping[str, Any]) -> str:
-    """Describe expected, observed and planned partitions, then unexpected and missing ones."""
-    names = ("expected", "observed", "planned", "unexpected", "missing")
-    parts = [f"{name} {entry[name]['summary']}" for name in names if entry.get(name)]
-    if not entry.get("expected"):
-        declared = [s for s in entry.get("from") or () if s.get("kind") == "declared"]
+def _difference(entry: model.Checked) -> str:
+    """Describe what was expected and observed; then what is unexpected, and what is missing."""
+    extents = {
+        "expected": entry.expected,
+        "observed": entry.observed,
+        "planned": entry.planned,
+        "unexpected": entry.unexpected,
+        "missing": entry.missing,
+    }
+    parts = [f"{name} {one.summary}" for name, one in extents.items() if one and one.summary]
+    if not entry.expected:
+        declared = [source.value for source in entry.sources or () if source.kind == "declared"]
         if declared:
-            parts.insert(0, f"expected {' or '.join(s['value'] for s in declared)}")
-    if entry.get("status") == "unobserved" and not entry.get("observed"):
+            parts.insert(0, f"expected {' or '.join(declared)}")
+    if entry.status == "unobserved" and not entry.observed:
         parts.append("observed: not known")
     return "; ".join(parts)
 
@@ -270,65 +257,53 @@ def _difference(entry: Mapping[str, Any]) -> str:
 _SIGNS = {str(comparison): comparison.symbol for comparison in Comparison}
 
 
-def _condition(condition: Mapping[str, Any]) -> str:
-    """Write a condition as SQL does; for a type that is not known, write the type's name."""
-    if condition.get("type") == "binary":
-        left, right = (_condition(condition[side]) for side in ("left", "right"))
-        return f"({left} {condition['operator']} {right})"
-    if condition.get("type") == "compare":
-        left, right = (
-            condition[s].get("field") or condition[s].get("value") for s in ("left", "right")
-        )
-        sign = _SIGNS.get(condition["comparison"], condition["comparison"])
-        return f"{left} {sign} {right}"
-    return str(condition.get("type"))
+def _condition(condition: model.Condition) -> str:
+    """Write a condition as one would in SQL; of an incomplete one only its type."""
+    left, right = condition.left, condition.right
+    if left and right and condition.type == "binary":
+        return f"({_condition(left)} {condition.operator} {_condition(right)})"
+    if left and right and condition.type == "compare":
+        sign = _SIGNS.get(condition.comparison or "", condition.comparison)
+        return f"{left.field or left.value} {sign} {right.field or right.value}"
+    return str(condition.type)
 
 
-def _partitions(dataset: Mapping[str, Any], partitions: list[Mapping[str, Any]]) -> str:
-    """Name the partitions of a subset: all if they are few, else first, last and their number."""
+def _partitions(dataset: model.Dataset, partitions: list[model.NamedPartition]) -> str:
+    """Name the partitions of a subset: all of a few, else the first, the last and how many."""
     names = [
-        str(p.get("identifier") or "/".join(f"{k}={v}" for k, v in _values(p).items()))
+        p.identifier or "/".join(f"{k}={v}" for k, v in (p.dimensions or {}).items())
         for p in partitions
     ]
     if not names:
         return "no partition"
     if len(names) <= _MAX_LOCATIONS:
         return ", ".join(names)
-    written = (dataset.get("facets") or {}).get("sparkLineage_partitions") or {}
-    return str(written.get("summary") or f"{names[0]} … {names[-1]} ({len(names)} partitions)")
-
-
-def _values(partition: Mapping[str, Any]) -> Mapping[str, Any]:
-    return partition.get("dimensions") or {}
+    return dataset.partitions.summary or f"{names[0]} … {names[-1]} ({len(names)} partitions)"
 
 
 def _below(name: str, location: str) -> str:
     return location.removeprefix(name).lstrip("/") or location
 
 
-def _print_columns(
-    out: Console, output: Mapping[str, Any], labels: Mapping[DatasetName, str]
-) -> None:
-    facets = output.get("facets") or {}
-    fields = (facets.get("schema") or {}).get("fields") or []
-    lineage = facets.get("columnLineage") or {}
-    sources = lineage.get("fields") or {}
-    types = {f["name"]: f.get("type") or "" for f in fields}
+def _print_columns(out: Console, output: model.Dataset, labels: Mapping[DatasetName, str]) -> None:
+    lineage = output.column_lineage
+    sources = lineage.fields or {}
+    types = {column.name: column.type or "" for column in output.columns}
     names = [*types, *(name for name in sources if name not in types)]
     if not names:
         return
-    out.print(f"\n[bold]Columns of {escape(labels[_name(output)])}[/]")
+    out.print(f"\n[bold]Columns of {escape(labels[output.dataset_name])}[/]")
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name in names:
-        field = sources.get(name) or {}
-        made_of = [_source(s, labels, _of_all(field)) for s in field.get("inputFields") or ()]
+        column = sources.get(name) or model.ColumnSources()
+        made_of = [_source(s, labels, _of_all(column)) for s in column.inputFields or ()]
         origin = ", ".join(made_of) or "[yellow]sources unknown[/]"
         table.add_row(f"  {escape(name)}", f"[dim]{escape(types.get(name, ''))}[/]", origin)
     out.print(table)
-    everything = [_source(s, labels) for s in lineage.get("dataset") or ()]
+    everything = [_source(s, labels) for s in lineage.dataset or ()]
     if everything:
         out.print(
             f"  all of them by {some(everything, _MAX_INDIRECT)}",
@@ -336,24 +311,21 @@ def _print_columns(
         )
 
 
-def _of_all(field: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Give the transformation of all sources of a column; [] if the event does not have it.
-
-    A large event has this one instead of the transformations of each source.
-    """
-    kind, _, subtype = (field.get("transformationType") or "").partition(":")
-    return [{"type": kind, "subtype": subtype}] if kind in (DIRECT, INDIRECT) else []
+def _of_all(column: model.ColumnSources) -> list[model.Transformation]:
+    """Give what is done with all sources of a column; a large event says only that."""
+    kind, _, subtype = (column.transformationType or "").partition(":")
+    return [model.Transformation(kind, subtype)] if kind in (DIRECT, INDIRECT) else []
 
 
 def _source(
-    source: Mapping[str, Any],
+    source: model.InputField,
     labels: Mapping[DatasetName, str],
-    of_all: Sequence[Mapping[str, Any]] = (),
+    of_all: Sequence[model.Transformation] = (),
 ) -> str:
     kinds = []
-    for t in source.get("transformations", of_all) or ():
-        kind = (t.get("subtype") or t.get("type") or "").lower().replace("_", " ")
-        kinds.append(f"{kind}, masked" if t.get("masking") else kind)
+    for t in of_all if source.transformations is None else source.transformations:
+        kind = (t.subtype or t.type or "").lower().replace("_", " ")
+        kinds.append(f"{kind}, masked" if t.masking else kind)
     how = " + ".join(dict.fromkeys(k for k in kinds if k))
-    column = f"[cyan]{escape(labels[_name(source)])}[/].{escape(source['field'])}"
+    column = f"[cyan]{escape(labels[source.dataset_name])}[/].{escape(source.field)}"
     return f"{column} ({escape(how)})" if how and how != "identity" else column

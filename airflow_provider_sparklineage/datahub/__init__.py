@@ -20,8 +20,6 @@ those of this package are converted in full, before anything is done to them for
 ``assertions``      whether partitions were as expected, and the tests of a task's own
 ``proposals``       one aspect of one entity, as JSON; patches of it, and its custom properties
 ``sending``         proposals to DataHub's server, or to files
-``pages``           the URLs of DataHub's pages
-``checks``          whether DataHub's server takes proposals, for the doctor
 ==================  ================================================================================
 
 The conversion is pure, and knows DataHub's JSON without its SDK, whose objects take ten times as

@@ -19,8 +19,7 @@ from airflow_provider_sparklineage.datahub.subject import Subject
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from airflow_provider_sparklineage.datahub.proposals import Proposal
-    from airflow_provider_sparklineage.event.document import Event
+    from airflow_provider_sparklineage.datahub.proposals import Json, Proposal
 
 _PARTS: tuple[Callable[[Subject], Iterator[Proposal]], ...] = (
     jobs.flow,
@@ -39,7 +38,7 @@ _PARTS: tuple[Callable[[Subject], Iterator[Proposal]], ...] = (
 """Each gives its proposals; what is pointed at comes before what points there."""
 
 
-def proposals(event: Event, how: Conversion = DEFAULT_CONVERSION) -> Iterator[Proposal]:
+def proposals(event: Json, how: Conversion = DEFAULT_CONVERSION) -> Iterator[Proposal]:
     """Convert an event.
 
     :param event: as plain JSON, of any producer

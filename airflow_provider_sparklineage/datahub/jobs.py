@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.datahub.proposals import Json
     from airflow_provider_sparklineage.datahub.subject import Subject
-    from airflow_provider_sparklineage.event.document import Facets
 
 
 MAX_DESCRIPTION = 64 * 1024
@@ -175,7 +174,7 @@ _DEFAULT_OWNER_TYPE = "TECHNICAL_OWNER"
 """Airflow knows no kinds; DataHub's plugin writes DEVELOPER, which DataHub has deprecated."""
 
 
-def owners(facets: Facets, names: Iterable[str] = ()) -> Json:
+def owners(facets: Json, names: Iterable[str] = ()) -> Json:
     """Give the patch of ``ownership``: the owners of the job facet, and more of them.
 
     :param names: as Airflow has them; its default owner is nobody
@@ -191,7 +190,7 @@ def owners(facets: Facets, names: Iterable[str] = ()) -> Json:
     return keyed("owners", _OWNER_KEYS, [key for one in found for key in _owner_operations(*one)])
 
 
-def tags(facets: Facets) -> Json:
+def tags(facets: Json) -> Json:
     """Give the patch of ``globalTags``: the tags of the job facet."""
     found = dict.fromkeys(_tag_urns(facets))
     return keyed("tags", ["tag"], [add("tags", tag, "tag", value=tag) for tag in found])
@@ -214,7 +213,7 @@ def _owner_type(kind: Any) -> str:
     return found if found in _OWNER_TYPES else _DEFAULT_OWNER_TYPE
 
 
-def _tag_urns(facets: Facets) -> Iterator[str]:
+def _tag_urns(facets: Json) -> Iterator[str]:
     for one in items(at(facets, "tags", "tags"))[:MAX_ENTRIES]:
         key, value = plain(one.get("key")).strip(), plain(one.get("value")).strip()
         is_key_all = value in ("", "true", key) or is_secret(key)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.naming import is_named
-from airflow_provider_sparklineage.event.document import COLUMNS_KEY, LINEAGE_KEY, name_of
+from airflow_provider_sparklineage.event.model import COLUMNS_KEY, LINEAGE_KEY, name_of
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:

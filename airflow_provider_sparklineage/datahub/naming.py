@@ -14,7 +14,7 @@ from urllib.parse import quote, quote_plus
 
 from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.configuration import namespace_settings
-from airflow_provider_sparklineage.event.document import name_of
+from airflow_provider_sparklineage.event.model import name_of
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.datasets import DatasetName, canonical
 from airflow_provider_sparklineage.model.producer import DISTRIBUTION
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from airflow_provider_sparklineage.datahub.configuration import Conversion
-    from airflow_provider_sparklineage.event.document import Event
+    from airflow_provider_sparklineage.datahub.proposals import Json
 
 
 # URNs are plain text, as DataHub's SDK makes them. The server (``UrnValidationUtil``) refuses a URN
@@ -436,7 +436,7 @@ class JobName(NamedTuple):
         return data_job_urn(self.flow_urn(how), self.job or self.flow or "unknown")
 
 
-def job_name(event: Event) -> JobName:
+def job_name(event: Json) -> JobName:
     """Name the flow and the job of an event; with empty names, if it is of none."""
     facets = lenient.at(event, "run", "facets")
     name = lenient.text(lenient.at(event, "job", "name")).strip()
@@ -462,7 +462,7 @@ def split_job_name(orchestrator: str, name: str, *parents: object) -> JobName:
     return JobName(orchestrator, flow, job) if flow and job else JobName(orchestrator, name, name)
 
 
-def orchestrator_of(event: Event) -> str:
+def orchestrator_of(event: Json) -> str:
     """Name what runs the job: its integration, its engine, who sent the event; else ``unknown``.
 
     That is the order of DataHub's converter (``OpenLineagePlatformResolver.getOrchestrator``). This

@@ -14,6 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.proposals import Json, Proposal, number_text, plain
+from airflow_provider_sparklineage.event.model import (
+    CAPTURE_KEY,
+    CHECK_KEY,
+    DESCRIPTION_KEY,
+    LIFECYCLE_KEY,
+    PARTITIONS_KEY,
+    SUBSET_KEY,
+)
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.subset import (
@@ -32,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from airflow_provider_sparklineage.datahub.subject import Dataset, Subject
-    from airflow_provider_sparklineage.event.document import Facets
 
 
 # The facet ``subset`` was made of a condition of the model, and is read as one.
@@ -146,7 +153,7 @@ class Access(NamedTuple):
     is_of_this_run: bool
 
     @property
-    def facets(self) -> Facets:
+    def facets(self) -> Json:
         """Give the facets of this access."""
         return self.dataset.of_side("inputFacets" if self.side is Side.READ else "outputFacets")
 
@@ -160,7 +167,7 @@ class Access(NamedTuple):
     @property
     def lifecycle(self) -> str:
         """Give what happened to the dataset: CREATE, OVERWRITE, TRUNCATE, …; empty if unknown."""
-        return lenient.text(lenient.at(self.dataset.facets, _LIFECYCLE, _LIFECYCLE))
+        return lenient.text(lenient.at(self.dataset.facets, LIFECYCLE_KEY, LIFECYCLE_KEY))
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -179,7 +186,7 @@ class Access(NamedTuple):
         """Describe in words which rows were accessed, where it is no matter of partitions only."""
         is_of_partitions = lenient.at(self._condition, "type") == "partition"
         found = None if is_of_partitions else read_condition(self._condition)
-        words = lenient.text(lenient.at(self.facets, _DESCRIPTION, "description"))
+        words = lenient.text(lenient.at(self.facets, DESCRIPTION_KEY, "description"))
         texts = [] if found is None else [to_text(found)]
         return plain(" AND ".join([*texts, *([words] if words else [])]))
 
@@ -187,7 +194,7 @@ class Access(NamedTuple):
     def summary(self) -> str:
         """Say in a few words what was accessed; empty if nothing is known of it."""
         if self.is_counted:
-            return plain(lenient.at(self.dataset.facets, _PARTITIONS, "summary"))
+            return plain(lenient.at(self.dataset.facets, PARTITIONS_KEY, "summary"))
         if lenient.at(self.check, "observed", "count"):
             return plain(lenient.at(self.check, "observed", "summary"))
         return _listed_names(self.named) or self.condition or self._words
@@ -195,7 +202,7 @@ class Access(NamedTuple):
     @property
     def is_counted(self) -> bool:
         """Whether the dataset's own facet has which of its partitions were written."""
-        count = lenient.number(lenient.at(self.dataset.facets, _PARTITIONS, "count"))
+        count = lenient.number(lenient.at(self.dataset.facets, PARTITIONS_KEY, "count"))
         return self.side is Side.WRITE and bool(count)
 
     def parts(self, most: int = MAX_PARTITIONS) -> list[Part]:
@@ -221,12 +228,9 @@ class Access(NamedTuple):
     @property
     def _condition(self) -> Any:
         key = "inputCondition" if self.side is Side.READ else "outputCondition"
-        return lenient.at(self.facets, "subset", key)
+        return lenient.at(self.facets, SUBSET_KEY, key)
 
 
-_LIFECYCLE = "lifecycleStateChange"
-_PARTITIONS = "sparkLineage_partitions"
-_DESCRIPTION = "sparkLineage_subsetDescription"
 _WORDS = {"all": "all of it", "part": "a part of it", "none": "nothing of it"}
 
 
@@ -249,8 +253,8 @@ def _listed_names(names: tuple[str, ...]) -> str:
 
 def accesses(subject: Subject, side: Side) -> Iterator[Access]:
     """Give what the run read or wrote; twice what the event has by its path and as a table."""
-    capture = lenient.mapping(subject.run_facets.get("sparkLineage_capture"))
-    check = lenient.mapping(subject.run_facets.get("sparkLineage_partitionCheck"))
+    capture = lenient.mapping(subject.run_facets.get(CAPTURE_KEY))
+    check = lenient.mapping(subject.run_facets.get(CHECK_KEY))
     seen = _by_dataset(e for e in lenient.items(capture.get("datasets")) if e.get("side") == side)
     checked = _by_dataset(lenient.items(check.get(f"{side}s")))
     is_listed = bool(capture) and "datasetCounts" not in capture
@@ -281,7 +285,7 @@ def _is_witnessed(entry: Mapping[str, Any]) -> bool:
 
 
 def _by_dataset(entries: Iterable[dict[str, Any]]) -> dict[tuple[Any, Any], Mapping[str, Any]]:
-    """Find entries by namespace and name, as :func:`.event.model.accesses` does of our events."""
+    """Find entries by namespace and name, as :attr:`.event.model.Event.accesses` does of ours."""
     found: dict[tuple[Any, Any], Mapping[str, Any]] = {}
     for entry in entries:
         name = lenient.at(entry, "dataset", "namespace"), lenient.at(entry, "dataset", "name")
@@ -360,7 +364,7 @@ def can_be_stamped(subject: Subject) -> bool:
 def is_below_a_task(subject: Subject) -> bool:
     """Whether the event is Spark's own, of what a task of Airflow had it do."""
     engine = lenient.text(lenient.at(subject.run_facets, "processing_engine", "name"))
-    return engine == "spark" and "sparkLineage_capture" not in subject.run_facets
+    return engine == "spark" and CAPTURE_KEY not in subject.run_facets
 
 
 def stamped(subject: Subject, part: Part) -> Json:

@@ -35,7 +35,7 @@ from airflow_provider_sparklineage.datahub.subject import (
     task_instance_page,
     web_page,
 )
-from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
+from airflow_provider_sparklineage.event.model import CAPTURE_KEY, CHECK_KEY
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.terms import Side
 from airflow_provider_sparklineage.model.texts import some, truncated
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from airflow_provider_sparklineage.datahub.subject import Subject
-    from airflow_provider_sparklineage.event.document import Facets
 
 
 _RESULTS_BY_STATE = {"COMPLETE": "SUCCESS", "FAIL": "FAILURE", "ABORT": "FAILURE"}
@@ -182,7 +181,6 @@ _DAG_RUN_PROPERTIES = (
     "dag_bundle_version",
 )
 _TRY_PROPERTIES = ("try_number", "map_index", "rendered_map_index", "pool", "queued_dttm", "note")
-_CHECK_KEY = "sparkLineage_partitionCheck"
 _ACCESS_SENTENCES = ("read ", "wrote ", "declared ", "expected ")
 """What the keys of the check's sentences begin with: ``wrote revenue`` → ``dt=2024-05-06``."""
 
@@ -265,7 +263,7 @@ def _error(subject: Subject) -> dict[str, str]:
 
 def _partition_check(subject: Subject) -> dict[str, str]:
     """Give which partitions were read and written, and whether they are those expected."""
-    check = mapping(subject.run_facets.get(_CHECK_KEY))
+    check = mapping(subject.run_facets.get(CHECK_KEY))
     sentences = [key for key in check if key.startswith(_ACCESS_SENTENCES)]
     found: dict[str, Any] = {
         "partitions": check.get("status"),
@@ -298,7 +296,7 @@ MAX_CODES = 60
 _MAX_SENTENCE = 400  # five of them are what is shown of a property
 
 
-def missing(facets: Facets) -> dict[str, str]:
+def missing(facets: Json) -> dict[str, str]:
     """Give what is missing; empty if the run has no facet that knows.
 
     :param facets: of the run
@@ -316,7 +314,7 @@ def missing(facets: Facets) -> dict[str, str]:
     }
 
 
-def _sentences_by_code(capture: Facets) -> dict[str, list[str]]:
+def _sentences_by_code(capture: Json) -> dict[str, list[str]]:
     found = defaultdict(list)
     for entry in items(capture.get("degradations")):
         if code := text(entry.get("code")):
@@ -324,7 +322,7 @@ def _sentences_by_code(capture: Facets) -> dict[str, list[str]]:
     return found
 
 
-def _counts_by_code(capture: Facets, sentences: dict[str, list[str]]) -> dict[str, int]:
+def _counts_by_code(capture: Json, sentences: dict[str, list[str]]) -> dict[str, int]:
     """Count by code; the facet has counts where it does not list all."""
     listed = {code: len(found) for code, found in sentences.items()}
     counted = mapping(capture.get("degradationCounts"))

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from requests import PreparedRequest, Response, Session
 
     from airflow_provider_sparklineage.datahub.configuration import Server
-    from airflow_provider_sparklineage.datahub.proposals import Proposal
-    from airflow_provider_sparklineage.event.document import Event
+    from airflow_provider_sparklineage.datahub.proposals import Json, Proposal
 
 
 BATCH, BATCH_BYTES = 200, 4 * 1024 * 1024
@@ -426,7 +425,7 @@ def _without_debug_output() -> Iterator[None]:
 _NOT_IN_FILE_NAMES = re.compile(r"[^A-Za-z0-9]+")
 
 
-def write_file(folder: Path, event: Event, proposals: Iterable[Proposal]) -> Path:
+def write_file(folder: Path, event: Json, proposals: Iterable[Proposal]) -> Path:
     """Write what an event is for DataHub; the folder is made if it is missing.
 
     :param event: that is converted; the file is named by its time, its type and its run
@@ -460,7 +459,7 @@ def _write_array(file: IO[str], proposals: Iterable[Proposal]) -> str:
     return checksum.hexdigest()[:8]
 
 
-def _file_name(event: Event) -> str:
+def _file_name(event: Json) -> str:
     """Give the event's time, type and run as a file's name has them.
 
     Of a dataset or a job alone it has a time only.

@@ -25,11 +25,11 @@ from airflow_provider_sparklineage.datahub.naming import (
     tables,
 )
 from airflow_provider_sparklineage.datahub.schema import Schema, naming_of_platform
-from airflow_provider_sparklineage.event.document import name_of
-from airflow_provider_sparklineage.event.partition_facets import (
+from airflow_provider_sparklineage.event.model import (
     BARE_PARTITIONS_KEY,
     CHECK_KEY,
     PARTITIONS_KEY,
+    name_of,
 )
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.datasets import canonical
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.datahub.configuration import Conversion
     from airflow_provider_sparklineage.datahub.proposals import Json
     from airflow_provider_sparklineage.datahub.schema import Naming
-    from airflow_provider_sparklineage.event.document import Event, Facets
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
@@ -53,7 +52,7 @@ class Dataset(NamedTuple):
     document: dict[str, Any]
 
     @property
-    def facets(self) -> Facets:
+    def facets(self) -> Json:
         """Give the facets of the dataset itself, whoever reads or writes it."""
         return mapping(self.document.get("facets"))
 
@@ -62,7 +61,7 @@ class Dataset(NamedTuple):
         """Give the fields of the dataset's schema facet; none if it has no such facet."""
         return items(at(self.facets, "schema", "fields"))
 
-    def of_side(self, side: str) -> Facets:
+    def of_side(self, side: str) -> Json:
         """Give the facets of this access, ``inputFacets`` or ``outputFacets``."""
         return mapping(self.document.get(side))
 
@@ -73,7 +72,7 @@ class Subject:
     :param event: with a header; of any producer, so that any facet may be absent or malformed
     """
 
-    def __init__(self, event: Event, how: Conversion) -> None:
+    def __init__(self, event: Json, how: Conversion) -> None:
         self.event = event
         self.how = how
         self._urns: dict[DatasetName, str] = {}
@@ -81,12 +80,12 @@ class Subject:
     # --- the run ----------------------------------------------------------------------------------
 
     @property
-    def run_facets(self) -> Facets:
+    def run_facets(self) -> Json:
         """Give the facets of the run."""
         return mapping(at(self.event, "run", "facets"))
 
     @property
-    def job_facets(self) -> Facets:
+    def job_facets(self) -> Json:
         """Give the facets of the job."""
         return mapping(at(self.event, "job", "facets"))
 
@@ -106,7 +105,7 @@ class Subject:
         return millis(self.event.get("eventTime"))
 
     @cached_property
-    def airflow(self) -> Facets:
+    def airflow(self) -> Json:
         """Give what Airflow writes of a try, or of a DAG's run: dag, dagRun, task, taskInstance."""
         facets = self.run_facets
         return mapping(facets.get("airflow") or facets.get("airflowDagRun"))
@@ -247,7 +246,7 @@ def _partitioning_columns(dataset: Dataset, checked: dict[DatasetName, Json]) ->
     return frozenset(chain.from_iterable(texts(one.get("fields")) for one in dimensions))
 
 
-def _checked_datasets(run_facets: Facets) -> dict[DatasetName, Json]:
+def _checked_datasets(run_facets: Json) -> dict[DatasetName, Json]:
     check = at(run_facets, CHECK_KEY)
     entries = chain(items(at(check, "reads")), items(at(check, "writes")))
     named = ((mapping(entry.get("dataset")), entry) for entry in entries)
@@ -270,7 +269,7 @@ MAX_DEPENDENCIES = 500
 _TASK_ID = re.compile(r"'([^']+)'")  # Airflow writes lists of ids as Python does: ['a', 'b']
 
 
-def jobs_before(event: Event, name: JobName) -> list[JobName]:
+def jobs_before(event: Json, name: JobName) -> list[JobName]:
     """Name the jobs that have to end before this one starts, each once.
 
     Of a task of Airflow those before it in its DAG, and the one of another DAG that a sensor waits
@@ -286,7 +285,7 @@ def jobs_before(event: Event, name: JobName) -> list[JobName]:
     return list(dict.fromkeys(one for one in found if one != name))[:MAX_DEPENDENCIES]
 
 
-def runs_before(event: Event) -> list[str]:
+def runs_before(event: Json) -> list[str]:
     """Give the ids of the runs that triggered this one, each once (``jobDependencies``)."""
     found = (
         text(at(one, "run", "runId")).strip()
@@ -306,7 +305,7 @@ def _task_ids(value: Any) -> list[str]:
     return sorted(_TASK_ID.findall(value) if isinstance(value, str) else texts(value))
 
 
-def _names_of_jobs_before(facets: Facets) -> list[str]:
+def _names_of_jobs_before(facets: Json) -> list[str]:
     return [name for one in _job_dependencies(facets) if (name := text(at(one, "job", "name")))]
 
 

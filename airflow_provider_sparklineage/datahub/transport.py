@@ -23,8 +23,9 @@ from openlineage.client.transport.transport import Config, Transport
 
 from airflow_provider_sparklineage.datahub import configuration, sending
 from airflow_provider_sparklineage.datahub.conversion import proposals
-from airflow_provider_sparklineage.event.openlineage import neutral_of
+from airflow_provider_sparklineage.event.model import CAPTURE_KEY, DOCUMENTATION_KEY
 from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.model.producer import producer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from openlineage.client.client import Event as ClientEvent
     from openlineage.client.event_v2 import Dataset
 
-    from airflow_provider_sparklineage.event.document import Event
+    from airflow_provider_sparklineage.datahub.proposals import Json
+
 
 log = logger(__name__)
 
@@ -77,14 +79,14 @@ class DataHubTransport(Transport):
             sending.write_file(self._config.folder, document, made)
 
 
-def _document(event: ClientEvent) -> Event:
+def _document(event: ClientEvent) -> Json:
     """Give an event as JSON has it, and as no other backend has had it changed."""
     if not isinstance(event, RunEvent):  # of a dataset or a job alone
         return Serde.to_dict(event)
     return neutral_of(event) or _as_json(event)
 
 
-def _as_json(event: RunEvent) -> Event:
+def _as_json(event: RunEvent) -> Json:
     """Give an event as the client's own ``Serde`` does, which takes seconds for wide facets."""
     run, job, state = event.run, event.job, event.eventType
 
@@ -120,3 +122,50 @@ def _facets(facets: Mapping[str, Any] | None) -> dict[str, Any]:
         for key, facet in (facets or {}).items()
         if facet is not None
     }
+
+
+# --- the neutral event ----------------------------------------------------------------------------
+
+
+def neutral_of(run_event: RunEvent) -> Json | None:
+    """Give an event that is about to be sent as no backend has changed it, as plain JSON.
+
+    The object of its capture facet carries it (:func:`.event.openlineage.with_neutral`).
+
+    Run, job, time, and what Airflow adds (its facets, and datasets if the task has none) are those
+    of the event; all else is as it was kept.
+
+    :return: None if the event carries no such one: START, other tasks, other producers
+    """
+    facets = run_event.run.facets or {}
+    neutral: Json | None = getattr(facets.get(CAPTURE_KEY), "neutral", None)
+    if neutral is None:
+        return None
+    run, job, state = run_event.run, run_event.job, run_event.eventType
+    own = neutral["job"]["facets"]
+    others = {key: facet for key, facet in (job.facets or {}).items() if key != DOCUMENTATION_KEY}
+    has_datasets = neutral["inputs"] or neutral["outputs"]
+    return {
+        "eventTime": run_event.eventTime,
+        "eventType": str(state.value) if state else "OTHER",
+        "producer": run_event.producer,
+        "schemaURL": run_event.schemaURL,
+        "run": {"runId": run.runId, "facets": _added(facets) | neutral["run"]["facets"]},
+        "job": {"namespace": job.namespace, "name": job.name, "facets": _added(others) | own},
+        "inputs": neutral["inputs"] if has_datasets else _datasets_as_json(run_event.inputs),
+        "outputs": neutral["outputs"] if has_datasets else _datasets_as_json(run_event.outputs),
+    }
+
+
+def _added(facets: Mapping[str, Any]) -> Json:
+    """Give the facets that are not of this package, as JSON."""
+    return {key: Serde.to_dict(facet) for key, facet in facets.items() if not _is_own(facet)}
+
+
+def _is_own(facet: Any) -> bool:
+    of = facet.get("_producer") if isinstance(facet, dict) else getattr(facet, "_producer", None)
+    return bool(of == producer())
+
+
+def _datasets_as_json(datasets: Iterable[Dataset] | None) -> list[dict[str, Any]]:
+    return [Serde.to_dict(dataset) for dataset in datasets or ()]

@@ -36,7 +36,7 @@ from urllib.parse import quote, unquote
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.event.model import stored
+from airflow_provider_sparklineage.event.stored import stored
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
 from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.terms import Frozen

@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.document import replaced
+from airflow_provider_sparklineage.event.model import CAPTURE_KEY
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.model.producer import SCHEMA_BASE, facet
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.degradations import Degradation
     from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
-CAPTURE_KEY = "sparkLineage_capture"
 MAX_DATASETS = 500
 """Datasets of which the facet says who saw them, outputs first; of more it gives counts."""
 MAX_DEGRADATIONS = 100

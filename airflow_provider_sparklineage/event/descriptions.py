@@ -22,14 +22,13 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.event.document import (
-    COLUMNS_KEY,
+from airflow_provider_sparklineage.event import model
+from airflow_provider_sparklineage.event.document import replaced
+from airflow_provider_sparklineage.event.model import (
     DOCUMENTATION_KEY,
     name_of,
-    replaced,
 )
-from airflow_provider_sparklineage.event.model import accesses, degradations, partition_check
-from airflow_provider_sparklineage.event.partition_facets import PARTITIONS_KEY, part
+from airflow_provider_sparklineage.event.partition_facets import part
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.model.datasets import short_names
 from airflow_provider_sparklineage.model.degradations import DegradationCode
@@ -40,9 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from airflow_provider_sparklineage.event.document import Event
+    from airflow_provider_sparklineage.event.model import Dataset, InputField, Transformation
     from airflow_provider_sparklineage.model.datasets import DatasetName
-
-    Json = dict[str, Any]
 
 
 # --- the texts of an event ------------------------------------------------------------------------
@@ -70,19 +68,19 @@ class Descriptions:
     """The texts of an event."""
 
     def __init__(self, event: Event) -> None:
-        self._event = event
-        self._accesses = accesses(event)
-        check = partition_check(event)
+        self._event = model.read_document(event).event
+        self._accesses = self._event.accesses
         self._entries = {
-            (side, name_of(entry["dataset"])): entry
+            (side, entry.dataset.dataset_name): entry
             for side in Side
-            for entry in check.get(f"{side}s") or ()
+            for entry in self._event.check.of_side(side)
         }
 
     @cached_property
     def _names(self) -> dict[DatasetName, str]:
-        datasets = [*self._event["inputs"], *self._event["outputs"]]
-        return short_names([*map(name_of, datasets), *map(name_of, _every_source(datasets))])
+        datasets = self._event.datasets
+        sources = (one for dataset in datasets for one in dataset.column_lineage.sources)
+        return short_names([one.dataset_name for one in (*datasets, *sources)])
 
     def of_run(self) -> str:
         """``2024-05-07 01:02 UTC: wrote …; read …. In revenue: total = sum(amount), from …``."""
@@ -92,7 +90,7 @@ class Descriptions:
             if (parts := [self._with_part(side, name) for name in self._known[side]])
         ] or ["no read or write was seen"]
         phrases += [f"{key}: {some(parts, _MAX_DATASETS)}" for key, parts in self._mismatches()]
-        if any(entry.get("code") in _INCOMPLETE for entry in degradations(self._event)):
+        if any(entry.code in _INCOMPLETE for entry in self._event.capture.degradations or ()):
             phrases.append("there may be more (sparkLineage_capture has the reason)")
         text = f"{self._when}: {'; '.join(phrases)}. {self._every_column()}"
         return truncated(text.rstrip(), MAX_OF_RUN)
@@ -100,9 +98,9 @@ class Descriptions:
     def _mismatches(self) -> Iterator[tuple[str, list[str]]]:
         for key in ("unexpected", "missing"):
             parts = [
-                f"{self._names[name]} {entry[key]['summary']}"
+                f"{self._names[name]} {extent.summary}"
                 for (_, name), entry in self._entries.items()
-                if key in entry and name in self._names
+                if (extent := getattr(entry, key)) and name in self._names
             ]
             if parts:
                 yield key, parts
@@ -138,19 +136,20 @@ class Descriptions:
         return read | written
 
     @cached_property
-    def _known(self) -> dict[Side, dict[DatasetName, Json]]:
+    def _known(self) -> dict[Side, dict[DatasetName, Dataset]]:
         """The datasets of which somebody saw that the run did access them."""
-        found: dict[Side, dict[DatasetName, Json]] = {Side.READ: {}, Side.WRITE: {}}
-        for side, key in ((Side.READ, "inputs"), (Side.WRITE, "outputs")):
-            for dataset in self._event[key]:
-                entry = self._accesses.get((side, name_of(dataset)))
-                if entry is not None and not entry.get("failed") and entry["witness"] != "declared":
-                    found[side][name_of(dataset)] = dataset
+        found: dict[Side, dict[DatasetName, Dataset]] = {Side.READ: {}, Side.WRITE: {}}
+        for side, datasets in ((Side.READ, self._event.inputs), (Side.WRITE, self._event.outputs)):
+            for dataset in datasets or ():
+                entry = self._accesses.get((side, dataset.dataset_name))
+                if entry is not None and not entry.failed and entry.witness != "declared":
+                    found[side][dataset.dataset_name] = dataset
         return found
 
-    def _output(self, output: Json) -> str:
-        text = self._sentence(Side.WRITE, name_of(output), "written")
-        sources = self._known[Side.READ].keys() & set(map(name_of, _sources(output)))
+    def _output(self, output: Dataset) -> str:
+        text = self._sentence(Side.WRITE, output.dataset_name, "written")
+        every = {one.dataset_name for one in output.column_lineage.sources}
+        sources = self._known[Side.READ].keys() & every
         read = [self._with_part(Side.READ, name) for name in sorted(sources)]
         if read:
             text += f"; from {some(read, _MAX_DATASETS)}"
@@ -159,13 +158,13 @@ class Descriptions:
     def _sentence(self, side: Side, name: DatasetName, verb: str) -> str:
         """``dt=2024-05-06 written by shop.revenue, 2024-05-07 01:02 UTC``."""
         part_of = self._part(side, name)
-        by = f"by {self._event['job']['name']}, {self._when}"
+        by = f"by {self._event.job.name}, {self._when}"
         return f"{part_of} {verb} {by}" if part_of else f"{verb.capitalize()} {by}"
 
     @cached_property
     def _when(self) -> str:
-        at = datetime.fromisoformat(self._event["eventTime"]).astimezone(UTC)
-        failed = " (the run failed)" if self._event.get("eventType") == "FAIL" else ""
+        at = datetime.fromisoformat(self._event.eventTime or "").astimezone(UTC)
+        failed = " (the run failed)" if self._event.eventType == "FAIL" else ""
         return f"{at:%Y-%m-%d %H:%M} UTC{failed}"
 
     def _with_part(self, side: Side, name: DatasetName) -> str:
@@ -174,67 +173,53 @@ class Descriptions:
     def _part(self, side: Side, name: DatasetName) -> str:
         """Say which part of a dataset was accessed; empty if it was all, or nobody knows."""
         entry = self._entries.get((side, name))
-        if entry is None or entry.get("accessed") in ("all", "unknown"):
+        if entry is None or entry.accessed in ("all", "unknown"):
             return ""
-        return part(entry)
+        return part(entry.summary or "", name.name)
 
     # --- columns ----------------------------------------------------------------------------------
 
-    def _columns(self, output: Json) -> dict[str, str]:
-        facets = output["facets"]
+    def _columns(self, output: Dataset) -> dict[str, str]:
         partitioned = {
-            field: dimension.get("transform") or "identity"
-            for dimension in (facets.get(PARTITIONS_KEY) or {}).get("dimensions") or ()
-            for field in dimension["fields"]
+            column: dimension.transform or "identity"
+            for dimension in output.partitions.dimensions or ()
+            for column in dimension.fields or ()
         }
-        made = (facets.get(COLUMNS_KEY) or {}).get("fields") or {}
+        sources = output.column_lineage.fields or {}
         texts = {}
-        for field in (facets.get("schema") or {}).get("fields") or ():
-            name = field["name"]
+        for name in (column.name for column in output.columns):
             parts = [_partition_column(partitioned[name])] if name in partitioned else []
-            if name in made:
-                parts.append(self._made_of(made[name]["inputFields"], with_expression=not parts))
+            if name in sources:
+                of_column = sources[name].inputFields or []
+                parts.append(self._made_of(of_column, with_expression=not parts))
             if parts:
                 texts[name] = truncated(", ".join(filter(None, parts)), MAX_OF_COLUMN)
         return texts
 
-    def _made_of(self, sources: list[Json], *, with_expression: bool) -> str:
+    def _made_of(self, sources: list[InputField], *, with_expression: bool) -> str:
         """``= round(avg(visib), 1), from weather.visib``."""
-        direct = [s for s in sources if any(map(_is_direct, s.get("transformations") or ()))]
-        columns = [f"{self._names[name_of(s)]}.{s['field']}" for s in direct or sources]
+        direct = [one for one in sources if any(map(_is_direct, one.transformations or ()))]
+        columns = [f"{self._names[one.dataset_name]}.{one.field}" for one in direct or sources]
         origin = f"{'from' if direct else 'depends on'} {some(columns, _MAX_SOURCES)}"
         expression = _expression(direct or sources) if with_expression else ""
         return f"= {expression}, {origin}" if expression else origin
-
-
-def _sources(output: Json) -> Iterator[Json]:
-    facet = output["facets"].get(COLUMNS_KEY) or {}
-    for field in (facet.get("fields") or {}).values():
-        yield from field["inputFields"]
-    yield from facet.get("dataset") or ()
-
-
-def _every_source(datasets: Iterable[Json]) -> Iterator[Json]:
-    for dataset in datasets:
-        yield from _sources(dataset)
 
 
 def _partition_column(transform: str) -> str:
     return "partition column" if transform == "identity" else f"partition column by {transform}"
 
 
-def _is_direct(transformation: Json) -> bool:
-    return transformation.get("type") == "DIRECT"
+def _is_direct(transformation: Transformation) -> bool:
+    return transformation.type == "DIRECT"
 
 
-def _expression(sources: Iterable[Json]) -> str:
+def _expression(sources: Iterable[InputField]) -> str:
     """Give what makes a column of its sources; empty where it is what one of them is."""
-    every = [t for s in sources for t in s.get("transformations") or ()]
-    made = [t for t in every if _is_direct(t)] or every
+    every = [t for source in sources for t in source.transformations or ()]
     texts = dict.fromkeys(
-        _without_varying(_ALIASES.sub("", t["description"]))
-        for t in made
-        if t.get("subtype") != "IDENTITY" and t.get("description")
+        _without_varying(_ALIASES.sub("", t.description))
+        for t in [t for t in every if _is_direct(t)] or every
+        if t.subtype != "IDENTITY" and t.description
     )
     return truncated("; ".join(texts), _MAX_EXPRESSION)
 

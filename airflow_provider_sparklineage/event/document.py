@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.event.model import name_of
 from airflow_provider_sparklineage.model.producer import producer
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.terms import Outcome
 
 
@@ -37,10 +38,6 @@ Event = dict[str, Any]
 Facets = dict[str, Any]
 Step = Callable[[Event], Event]
 """What is done with an event after it was made; see :mod:`.pipeline`."""
-
-COLUMNS_KEY = "columnLineage"
-DOCUMENTATION_KEY = "documentation"
-LINEAGE_KEY = "lineage"
 
 _SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
 
@@ -93,11 +90,6 @@ def empty(header: Header | None, outcome: Outcome) -> Event:
         "inputs": [],
         "outputs": [],
     }
-
-
-def name_of(dataset: dict[str, Any]) -> DatasetName:
-    """Name a dataset of the event, or whatever else has a ``namespace`` and a ``name``."""
-    return DatasetName(dataset["namespace"], dataset["name"])
 
 
 def replaced(

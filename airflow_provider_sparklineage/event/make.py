@@ -19,20 +19,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from airflow_provider_sparklineage.event.capture_facet import (
+from airflow_provider_sparklineage.event.capture_facet import capture_facet, declared
+from airflow_provider_sparklineage.event.document import empty, replaced, without_nulls
+from airflow_provider_sparklineage.event.model import (
     CAPTURE_KEY,
-    capture_facet,
-    declared,
-)
-from airflow_provider_sparklineage.event.document import (
+    CHECK_KEY,
     COLUMNS_KEY,
     LINEAGE_KEY,
-    empty,
-    replaced,
-    without_nulls,
 )
 from airflow_provider_sparklineage.event.partition_facets import (
-    CHECK_KEY,
     check_facet,
     input_facets,
     output_facets,

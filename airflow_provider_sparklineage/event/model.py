@@ -1,206 +1,218 @@
-"""A merged event that is read again: from XCom, from the archive or from a file.
+"""What an event says, typed: OpenLineage's keys, and those of this package's own facets.
 
-XCom, archive and files hold the event itself, in no envelope. Which version wrote it is in the
-capture facet's ``_schemaURL``: another minor version is shown, a newer major one is refused.
+All that is not named here is passed over. A key that may be absent may be null as well.
 
-An event in a file can be anybody's. :func:`readable` gives back one of which all that commands read
-has its shape. What they do not read may be as it likes, and all that is absent or null is not
-known.
-Nothing here needs the libraries of a terminal: the tab reads events as well.
+Events are of any producer, so that each part of one may have any shape. An event that fits as a
+whole, as nearly all do, is decoded in one go. Of another one each part is tried by itself: what
+fits is as it would have been, an element of a list or a map that does not is left out of it, and a
+key that does not is as if it were absent. What is left out is counted.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from typing import TYPE_CHECKING, Any
+import types
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import msgspec
+from msgspec import Meta, Struct, field
 
-from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
-from airflow_provider_sparklineage.event.document import name_of
-from airflow_provider_sparklineage.model.degradations import DegradationCode
-from airflow_provider_sparklineage.model.exceptions import DocumentError
-from airflow_provider_sparklineage.model.producer import SCHEMA_BASE
-from airflow_provider_sparklineage.spark.capture.raw_facets import is_too_deep
+from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.terms import Side
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from airflow_provider_sparklineage.model.datasets import DatasetName
-
-
-# --- whether it is a merged event -----------------------------------------------------------------
+# --- names ----------------------------------------------------------------------------------------
 
 
-MAJOR = 1
-"""The newest version of the capture facet that is understood."""
-
-_VERSION = re.compile(re.escape(f"{SCHEMA_BASE}:capture:") + r"(\d{1,9})-")
-
-
-def validate(value: object) -> dict[str, Any]:
-    """Give a stored value back as the merged event that it is.
-
-    :raise DocumentError: if it is none, or of a version that is too new; a sentence for people
-    """
-    event = value if isinstance(value, dict) else {}
-    capture = _at(event, "run", "facets", CAPTURE_KEY)
-    is_event = isinstance(_at(event, "job", "name"), str) and isinstance(capture, dict)
-    if not is_event:
-        problem = "What is stored is no lineage of a Spark job."
-        fix = "Run the task again to replace it."
-        raise DocumentError(problem, fix)
-    for side in ("inputs", "outputs"):
-        datasets = event.get(side) or []
-        if not isinstance(datasets, list) or not all(map(_is_dataset, datasets)):
-            msg = f"The stored lineage is damaged: its {side} are no list of datasets."
-            raise DocumentError(msg)
-    missing = capture.get("degradations") or []
-    if not isinstance(missing, list) or not all(isinstance(entry, dict) for entry in missing):
-        msg = "The stored lineage is damaged: its degradations are no list of entries."
-        raise DocumentError(msg)
-    found = _VERSION.match(str(capture.get("_schemaURL")))
-    if found and int(found[1]) > MAJOR:
-        problem = (
-            "This lineage was written by a newer airflow-provider-sparklineage (format "
-            f"{found[1]}; this one reads up to {MAJOR})."
-        )
-        fix = "Update the package where it is to be shown."
-        raise DocumentError(problem, fix)
-    return event
+# Keys of facets that several modules name; those of this package begin with its name.
+CAPTURE_KEY = "sparkLineage_capture"
+CHECK_KEY = "sparkLineage_partitionCheck"
+PARTITIONS_KEY = "sparkLineage_partitions"
+DESCRIPTION_KEY = "sparkLineage_subsetDescription"
+SUBSET_KEY = "subset"
+BARE_PARTITIONS_KEY = "partitions"
+COLUMNS_KEY = "columnLineage"
+LIFECYCLE_KEY = "lifecycleStateChange"
+DOCUMENTATION_KEY = "documentation"
+LINEAGE_KEY = "lineage"
 
 
-def stored(text: bytes) -> dict[str, Any]:
-    """Give the merged event that was stored as a text.
-
-    :raise DocumentError: if it is none that can be read; says why
-    """
-    try:
-        value = json.loads(text)  # not by msgspec, which takes no halves of surrogate pairs
-    except (ValueError, RecursionError) as error:
-        msg = f"The stored lineage is damaged and cannot be read ({error})."
-        raise DocumentError(msg) from error
-    return validate(value)
+def name_of(dataset: dict[str, Any]) -> DatasetName:
+    """Name a dataset of an event, or whatever else has a ``namespace`` and a ``name``."""
+    return DatasetName(dataset["namespace"], dataset["name"])
 
 
-def _is_dataset(value: object) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(value.get(key), str) for key in ("namespace", "name")
-    )
+# --- shapes ---------------------------------------------------------------------------------------
 
 
-def _at(value: Any, *keys: str) -> Any:
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+"""What a ``BIGINT`` holds; nobody counts below nothing."""
+Value = str | int | float | bool | None
 
 
-# --- whether it has its shape ---------------------------------------------------------------------
+class Name(Struct):
+    """Whatever has a ``namespace`` and a ``name``."""
 
-
-class _Name(msgspec.Struct):
     namespace: str
     name: str
 
-
-class _Transformation(msgspec.Struct):
-    type: str | None = None
-    subtype: str | None = None
-    description: str | None = None
-    masking: bool | None = None
+    @property
+    def dataset_name(self) -> DatasetName:
+        """What it is called, if it is a dataset."""
+        return DatasetName(self.namespace, self.name)
 
 
-class _InputField(_Name):
-    field: str
-    transformations: list[_Transformation] | None = None
+# --- the run --------------------------------------------------------------------------------------
 
 
-class _ColumnSources(msgspec.Struct):
-    inputFields: list[_InputField] | None = None  # noqa: N815  (OpenLineage's names, here and below)
-    transformationType: str | None = None  # noqa: N815
+class Id(Struct):
+    """A run by its id."""
+
+    runId: str | None = None  # noqa: N815  (OpenLineage's names, here and below)
 
 
-class _ColumnLineage(msgspec.Struct):
-    fields: dict[str, _ColumnSources] | None = None
-    dataset: list[_InputField] | None = None
+class Root(Struct):
+    """The root of the runs that a run is below of."""
+
+    run: Id | None = None
 
 
-class _SchemaField(msgspec.Struct):
-    name: str
-    type: str | None = None
+class Parent(Struct):
+    """Run facet ``parent``."""
+
+    run: Id | None = None
+    root: Root | None = None
 
 
-class _Schema(msgspec.Struct):
-    fields: list[_SchemaField] | None = None
+class NominalTime(Struct):
+    """Run facet ``nominalTime``: of a task of Airflow, its data interval."""
+
+    nominalStartTime: str | None = None  # noqa: N815
+    nominalEndTime: str | None = None  # noqa: N815
 
 
-class _Partitions(msgspec.Struct):
+class Dag(Struct):
+    """A DAG, in Airflow's run facets."""
+
+    dag_id: str | None = None
+
+
+class DagRun(Struct):
+    """A DAG run, in Airflow's run facets; ``execution_date`` is Airflow 2's logical date."""
+
+    run_id: str | None = None
+    logical_date: str | None = None
+    execution_date: str | None = None
+    data_interval_start: str | None = None
+    data_interval_end: str | None = None
+
+
+class Task(Struct):
+    """A task, in Airflow's run facet."""
+
+    task_id: str | None = None
+
+
+class TaskInstance(Struct):
+    """A try, in Airflow's run facet; no ``map_index`` if the task is not mapped."""
+
+    try_number: int | None = None
+    map_index: int | None = None
+    start_date: str | None = None
+
+
+class AirflowFacet(Struct):
+    """Run facets ``airflow`` of a task, and ``airflowDagRun`` of a DAG run."""
+
+    dag: Dag | None = None
+    dag_run: DagRun | None = field(name="dagRun", default=None)
+    task: Task | None = None
+    task_instance: TaskInstance | None = field(name="taskInstance", default=None)
+
+
+# --- this package's run facets --------------------------------------------------------------------
+
+
+class Counted(Struct):
+    """The extent of some partitions."""
+
     summary: str | None = None
+    count: Count | None = None
+    first: str | None = None
+    last: str | None = None
 
 
-class _DatasetFacets(msgspec.Struct):
-    schema: _Schema | None = None
-    columnLineage: _ColumnLineage | None = None  # noqa: N815
-    sparkLineage_partitions: _Partitions | None = None  # noqa: N815
+class Seen(Struct):
+    """An entry of ``sparkLineage_capture.datasets``: who saw a dataset accessed, how much of it."""
+
+    dataset: Name
+    side: str
+    witness: str | None = None
+    accessed: str | None = None
+    planned: Count | None = None
+    failed: bool | None = None
+    writes: Count | None = None
 
 
-class _Partition(msgspec.Struct):
-    identifier: str | None = None
-    dimensions: dict[str, str | None] | None = None
+class Missing(Struct):
+    """A degradation: something that is missing, and why."""
+
+    code: str | None = None
+    message: str | None = None
 
 
-class _Condition(msgspec.Struct):
+class Capture(Struct):
+    """Run facet ``sparkLineage_capture``."""
+
+    datasets: list[Seen] | None = None
+    degradations: list[Missing] | None = None
+    degradationCounts: dict[str, Count] | None = None  # noqa: N815
+
+    @property
+    def unlisted(self) -> int:
+        """How many degradations there are beyond those that are listed."""
+        counted = sum((self.degradationCounts or {}).values())
+        return max(0, counted - len(self.degradations or ()))
+
+
+class Compared(Struct):
+    """Part of a condition: a field, or a literal."""
+
     type: str | None = None
-    locations: list[str] | None = None
-    partitions: list[_Partition] | None = None
-    left: _Condition | None = None
-    right: _Condition | None = None
-    operator: str | None = None
-    comparison: str | None = None
     field: str | None = None
-    value: str | None = None
-
-    def __post_init__(self) -> None:
-        parts = {
-            "binary": (self.left, self.operator, self.right),
-            "compare": (self.left, self.comparison, self.right),
-        }
-        if None in parts.get(self.type or "", ()):
-            msg = f"A condition of the type {self.type} is incomplete"
-            raise ValueError(msg)
+    value: Value = None
 
 
-class _Subset(msgspec.Struct):
-    inputCondition: _Condition | None = None  # noqa: N815
-    outputCondition: _Condition | None = None  # noqa: N815
+class Condition(Struct, omit_defaults=True):
+    """A condition of the facet ``subset``, of any of its types.
+
+    :param left: of a comparison or a binary condition; ``right`` too
+    """
+
+    type: str | None = None
+    partitions: list[NamedPartition] | None = None
+    locations: list[str] | None = None
+    left: Condition | None = None
+    comparison: str | None = None
+    operator: str | None = None
+    right: Condition | None = None
+    field: str | None = None
+    value: Value = None
 
 
-class _Description(msgspec.Struct):
-    description: str | None = None
+class NamedPartition(Struct, omit_defaults=True):
+    """A partition of a condition; who knows no dimensions may have an identifier."""
+
+    dimensions: dict[str, Value] | None = None
+    identifier: str | None = None
 
 
-class _Statistics(msgspec.Struct):
-    rowCount: int | None = None  # noqa: N815
+class ValueSource(Struct):
+    """Where an expected value comes from: a template, a declaration, an argument."""
 
-
-class _SideFacets(msgspec.Struct):
-    subset: _Subset | None = None
-    sparkLineage_subsetDescription: _Description | None = None  # noqa: N815
-    outputStatistics: _Statistics | None = None  # noqa: N815
-
-
-class _Dataset(_Name):
-    facets: _DatasetFacets | None = None
-    inputFacets: _SideFacets | None = None  # noqa: N815
-    outputFacets: _SideFacets | None = None  # noqa: N815
-
-
-class _Counted(msgspec.Struct):
-    summary: str
-
-
-class _Source(msgspec.Struct):
     value: str
     kind: str
     field: str
@@ -208,125 +220,408 @@ class _Source(msgspec.Struct):
     expressions: list[str] | None = None
 
 
-class _Entry(msgspec.Struct):
-    dataset: _Name
-    status: str | None = None
-    sources: list[_Source] | None = msgspec.field(name="from", default=None)
-    expected: _Counted | None = None
-    observed: _Counted | None = None
-    planned: _Counted | None = None
-    failed: bool | None = None
-    unreported: str | None = None
-    unexpected: _Counted | None = None
-    missing: _Counted | None = None
+class Checked(Struct):
+    """An entry of ``sparkLineage_partitionCheck``: what was expected and observed of a dataset."""
 
-
-class _Check(msgspec.Struct):
+    dataset: Name
     summary: str | None = None
     status: str | None = None
-    reads: list[_Entry] | None = None
-    writes: list[_Entry] | None = None
-
-
-class _Access(msgspec.Struct):
-    dataset: _Name
-    side: str
-    witness: str
-    accessed: str
-    planned: int | None = None
+    sources: list[ValueSource] | None = field(name="from", default=None)
+    accessed: str | None = None
+    condition: Condition | None = None
+    expected: Counted | None = None
+    observed: Counted | None = None
+    planned: Counted | None = None
+    unexpected: Counted | None = None
+    missing: Counted | None = None
     failed: bool | None = None
+    unreported: str | None = None
 
 
-class _Degradation(msgspec.Struct):
-    code: str | None = None
-    message: str | None = None
+class Check(Struct):
+    """Run facet ``sparkLineage_partitionCheck``."""
+
+    summary: str | None = None
+    status: str | None = None
+    reads: list[Checked] | None = None
+    writes: list[Checked] | None = None
+
+    def of_side(self, side: str) -> list[Checked]:
+        """Give the entries of what was read, or of what was written."""
+        return (self.reads if side == Side.READ else self.writes) or []
 
 
-class _Capture(msgspec.Struct):
-    datasets: list[_Access] | None = None
-    degradations: list[_Degradation] | None = None
-    degradationCounts: dict[str, int] | None = None  # noqa: N815
+class RunFacets(Struct):
+    """Facets of a run."""
+
+    parent: Parent | None = None
+    nominal_time: NominalTime | None = field(name="nominalTime", default=None)
+    airflow: AirflowFacet | None = None
+    airflow_dag_run: AirflowFacet | None = field(name="airflowDagRun", default=None)
+    capture: Capture | None = field(name=CAPTURE_KEY, default=None)
+    check: Check | None = field(name=CHECK_KEY, default=None)
 
 
-class _RunFacets(msgspec.Struct):
-    sparkLineage_capture: _Capture | None = None  # noqa: N815
-    sparkLineage_partitionCheck: _Check | None = None  # noqa: N815
+class Run(Struct):
+    """The run of an event."""
 
-
-class _Run(msgspec.Struct):
     runId: str | None = None  # noqa: N815
-    facets: _RunFacets | None = None
+    facets: RunFacets | None = None
 
 
-class _Event(msgspec.Struct):
-    run: _Run
-    job: _Name
-    eventType: str | None = None  # noqa: N815
+class Job(Struct):
+    """The job of an event."""
+
+    namespace: str | None = None
+    name: str | None = None
+
+
+# --- datasets -------------------------------------------------------------------------------------
+
+
+class Transformation(Struct):
+    """What is done with a source of a column."""
+
+    type: str | None = None
+    subtype: str | None = None
+    description: str | None = None
+    masking: bool | None = None
+
+
+class InputField(Name):
+    """A source of a column."""
+
+    field: str
+    transformations: list[Transformation] | None = None
+
+
+class ColumnSources(Struct):
+    """The sources of a column; the transformation is deprecated, and some producers' only one."""
+
+    inputFields: list[InputField] | None = None  # noqa: N815
+    transformationType: str | None = None  # noqa: N815
+    transformationDescription: str | None = None  # noqa: N815
+
+
+class ColumnLineage(Struct):
+    """Dataset facet ``columnLineage``."""
+
+    fields: dict[str, ColumnSources] | None = None
+    dataset: list[InputField] | None = None
+
+    @property
+    def sources(self) -> Iterator[InputField]:
+        """Every source of every column, in the order of the facet, then those of all columns."""
+        for column in (self.fields or {}).values():
+            yield from column.inputFields or ()
+        yield from self.dataset or ()
+
+
+class SchemaField(Struct):
+    """A column of a dataset."""
+
+    name: str
+    type: str | None = None
+
+
+class Schema(Struct):
+    """Dataset facet ``schema``."""
+
+    fields: list[SchemaField] | None = None
+
+
+class Lifecycle(Struct):
+    """Dataset facet ``lifecycleStateChange``."""
+
+    change: str | None = field(name=LIFECYCLE_KEY, default=None)
+
+
+class Dimension(Struct):
+    """What a dataset is partitioned by."""
+
+    fields: list[str] | None = None
+    transform: str | None = None
+
+
+class Partitions(Struct):
+    """Dataset facet ``sparkLineage_partitions``: which partitions of an output were written."""
+
+    summary: str | None = None
+    dimensions: list[Dimension] | None = None
+    count: Count | None = None
+    first: str | None = None
+    last: str | None = None
+
+
+class Made(Struct):
+    """A facet of which only its producer is read."""
+
+    producer: str | None = field(name="_producer", default=None)
+
+
+class DatasetFacets(Struct):
+    """Facets of a dataset; the large ones are text until somebody asks for what is in them."""
+
+    schema: msgspec.Raw = msgspec.Raw()
+    lifecycle: Lifecycle | None = field(name=LIFECYCLE_KEY, default=None)
+    column_lineage: msgspec.Raw = field(name=COLUMNS_KEY, default=msgspec.Raw())
+    partitions: Partitions | None = field(name=PARTITIONS_KEY, default=None)
+    data_source: Made | None = field(name="dataSource", default=None)
+
+
+class Subset(Struct):
+    """Facet ``subset`` of an input or output."""
+
+    input: Condition | None = field(name="inputCondition", default=None)
+    output: Condition | None = field(name="outputCondition", default=None)
+
+
+class Described(Struct):
+    """Facet ``sparkLineage_subsetDescription``."""
+
+    description: str | None = None
+
+
+class Statistics(Struct):
+    """Facets ``inputStatistics`` and ``outputStatistics``."""
+
+    rowCount: Count | None = None  # noqa: N815
+    size: Count | None = None
+
+
+class SideFacets(Struct):
+    """Facets of a dataset as an input or an output."""
+
+    subset: Subset | None = None
+    described: Described | None = field(name=DESCRIPTION_KEY, default=None)
+    input_statistics: Statistics | None = field(name="inputStatistics", default=None)
+    output_statistics: Statistics | None = field(name="outputStatistics", default=None)
+
+
+class Dataset(Name, dict=True):
+    """An input or an output."""
+
+    facets: DatasetFacets | None = None
+    inputFacets: SideFacets | None = None  # noqa: N815
+    outputFacets: SideFacets | None = None  # noqa: N815
+
+    @property
+    def of_side(self) -> SideFacets:
+        """Facets of it as an input or as an output, whichever it has."""
+        return self.inputFacets or self.outputFacets or SideFacets()
+
+    @property
+    def partitions(self) -> Partitions:
+        """Facet ``sparkLineage_partitions``; empty without one."""
+        return (self.facets and self.facets.partitions) or Partitions()
+
+    @cached_property
+    def columns(self) -> list[SchemaField]:
+        """Columns of its schema; none without one."""
+        found = _part(self.facets.schema, Schema)[0] if self.facets else None
+        return (found and found.fields) or []
+
+    @cached_property
+    def column_lineage(self) -> ColumnLineage:
+        """Facet ``columnLineage``; empty without one."""
+        found = _part(self.facets.column_lineage, ColumnLineage)[0] if self.facets else None
+        return found or ColumnLineage()
+
+
+# --- the event ------------------------------------------------------------------------------------
+
+
+class Sending(Struct):
+    """What the archive has of a try next to its event (:mod:`.event.sending`)."""
+
+    started: str | None = None
+    facets: RunFacets | None = field(name="runFacets", default=None)
+
+
+class Event(Struct):
+    """A run event; ``sending`` is there if it is one of the archive."""
+
+    run: Run = field(default_factory=Run)
+    job: Job = field(default_factory=Job)
     eventTime: str | None = None  # noqa: N815
-    inputs: list[_Dataset] | None = None
-    outputs: list[_Dataset] | None = None
+    eventType: str | None = None  # noqa: N815
+    producer: str | None = None
+    inputs: list[Dataset] | None = None
+    outputs: list[Dataset] | None = None
+    sending: Sending | None = None
+
+    @property
+    def capture(self) -> Capture:
+        """This package's word on what was collected; empty without one."""
+        return (self.run.facets and self.run.facets.capture) or Capture()
+
+    @property
+    def check(self) -> Check:
+        """What was expected and observed; empty without such a facet."""
+        return (self.run.facets and self.run.facets.check) or Check()
+
+    @property
+    def accesses(self) -> dict[tuple[str, DatasetName], Seen]:
+        """Who saw datasets accessed and how much of them, by side and name, as far as listed."""
+        return {(one.side, one.dataset.dataset_name): one for one in self.capture.datasets or ()}
+
+    @property
+    def datasets(self) -> list[Dataset]:
+        """Inputs, then outputs."""
+        return [*(self.inputs or ()), *(self.outputs or ())]
 
 
-def readable(event: object) -> dict[str, Any]:
-    """Give a stored event back as a merged event of which all that commands read has its shape.
+DECODER = msgspec.json.Decoder(Event)
 
-    :raise DocumentError: if it is none, or of a version that is too new; says what is wrong
+
+_Part = TypeVar("_Part", bound=Struct)
+
+
+# --- reading, part by part where an event does not fit --------------------------------------------
+
+
+_ABSENT = object()
+
+
+class Read(NamedTuple):
+    """An event as it could be read.
+
+    :param left_out: how many parts of it were not of their shape
     """
+
+    event: Event
+    left_out: int = 0
+
+
+def read(text: bytes) -> Read | None:
+    """Read an event.
+
+    :return: None if the text is no object; what makes it an event may be absent
+    :raise ValueError: if it is no JSON
+    :raise RecursionError: if it is nested too deeply
+    """
+    event, left_out = _read(text, DECODER, Event)
+    return Read(event, left_out) if isinstance(event, Event) else None
+
+
+def read_document(document: Mapping[str, Any]) -> Read:
+    """Read an event that is JSON already; one that is nested too deeply is empty."""
     try:
-        if is_too_deep(msgspec.json.encode(event), event):
-            msg = "The stored lineage is damaged: it is nested too deeply."
-            raise DocumentError(msg)
-        known = validate(event)
-        msgspec.convert(known, _Event)
-    except (ValueError, RecursionError) as error:
-        msg = f"The stored lineage is damaged: {error}."
-        raise DocumentError(msg) from error
-    return known
+        return read(_text_of(document)) or Read(Event())
+    except RecursionError:
+        return Read(Event(), left_out=1)
 
 
-# --- what an event says of itself -----------------------------------------------------------------
+def read_as(document: Mapping[str, Any], of: type[_Part]) -> _Part | None:
+    """Read JSON as another shape, part by part; None if nothing of it can be read."""
+    try:
+        found, _ = _read(_text_of(document), decoder(of), of)
+    except RecursionError:
+        return None
+    return found if isinstance(found, of) else None
 
 
-def degradations(event: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Entries of the event's capture facet that say what is missing."""
-    entries: list[dict[str, Any]] = _capture(event).get("degradations") or []
-    return entries
+def _text_of(document: Mapping[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(document)
+    except (ValueError, OverflowError):  # msgspec takes no halves of surrogate pairs
+        return json.dumps(document).encode()
 
 
-def misses_detail(event: Mapping[str, Any]) -> bool:
-    """Whether detail was dropped so that it fits where it was kept; another place may have it."""
-    return any(d.get("code") == DegradationCode.DETAIL_DROPPED for d in degradations(event))
+def read_columns(text: bytes) -> tuple[ColumnLineage | None, int]:
+    """Read the text of a facet ``columnLineage``.
 
-
-_OF_COLLECTING = frozenset(code for code in DegradationCode if code.is_of_collecting)
-
-
-def is_preliminary(event: Mapping[str, Any]) -> bool:
-    """Whether the archive may have more of its try: all detail, or what was collected later."""
-    is_all_collected = _OF_COLLECTING.isdisjoint(d.get("code") for d in degradations(event))
-    return misses_detail(event) or not is_all_collected
-
-
-def unlisted_degradations(event: Mapping[str, Any]) -> int:
-    """Count what is also missing, where that is more than the facet lists."""
-    counts: dict[str, int] = _capture(event).get("degradationCounts") or {}
-    return max(0, sum(counts.values()) - len(degradations(event)))
-
-
-def accesses(event: Mapping[str, Any]) -> dict[tuple[str, DatasetName], Mapping[str, Any]]:
-    """Give who saw the datasets of the event and how much of them was accessed, by side and name.
-
-    The event has it of as many as it lists.
+    :return: None if nothing of it can be read; how many parts of it were not of their shape
     """
-    entries = _capture(event).get("datasets") or ()
-    return {(entry["side"], name_of(entry["dataset"])): entry for entry in entries}
+    return _part(text, ColumnLineage)
 
 
-def partition_check(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give the event's facet on expected and observed partitions; empty if it has none."""
-    return (event["run"].get("facets") or {}).get("sparkLineage_partitionCheck") or {}
+def _part(text: bytes, of: type[_Part]) -> tuple[_Part | None, int]:
+    """Read a facet that is text; None without one, or if nothing of it can be read."""
+    if not text:
+        return None, 0
+    try:
+        found, left_out = _read(text, decoder(of), of)
+    except (ValueError, RecursionError):
+        return None, 1
+    return (found if isinstance(found, of) else None), left_out
 
 
-def _capture(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    facets = event["run"].get("facets") or {}
-    return facets.get("sparkLineage_capture") or {}
+@cache
+def decoder(of: type[Struct]) -> msgspec.json.Decoder[Any]:
+    """Give the decoder of a shape, or null, in one go."""
+    shape: Any = of
+    return msgspec.json.Decoder(shape | None)
+
+
+def _read(text: bytes, decoder: msgspec.json.Decoder[Any], of: type) -> tuple[Any, int]:
+    try:
+        return decoder.decode(text), 0
+    except msgspec.ValidationError:
+        value = msgspec.json.decode(text)
+    except ValueError:
+        value = _any_json(text)
+    fitting = _Fitting()
+    return fitting.to(value, of), fitting.left_out
+
+
+def _any_json(text: bytes) -> Any:
+    """Read what Python's own module writes, and msgspec refuses: NaN, halves of surrogate pairs."""
+    value = json.loads(text, parse_constant=lambda _: None)
+    return msgspec.json.decode(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+
+
+class _Fitting:
+    """Makes values of types; counts what fits nowhere."""
+
+    def __init__(self) -> None:
+        self.left_out = 0
+
+    def to(self, value: Any, of: Any) -> Any:
+        """Make a value of a type; ``_ABSENT`` if nothing of it can be."""
+        try:
+            return msgspec.convert(value, of)
+        except msgspec.ValidationError:
+            pass
+        made = self._of_parts(value, _without_null(of))
+        if made is _ABSENT:
+            self.left_out += 1
+        return made
+
+    def _of_parts(self, value: Any, of: Any) -> Any:
+        if of is msgspec.Raw:
+            return msgspec.Raw(msgspec.json.encode(value))
+        match get_origin(of), value:
+            case None, dict() if issubclass(of, msgspec.Struct):
+                return self._struct(value, of)
+            case origin, list() if origin is list:
+                made = [self.to(one, get_args(of)[0]) for one in value]
+                return [one for one in made if one is not _ABSENT]
+            case origin, dict() if origin is dict:
+                named = {key: self.to(one, get_args(of)[1]) for key, one in value.items()}
+                return {key: one for key, one in named.items() if one is not _ABSENT}
+        return _ABSENT
+
+    def _struct(self, value: dict[str, Any], of: type[msgspec.Struct]) -> Any:
+        made = {}
+        for part in _fields(of):
+            given = value.get(part.encode_name, _ABSENT)
+            found = _ABSENT if given is _ABSENT else self.to(given, part.type)
+            if found is not _ABSENT:
+                made[part.name] = found
+            elif part.required:
+                return _ABSENT
+        return of(**made)
+
+
+@cache  # to resolve the annotations takes longer than all else
+def _fields(of: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(of)
+
+
+def _without_null(of: Any) -> Any:
+    """Give what a type is if it is not null; unions of several others have no parts."""
+    if get_origin(of) in (Union, types.UnionType):
+        others = [one for one in get_args(of) if one is not types.NoneType]
+        return others[0] if len(others) == 1 else str
+    return of

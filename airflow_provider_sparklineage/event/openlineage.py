@@ -22,18 +22,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 from openlineage.client.event_v2 import InputDataset, OutputDataset
-from openlineage.client.serde import Serde
 from openlineage.client.utils import RedactMixin
 
-from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
-from airflow_provider_sparklineage.event.document import DOCUMENTATION_KEY
+from airflow_provider_sparklineage.event.model import CAPTURE_KEY
 from airflow_provider_sparklineage.model.producer import producer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from openlineage.client.event_v2 import Dataset, RunEvent
-
     from airflow_provider_sparklineage.event.document import Event, Facets
 
 
@@ -89,49 +83,6 @@ def with_neutral(run_facets: Facets, neutral: Event) -> Facets:
     carrying = _unredacted(vars(capture) if isinstance(capture, _Facet) else capture)
     carrying.neutral = neutral
     return {**run_facets, CAPTURE_KEY: carrying}
-
-
-def neutral_of(run_event: RunEvent) -> Event | None:
-    """Give an event that is about to be sent as no backend has changed it, as plain JSON.
-
-    Run, job, time, and what Airflow adds (its facets, and datasets if the task has none) are those
-    of the event; all else is as it was kept.
-
-    :return: None if the event carries no such one: START, other tasks, other producers
-    """
-    facets = run_event.run.facets or {}
-    neutral: Event | None = getattr(facets.get(CAPTURE_KEY), "neutral", None)
-    if neutral is None:
-        return None
-    run, job, state = run_event.run, run_event.job, run_event.eventType
-    own = neutral["job"]["facets"]
-    others = {key: facet for key, facet in (job.facets or {}).items() if key != DOCUMENTATION_KEY}
-    has_datasets = neutral["inputs"] or neutral["outputs"]
-    return {
-        "eventTime": run_event.eventTime,
-        "eventType": str(state.value) if state else "OTHER",
-        "producer": run_event.producer,
-        "schemaURL": run_event.schemaURL,
-        "run": {"runId": run.runId, "facets": _added(facets) | neutral["run"]["facets"]},
-        "job": {"namespace": job.namespace, "name": job.name, "facets": _added(others) | own},
-        "inputs": neutral["inputs"] if has_datasets else _as_json(run_event.inputs),
-        "outputs": neutral["outputs"] if has_datasets else _as_json(run_event.outputs),
-    }
-
-
-def _added(facets: Mapping[str, Any]) -> Facets:
-    """Give the facets that are not of this package, as JSON."""
-    return {key: Serde.to_dict(facet) for key, facet in facets.items() if not _is_own(facet)}
-
-
-def _is_own(facet: Any) -> bool:
-    if isinstance(facet, dict):  # of an event that was JSON
-        return facet.get("_producer") == producer()
-    return isinstance(facet, _Facet)
-
-
-def _as_json(datasets: Iterable[Dataset] | None) -> list[dict[str, Any]]:
-    return [Serde.to_dict(dataset) for dataset in datasets or ()]
 
 
 # --- facets ---------------------------------------------------------------------------------------

@@ -17,6 +17,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sparklineage.event.model import (
+    BARE_PARTITIONS_KEY,
+    DESCRIPTION_KEY,
+    PARTITIONS_KEY,
+    SUBSET_KEY,
+)
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus, worst
 from airflow_provider_sparklineage.lineage.partitions.selection import extent
@@ -42,11 +48,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 
-SUBSET_KEY = "subset"
-DESCRIPTION_KEY = "sparkLineage_subsetDescription"
-PARTITIONS_KEY = "sparkLineage_partitions"
-BARE_PARTITIONS_KEY = "partitions"
-CHECK_KEY = "sparkLineage_partitionCheck"
 MAX_SOURCES = 100
 """Values of one dataset whose source is named."""
 
@@ -242,10 +243,12 @@ def how(entry: Mapping[str, Any], side: Side) -> str:
     return "read" if side is Side.READ else "wrote"
 
 
-def part(entry: Mapping[str, Any]) -> str:
-    """Say what of its dataset an entry is about: its summary without the dataset."""
-    summary: str = entry["summary"]
-    return summary.removeprefix(_label(entry["dataset"]["name"])).lstrip(", ")
+def part(summary: str, name: str) -> str:
+    """Take the dataset off the summary of its entry; the rest is the part that was accessed.
+
+    :param name: of the dataset
+    """
+    return summary.removeprefix(_label(name)).lstrip(", ")
 
 
 def _label(name: str) -> str:

@@ -17,9 +17,9 @@ commands take what comes out, which is neutral: nothing in it was changed for on
 
 What Airflow keeps of a try (XCom, archive) has all that is known, as it is called where it is: that
 is what the tab, the commands and the next run read, and what a transport for another product gets
-(:func:`.openlineage.neutral_of`). A backend may not hold some names, choke on some facets, need
-more to show it, or take less. So what is sent is made for a backend, by pure functions: when an
-event is handed to Airflow's OpenLineage provider, or is sent again.
+(``datahub/transport``). A backend may not hold some names, choke on some facets, need more to show
+it, or take less. So what is sent is made for a backend, by pure functions: when an event is handed
+to Airflow's OpenLineage provider, or is sent again.
 
 =============================  =====================================================================
 :func:`adapted`
@@ -51,7 +51,7 @@ from airflow_provider_sparklineage.event.backends import backend_of
 from airflow_provider_sparklineage.event.descriptions import described
 from airflow_provider_sparklineage.event.document import Header
 from airflow_provider_sparklineage.event.make import made
-from airflow_provider_sparklineage.event.partition_facets import CHECK_KEY
+from airflow_provider_sparklineage.event.model import CHECK_KEY
 from airflow_provider_sparklineage.event.steps.rename import renamed
 from airflow_provider_sparklineage.event.steps.size import fitted, with_few_columns
 from airflow_provider_sparklineage.event.steps.texts import (

@@ -31,7 +31,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.event import emitter
-from airflow_provider_sparklineage.event.document import DOCUMENTATION_KEY, name_of, replaced
+from airflow_provider_sparklineage.event.document import replaced
+from airflow_provider_sparklineage.event.model import DOCUMENTATION_KEY, name_of
 from airflow_provider_sparklineage.event.pipeline import sent_of
 from airflow_provider_sparklineage.model.last_run import KEPT
 from airflow_provider_sparklineage.model.producer import producer

@@ -21,13 +21,13 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.document import Written
-from airflow_provider_sparklineage.event.model import stored, validate
 from airflow_provider_sparklineage.event.partition_facets import MAX_SOURCES, source_entry
 from airflow_provider_sparklineage.event.steps.texts import (
     masked,
     with_short_templates,
     without_credentials,
 )
+from airflow_provider_sparklineage.event.stored import stored, validate
 from airflow_provider_sparklineage.expectations import Kind, Side
 from airflow_provider_sparklineage.lineage.partitions.expected import united
 from airflow_provider_sparklineage.lineage.partitions.selection import wanted

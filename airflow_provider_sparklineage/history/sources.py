@@ -12,11 +12,11 @@ and tried again by the next build.
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import tempfile
 import zlib
 from collections import Counter, deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from enum import StrEnum
@@ -28,15 +28,12 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from airflow_provider_sparklineage.event.archive import UNSENT, task_of
-from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.history.facts import Skipped, Try, facts_of
 from airflow_provider_sparklineage.history.store import Store, is_store
-from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError, UnusableInputError
 from airflow_provider_sparklineage.model.rule_files import open_regular
-from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, MANIFEST, OBSERVATIONS
-from airflow_provider_sparklineage.spark.capture.event_files import open_bundle
+from airflow_provider_sparklineage.model.terms import EVENTS, MANIFEST, OBSERVATIONS
 from airflow_provider_sparklineage.storage.bounded import reason
 from airflow_provider_sparklineage.storage.objects import Objects
 
@@ -46,7 +43,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from airflow_provider_sparklineage.history.facts import Line
-    from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 
 
 class Skip(StrEnum):
@@ -273,34 +269,40 @@ def is_bundle(files: Sequence[str]) -> bool:
     return MANIFEST in files and (EVENTS in files or OBSERVATIONS in files)
 
 
+Merge = Callable[[Path], Document]
+"""Merges the bundle in a folder, for merging knows Spark, and a history knows events only.
+
+It raises a :exc:`.SparkLineageError` or an :exc:`OSError` if the bundle is none that can be merged.
+"""
+
+
+def refused(folder: Path) -> Document:
+    """Merge no bundle: each is counted as unusable.
+
+    :raise UnusableInputError: always
+    """
+    problem = f"{folder} is a capture bundle, which cannot be merged here."
+    raise UnusableInputError(problem)
+
+
 class BundlePiece:
     """A capture bundle, as the event that ``sparklineage merge`` makes of it.
 
     All of it is new if one of its files has changed.
     """
 
-    def __init__(self, folder: Path, source: str) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, source: str, merge: Merge) -> None:
+        self._folder, self._merge = folder, merge
         self.place, self.source, self.mark = str(folder), source, _bundle_state(folder)
 
     def documents(self, skipped: Counter[str]) -> Iterator[Document]:
         """Give the merged event; see :class:`.Piece`."""
         try:
-            with open_bundle([str(self._folder)]) as bundle:
-                event = merged_event(bundle, task_lineage(bundle))
-                of = _try_of_bundle(bundle.manifest)
+            document = self._merge(self._folder)
         except (SparkLineageError, OSError):
             skipped[Skip.UNUSABLE_BUNDLE] += 1
             return
-        yield Document(json.dumps(event).encode(), of)
-
-
-def _try_of_bundle(manifest: Manifest) -> Try | None:
-    task, started = manifest.task, manifest.started
-    if task is None:
-        return None
-    text = started.isoformat() if started else ""
-    return Try(task.dag_id, task.task_id, task.run_id, task.map_index, task.try_number, text)
+        yield document
 
 
 def _bundle_state(folder: Path) -> str:
@@ -334,10 +336,11 @@ class LocalFiles:
     not followed.
 
     :param name: as the user named it
+    :param merge: makes an event of a bundle
     """
 
-    def __init__(self, path: Path, name: str) -> None:
-        self._root, self._name = path.absolute(), name.rstrip("/")
+    def __init__(self, path: Path, name: str, merge: Merge = refused) -> None:
+        self._root, self._name, self._merge = path.absolute(), name.rstrip("/"), merge
 
     def pieces(self, known: Mapping[str, str], skipped: Counter[str]) -> Iterator[Piece]:
         """Give what is new in each file; see :class:`.Source`."""
@@ -372,7 +375,7 @@ class LocalFiles:
             yield FilePiece(path, source, mark)
 
     def _bundle(self, folder: Path, source: str, known: Mapping[str, str]) -> Iterator[Piece]:
-        piece = BundlePiece(folder, source)
+        piece = BundlePiece(folder, source, self._merge)
         if known.get(piece.place) != piece.mark:
             yield piece
 
@@ -595,9 +598,10 @@ def store_at(url: str) -> StoreSource | None:
     return StoreSource(store) if is_store(names) else None
 
 
-def source_of(text: str) -> Source:
+def source_of(text: str, merge: Merge = refused) -> Source:
     """Give the source that a user names: a path, or a URL.
 
+    :param merge: makes an event of a capture bundle
     :raise UnusableInputError: if there is no such file or folder on this machine
     """
     url = urlsplit(text) if "://" in text else None
@@ -608,4 +612,4 @@ def source_of(text: str) -> Source:
         problem = f"There is no {path}."
         fix = "Give an archive folder, a capture bundle, or files of events."
         raise UnusableInputError(problem, fix)
-    return store_at(text) or LocalFiles(path, text)
+    return store_at(text) or LocalFiles(path, text, merge)

@@ -51,8 +51,8 @@ def backend_checks(
     :param transport: the configured transport, which may have others in it
     :param place: the place of the transport in the configuration, in words
     """
-    from airflow_provider_sparklineage.datahub import checks as datahub
     from airflow_provider_sparklineage.event.backends import checks
+    from airflow_provider_sparklineage.hooks import datahub_checks as datahub
 
     found = list(datahub_transports(transport))
     servers = {api_url(str(given.get("server") or "")) for _, given in found}

@@ -7,14 +7,11 @@ identify a dataset and its version: those that :data:`KEPT` names.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from airflow_provider_sparklineage.model.datasets import DatasetName
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 KEPT = ("dataSource", "lifecycleStateChange", "schema", "symlinks")
 """The facets by which backends identify a dataset and its versions; none of them is of one run."""
@@ -63,24 +60,3 @@ class BothForms(NamedTuple):
 
     kept: LastRun = NO_LAST_RUN
     sent: LastRun = NO_LAST_RUN
-
-
-def of_event(event: Mapping[str, Any]) -> LastRun:
-    """Read the run and its datasets from a merged event that was kept.
-
-    :param event: the event as :func:`airflow_provider_sparklineage.event.model.validate` gives it
-    """
-    return LastRun(
-        str(event["run"].get("runId", "")),
-        tuple(map(_known, event.get("inputs") or ())),
-        tuple(map(_known, event.get("outputs") or ())),
-    )
-
-
-def _known(dataset: Mapping[str, Any]) -> LastRunDataset:
-    facets = dataset.get("facets") or {}
-    return LastRunDataset(
-        dataset["namespace"],
-        dataset["name"],
-        {key: msgspec.Raw(msgspec.json.encode(facets[key])) for key in KEPT if key in facets},
-    )

@@ -49,3 +49,9 @@ class JobName(msgspec.Struct, frozen=True, order=True):
 
     namespace: str
     name: str
+
+
+EVENTS = "events.ndjson"
+OBSERVATIONS = "observations.ndjson"
+MANIFEST = "manifest.json"
+"""Files of a capture bundle, by which a folder is known for one."""

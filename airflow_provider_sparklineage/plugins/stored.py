@@ -14,7 +14,7 @@ from airflow.utils.state import TaskInstanceState
 from msgspec.structs import replace
 from sqlalchemy import func, select
 
-from airflow_provider_sparklineage.event import model, xcom
+from airflow_provider_sparklineage.event import stored, xcom
 from airflow_provider_sparklineage.event.archive import archive_of
 from airflow_provider_sparklineage.model.exceptions import ArchiveError, DocumentError
 
@@ -42,8 +42,8 @@ class Found(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is an event, and the archive cannot have a more complete one."""
-        return self.event is not None and not model.is_preliminary(self.event)
+        """Whether there is an event, and the archive cannot have more."""
+        return self.event is not None and not stored.is_preliminary(self.event)
 
 
 def xcom_value(wanted: TaskIdentity, key: str, session: Session) -> Any:

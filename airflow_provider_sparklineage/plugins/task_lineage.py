@@ -16,10 +16,10 @@ from airflow.utils.state import State, TaskInstanceState
 from msgspec.structs import replace
 from sqlalchemy import select
 
-from airflow_provider_sparklineage.datahub import pages as datahub_pages
-from airflow_provider_sparklineage.event import xcom
+from airflow_provider_sparklineage.event import model, xcom
 from airflow_provider_sparklineage.event.backends import BACKENDS, backend_of
 from airflow_provider_sparklineage.hooks import datahub, sources
+from airflow_provider_sparklineage.links import datahub_pages
 from airflow_provider_sparklineage.links.lineage import LineageJobLink
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
@@ -324,7 +324,6 @@ MAX_VALUES = 800
 
 # A part of a date, as far as one sees it without its neighbours: 2024-05-06, 20240506T03, 7.
 _OF_A_DATE = re.compile(r"\d[\d:./TZ _+-]{0,30}", re.ASCII)
-_SIDES = (("read", "inputs", "input"), ("written", "outputs", "output"))
 
 
 class PartitionHistory(NamedTuple):
@@ -383,12 +382,11 @@ class _DateValues:
         if event is None or event.get("eventType") != "COMPLETE":
             return
         self.runs += 1
-        for side, key, prefix in _SIDES:
-            for dataset in event.get(key) or ():
-                values = set(map(_date_values, _named_partitions(dataset, prefix))) - {()}
-                if values:
-                    name = (side, dataset["namespace"], dataset["name"])
-                    self._found.setdefault(name, set()).update(values)
+        for side, dataset, condition in _conditions(model.read_document(event).event):
+            named = (one.dimensions or {} for one in condition.partitions or ())
+            if values := set(map(_date_values, named)) - {()}:
+                name = (side, dataset.namespace, dataset.name)
+                self._found.setdefault(name, set()).update(values)
 
     def datasets(self) -> list[dict[str, Any]]:
         """Give them as JSON has them."""
@@ -403,18 +401,19 @@ class _DateValues:
         ]
 
 
-def _named_partitions(dataset: dict[str, Any], prefix: str) -> Iterator[dict[str, Any]]:
-    """Yield the partitions that an event names of a dataset; what it stores may be of any shape."""
-    value: Any = dataset
-    for key in (f"{prefix}Facets", "subset", f"{prefix}Condition", "partitions"):
-        value = value.get(key) if isinstance(value, dict) else None
-    for partition in value if isinstance(value, list) else ():
-        dimensions = partition.get("dimensions") if isinstance(partition, dict) else None
-        if isinstance(dimensions, dict):
-            yield dimensions
+def _conditions(event: model.Event) -> Iterator[tuple[str, model.Dataset, model.Condition]]:
+    """Yield which part of a dataset was accessed, of those of which an event has it."""
+    for dataset in event.inputs or ():
+        subset = dataset.inputFacets and dataset.inputFacets.subset
+        if subset and subset.input:
+            yield "read", dataset, subset.input
+    for dataset in event.outputs or ():
+        subset = dataset.outputFacets and dataset.outputFacets.subset
+        if subset and subset.output:
+            yield "written", dataset, subset.output
 
 
-def _date_values(dimensions: dict[str, Any]) -> Values:
+def _date_values(dimensions: dict[str, model.Value]) -> Values:
     return tuple(
         (label, value)
         for label, value in dimensions.items()

@@ -21,7 +21,7 @@ from referencing.exceptions import Unresolvable
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.cli import show
 from airflow_provider_sparklineage.event import xcom
-from airflow_provider_sparklineage.event.model import readable, stored
+from airflow_provider_sparklineage.event.stored import readable, stored
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.model import rules, task_rules
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -29,16 +29,9 @@ from airflow_provider_sparklineage.model.degradations import Degradation, Degrad
 from airflow_provider_sparklineage.model.exceptions import DocumentError, RulesError
 from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.model.terms import JobName
+from airflow_provider_sparklineage.model.terms import EVENTS, MANIFEST, OBSERVATIONS, JobName
 from airflow_provider_sparklineage.model.texts import CONTROL_CHARACTERS
-from airflow_provider_sparklineage.spark.capture.bundle import (
-    EVENTS,
-    MANIFEST,
-    OBSERVATIONS,
-    Manifest,
-    TaskIdentity,
-    Worker,
-)
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity, Worker
 from tests.openlineage_spec import SPEC, validate_event
 
 if TYPE_CHECKING:
@@ -86,7 +79,7 @@ def _merge(*paths: str) -> None:
     answer = run("merge", *paths)
     if answer:
         try:
-            event = readable(msgspec.json.decode(answer))
+            event = readable(msgspec.json.decode(answer)).document
             if (
                 SPEC.is_dir() and zlib.crc32(answer.encode()) % 10 == 0
             ):  # it takes ten times as long
@@ -127,7 +120,7 @@ _ALL = (_merge, _show, _explain, _explain_json)
 def _print(event: dict[str, Any]) -> None:
     out = io.StringIO()
     with contextlib.suppress(DocumentError):
-        show.print_event(readable(event), out)
+        show.print_event(readable(event).event, out)
 
 
 def _xcom(path: str) -> None:

@@ -9,14 +9,10 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 
 import pytest
-from airflow_provider_sparklineage.event.from_bundle import task_lineage
 
-from airflow_provider_sparklineage.spark.capture.bundle import (
-    EVENTS,
-    OBSERVATIONS,
-    CaptureBundle,
-    Manifest,
-)
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
+from airflow_provider_sparklineage.model.terms import EVENTS, OBSERVATIONS
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from airflow_provider_sparklineage.spark.capture.events import read_events
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests import record_events

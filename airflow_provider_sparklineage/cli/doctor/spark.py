@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.event import model, pipeline
+from airflow_provider_sparklineage.event import pipeline
+from airflow_provider_sparklineage.event.model import CAPTURE_KEY
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model import exceptions
 from airflow_provider_sparklineage.model.terms import Frozen
@@ -475,7 +476,7 @@ def judged(
     """
     ran = f"Spark {machine.spark.version} ran an application {where}in {took:.0f} s"
     if not event["inputs"] and not event["outputs"]:
-        code = next((d["code"] for d in model.degradations(event)), "no_events")
+        code = next((d["code"] for d in _degradations(event)), "no_events")
         disabled = machine.defaults.get("spark.openlineage.disabled", "").lower() == "true"
         fix = "Take spark.openlineage.disabled out of spark-defaults.conf."
         if not disabled:
@@ -483,13 +484,19 @@ def judged(
         return Check(TRIAL, Status.FAILED, f"{ran}, but its lineage is empty ({code}).", fix)
     missing = _missing(event)
     if missing:
-        reasons = " ".join(d["message"] for d in model.degradations(event))
+        reasons = " ".join(d["message"] for d in _degradations(event))
         text = f"{ran}, but its lineage is without {', '.join(missing)}. {reasons}".rstrip()
         return Check(
             TRIAL, Status.WARNING, text, explained(log, "Report this with the log of a job.")
         )
     text = f"{ran}, and its lineage is complete: tables, the partition that it read, the column."
     return Check(TRIAL, Status.OK, text)
+
+
+def _degradations(event: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Give the degradations that the event lists."""
+    entries: list[dict[str, str]] = event["run"]["facets"][CAPTURE_KEY]["degradations"]
+    return entries
 
 
 def _missing(event: Mapping[str, Any]) -> list[str]:

@@ -7,6 +7,7 @@ bundles and files for one question.
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from airflow_provider_sparklineage.history.engines.building import Built
+    from airflow_provider_sparklineage.history.sources import Document
 
 
 # --- the store that a command asks ----------------------------------------------------------------
@@ -96,7 +98,8 @@ def _store_of(inputs: Sequence[str]) -> Iterator[Store]:
         TemporaryDirectory(prefix="sparklineage-", ignore_cleanup_errors=True) as folder,
     ):
         store = Store.create(str(Path(folder) / "store"))
-        sources = [source_of(path) for path in _with_application_merged(paths, Path(folder))]
+        merged = _with_application_merged(paths, Path(folder))
+        sources = [source_of(path, merged_document) for path in merged]
         with commands.progress("Reading events", None) as reached:
             built = building.build(store, sources, progress=reached)
         _note_skipped(built)
@@ -186,12 +189,30 @@ def build(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.history.sources import source_of
 
     url = store_url(args)
-    sources = [source_of(text) for text in args.source or [_archive_url()]]
+    sources = [source_of(text, merged_document) for text in args.source or [_archive_url()]]
     keep = None if args.keep is None else timedelta(days=args.keep)
     with commands.progress("Reading events", None) as reached:
         built = building.build(Store.create(url), sources, progress=reached, keep=keep)
     _print_built(args, built, url)
     return 1 if args.strict and built.skipped else 0
+
+
+def merged_document(folder: Path) -> Document:
+    """Merge the bundle in a folder; see :data:`.history.sources.Merge`."""
+    from airflow_provider_sparklineage.event.pipeline import merged_event
+    from airflow_provider_sparklineage.history.facts import Try
+    from airflow_provider_sparklineage.history.sources import Document
+    from airflow_provider_sparklineage.lineage.bundle import task_lineage
+    from airflow_provider_sparklineage.spark.capture.event_files import open_bundle
+
+    with open_bundle([str(folder)]) as bundle:
+        event = merged_event(bundle, task_lineage(bundle))
+        task, started = bundle.manifest.task, bundle.manifest.started
+    of = None
+    if task is not None:
+        text = started.isoformat() if started else ""
+        of = Try(task.dag_id, task.task_id, task.run_id, task.map_index, task.try_number, text)
+    return Document(json.dumps(event).encode(), of)
 
 
 def _archive_url() -> str:

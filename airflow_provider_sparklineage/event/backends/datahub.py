@@ -6,7 +6,7 @@ from airflow_provider_sparklineage.event.backends.base import Backend
 
 
 class DataHub(Backend):
-    """DataHub; its pages are known to :class:`~airflow_provider_sparklineage.datahub.pages.Pages`.
+    """DataHub; ``links/datahub_pages`` knows its pages.
 
     A page is that of a URN, which is not made of names alone.
     """

@@ -48,8 +48,9 @@ from urllib.parse import quote
 import msgspec
 
 from airflow_provider_sparklineage.event.backends.base import Backend
-from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, declared
-from airflow_provider_sparklineage.event.document import COLUMNS_KEY, Walk, name_of, replaced, same
+from airflow_provider_sparklineage.event.capture_facet import declared
+from airflow_provider_sparklineage.event.document import Walk, replaced, same
+from airflow_provider_sparklineage.event.model import CAPTURE_KEY, COLUMNS_KEY, name_of
 from airflow_provider_sparklineage.event.steps.size import reduced
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode

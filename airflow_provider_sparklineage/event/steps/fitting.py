@@ -13,14 +13,9 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, with_degradations
-from airflow_provider_sparklineage.event.document import (
-    BYTES,
-    COLUMNS_KEY,
-    MeasuredEvent,
-    name_of,
-    replaced,
-)
+from airflow_provider_sparklineage.event.capture_facet import with_degradations
+from airflow_provider_sparklineage.event.document import BYTES, MeasuredEvent, replaced
+from airflow_provider_sparklineage.event.model import CAPTURE_KEY, COLUMNS_KEY, name_of
 from airflow_provider_sparklineage.lineage.columns.edges import DIRECT, INDIRECT
 from airflow_provider_sparklineage.model.budget import UNLIMITED
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode

@@ -18,13 +18,16 @@ from functools import cache
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, declared
-from airflow_provider_sparklineage.event.document import COLUMNS_KEY, LINEAGE_KEY, name_of, replaced
-from airflow_provider_sparklineage.event.partition_facets import (
+from airflow_provider_sparklineage.event.capture_facet import declared
+from airflow_provider_sparklineage.event.document import replaced
+from airflow_provider_sparklineage.event.model import (
+    CAPTURE_KEY,
     CHECK_KEY,
-    renamed_entry,
-    with_entries,
+    COLUMNS_KEY,
+    LINEAGE_KEY,
+    name_of,
 )
+from airflow_provider_sparklineage.event.partition_facets import renamed_entry, with_entries
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode

@@ -37,14 +37,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
-from airflow_provider_sparklineage.event.document import (
-    COLUMNS_KEY,
-    Measure,
-    is_surely_within,
-    name_of,
-    replaced,
-)
+from airflow_provider_sparklineage.event.document import Measure, is_surely_within, replaced
+from airflow_provider_sparklineage.event.model import CAPTURE_KEY, COLUMNS_KEY, name_of
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 
 if TYPE_CHECKING:

@@ -15,15 +15,9 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow_provider_sparklineage.event.document import (
-    COLUMNS_KEY,
-    IDENTITIES,
-    Walk,
-    is_unchanged,
-    name_of,
-    replaced,
-)
-from airflow_provider_sparklineage.event.partition_facets import CHECK_KEY, how, part
+from airflow_provider_sparklineage.event.document import IDENTITIES, Walk, is_unchanged, replaced
+from airflow_provider_sparklineage.event.model import CHECK_KEY, COLUMNS_KEY, name_of
+from airflow_provider_sparklineage.event.partition_facets import how, part
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.model.credentials import scrub, scrub_name
 from airflow_provider_sparklineage.model.datasets import short_names
@@ -187,7 +181,9 @@ def _lines(check: Mapping[str, Any]) -> dict[str, str]:
     entries = [(side, e) for side in (Side.WRITE, Side.READ) for e in check[f"{side}s"]]
     names = short_names(name_of(entry["dataset"]) for _, entry in entries)
     lines = {
-        f"{how(entry, side)} {names[name_of(entry['dataset'])]}": truncated(part(entry), MAX_LINE)
+        f"{how(entry, side)} {names[name_of(entry['dataset'])]}": truncated(
+            part(entry["summary"], entry["dataset"]["name"]), MAX_LINE
+        )
         for side, entry in entries[:MAX_LINES]
     }
     if len(entries) > MAX_LINES:

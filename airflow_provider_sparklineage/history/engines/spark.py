@@ -39,7 +39,7 @@ from airflow_provider_sparklineage.history.sources import (
 from airflow_provider_sparklineage.history.steps import STEPS
 from airflow_provider_sparklineage.history.tables import FACTS, TABLES, VERSION, Column, Table
 from airflow_provider_sparklineage.model.exceptions import HistoryError
-from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, MANIFEST, OBSERVATIONS
+from airflow_provider_sparklineage.model.terms import EVENTS, MANIFEST, OBSERVATIONS
 from airflow_provider_sparklineage.storage.bounded import reason
 
 if TYPE_CHECKING:

@@ -1,16 +1,21 @@
 """One event to one line of facts: the facts of a run in the form of the tables.
 
 =================  ===============================================================================
-:mod:`.event`      the fields of an event, typed, for any producer and shape
-:mod:`.accesses`   the datasets read and written, and their extents; :mod:`.cells` has partitions
-:mod:`.columns`    the column lineage
-:mod:`.line`       the line as text
-=================  ===============================================================================
 
 This module finds the run of an event: its task of Airflow, its data interval, its parent, its
 start. An event without a usable run is skipped with a reason. A part of an event whose shape is not
 that of its schema counts as absent, and the number of such parts is given. No function here raises,
 for any text, and none opens a file: :func:`facts_of` may run on the executors of a cluster.
+=======
+:mod:`.accesses`   what was read and written, and how much of it; :mod:`.cells` which partitions
+:mod:`.line`       the line that is written
+=================  ===============================================================================
+
+Which run an event is of (its task of Airflow, its data interval, its parent, its start) is found
+here, and which columns were made of which. An event that says nothing usable is skipped with a
+reason; a part of one that has another shape than its schema is as if it were absent, and counted.
+Nothing here raises, whatever text it is given, and nothing opens a file: the function may run on
+the executors of a cluster.
 """
 
 from __future__ import annotations
@@ -19,24 +24,27 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.history.facts.accesses import accesses, reporter
-from airflow_provider_sparklineage.history.facts.columns import columns
-from airflow_provider_sparklineage.history.facts.event import (
-    AirflowFacet,
-    DagRun,
-    NominalTime,
-    RunFacets,
-    Sending,
-    TaskInstance,
-    read,
+from airflow_provider_sparklineage.history.facts.line import (
+    Columns,
+    Edge,
+    Facts,
+    Line,
+    dataset_name,
+    short,
 )
-from airflow_provider_sparklineage.history.facts.line import Facts, Line
 from airflow_provider_sparklineage.model.credentials import scrub
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.history.facts.event import Event
+    from collections.abc import Iterable, Iterator
+
+    from airflow_provider_sparklineage.model.datasets import DatasetName
 
 __all__ = ["Line", "Reason", "Skipped", "facts_of"]
+
+
+# --- the run --------------------------------------------------------------------------------------
 
 
 def utc(text: str | None) -> str | None:
@@ -78,28 +86,28 @@ class Try(NamedTuple):
     started: str = ""
 
 
-def run(event: Event, of: Try | None) -> dict[str, Any]:
-    """Give the fields of :class:`.line.Facts` that are about the run, without those of its job.
+def run(event: model.Event, of: Try | None) -> dict[str, Any]:
+    """Give the fields of :class:`.line.Facts` that are about the run, but those of its job.
 
     :param of: the try, if the event comes from an archive or a bundle
     """
-    sending = event.sending or Sending()
-    own, added = event.run.facets or RunFacets(), sending.facets or RunFacets()
+    sending = event.sending or model.Sending()
+    own, added = event.run.facets or model.RunFacets(), sending.facets or model.RunFacets()
     airflow = own.airflow or added.airflow or own.airflow_dag_run
     task = _task(airflow, of) if airflow or of else {}
-    instance = (airflow and airflow.task_instance) or TaskInstance()
+    instance = (airflow and airflow.task_instance) or model.TaskInstance()
     started = sending.started or (of and of.started) or instance.start_date
-    nominal = own.nominal_time or added.nominal_time or NominalTime()
+    nominal = own.nominal_time or added.nominal_time or model.NominalTime()
     return {
         **task,
-        **_interval((airflow and airflow.dag_run) or DagRun(), nominal),
+        **_interval((airflow and airflow.dag_run) or model.DagRun(), nominal),
         **_above(own, added),
         "started": utc(started),
     }
 
 
-def _task(airflow: AirflowFacet | None, of: Try | None) -> dict[str, Any]:
-    facet = airflow or AirflowFacet()
+def _task(airflow: model.AirflowFacet | None, of: Try | None) -> dict[str, Any]:
+    facet = airflow or model.AirflowFacet()
     instance = facet.task_instance
     task_id = facet.task.task_id if facet.task else None
     known = {
@@ -121,7 +129,7 @@ def _int(number: int | None) -> int | None:
     return number if number is not None and -_MAX_INT <= number <= _MAX_INT else None
 
 
-def _interval(dag_run: DagRun, nominal: NominalTime) -> dict[str, Any]:
+def _interval(dag_run: model.DagRun, nominal: model.NominalTime) -> dict[str, Any]:
     return {
         "logical_date": utc(dag_run.logical_date or dag_run.execution_date),
         "data_interval_start": utc(dag_run.data_interval_start or nominal.nominalStartTime),
@@ -129,7 +137,7 @@ def _interval(dag_run: DagRun, nominal: NominalTime) -> dict[str, Any]:
     }
 
 
-def _above(own: RunFacets, added: RunFacets) -> dict[str, Any]:
+def _above(own: model.RunFacets, added: model.RunFacets) -> dict[str, Any]:
     parent = own.parent or added.parent
     if parent is None:
         return {}
@@ -138,6 +146,115 @@ def _above(own: RunFacets, added: RunFacets) -> dict[str, Any]:
         "parent_run_id": parent.run and parent.run.runId,
         "root_run_id": root and root.runId,
     }
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+# Both forms of the facet `columnLineage` are read: lists of transformations, and the deprecated
+# single type of a column (`IDENTITY`, `MASKED`; this package's events have `DIRECT:AGGREGATION`
+# there). Its entries of the whole dataset are INDIRECT, whatever they say (the listener gives
+# DIRECT for some).
+#
+# The facet is half of an event and more, and that of a job's next run is nearly always the same
+# text. So each text is read once, as long as those that were read lately fit into some memory.
+
+_DIRECT, _INDIRECT = "DIRECT", "INDIRECT"
+_MASKED = "MASKED"
+
+_MAX_KEPT = 32 << 20  # bytes of texts: of some thousand jobs
+_Given = tuple[tuple[str, str, bytes], ...]
+
+
+def columns(outputs: Iterable[model.Dataset]) -> tuple[Columns, int]:
+    """Give the edges of an event's outputs; how many parts of them were not of their shape."""
+    given = tuple(
+        (one.namespace, one.name, bytes(one.facets.column_lineage))
+        for one in outputs
+        if one.facets and one.facets.column_lineage
+    )
+    return _KNOWN.get(given) or _KNOWN.add(given, _read(given))
+
+
+class _Known:
+    """What was read of which texts; forgets all of it when it is too much."""
+
+    def __init__(self) -> None:
+        self._found: dict[_Given, tuple[Columns, int]] = {}
+        self._size = 0
+        self.get = self._found.get
+
+    def add(self, given: _Given, found: tuple[Columns, int]) -> tuple[Columns, int]:
+        """Keep what was read; give it."""
+        self._size += len(found[0].text) + sum(len(text) for *_, text in given)
+        if self._size > _MAX_KEPT:
+            self._found.clear()
+            self._size = 0
+        else:
+            self._found[given] = found
+        return found
+
+
+_KNOWN = _Known()
+
+
+def _read(given: _Given) -> tuple[Columns, int]:
+    found: dict[Edge, None] = {}
+    left_out = 0
+    for namespace, name, text in given:
+        lineage, wrong = model.read_columns(text)
+        left_out += wrong
+        if lineage is not None:
+            found |= dict.fromkeys(_edges(dataset_name(namespace, name), lineage))
+    return Columns.of(list(found)), left_out
+
+
+def _edges(output: DatasetName, lineage: model.ColumnLineage) -> Iterator[Edge]:
+    for column, sources in (lineage.fields or {}).items():
+        known = _deprecated(sources)
+        for source in sources.inputFields or ():
+            for one in source.transformations or known:
+                yield _edge(output, column, source, one, one.type)
+    for source in lineage.dataset or ():
+        for one in source.transformations or _UNKNOWN:
+            yield _edge(output, None, source, one, _INDIRECT)
+
+
+_UNKNOWN = (model.Transformation(),)
+
+
+def _edge(
+    output: DatasetName,
+    column: str | None,
+    source: model.InputField,
+    how: model.Transformation,
+    kind: str | None,
+) -> Edge:
+    namespace, name = dataset_name(source.namespace, source.name)
+    return Edge(
+        *output,
+        namespace,
+        name,
+        source.field,
+        column,
+        kind,
+        how.subtype,
+        how.masking,
+        short(how.description),
+    )
+
+
+def _deprecated(sources: model.ColumnSources) -> tuple[model.Transformation, ...]:
+    """Read the one type that a column has in old events; it is of all of its sources."""
+    kind, _, subtype = (sources.transformationType or "").partition(":")
+    text = sources.transformationDescription
+    if kind == _MASKED:
+        return (model.Transformation(_DIRECT, description=text, masking=True),)
+    if kind in (_DIRECT, _INDIRECT):
+        return (model.Transformation(kind, subtype or None, text),)
+    return (model.Transformation(_DIRECT if kind else None, kind or None, text),)
+
+
+# --- the line -------------------------------------------------------------------------------------
 
 
 _TYPES = frozenset({"START", "RUNNING", "COMPLETE", "FAIL", "ABORT", "OTHER"})
@@ -170,7 +287,7 @@ def facts_of(event: bytes | str, source: str, of: Try | None = None) -> Line | S
     """
     text = event.encode(errors="replace") if isinstance(event, str) else event
     try:
-        found = read(text)
+        found = model.read(text)
     except (ValueError, RecursionError):
         return Skipped(Reason.NO_JSON)
     if found is None:
@@ -182,16 +299,17 @@ def facts_of(event: bytes | str, source: str, of: Try | None = None) -> Line | S
     return Line.of(facts, made, source, found.left_out + left_out)
 
 
-def _facts(event: Event, of: Try | None) -> Facts | None:
+def _facts(event: model.Event, of: Try | None) -> Facts | None:
     time, who = utc(event.eventTime), reporter(event)
-    if time is None or not event.run.runId or not event.job.name:
+    run_id, namespace, job = event.run.runId, event.job.namespace, event.job.name
+    if time is None or not run_id or namespace is None or not job:
         return None
     facets = event.run.facets
     check = facets.check if facets else None
     return Facts(
-        run_id=event.run.runId,
-        namespace=event.job.namespace,
-        job=event.job.name,
+        run_id=run_id,
+        namespace=namespace,
+        job=job,
         event_type=event.eventType if event.eventType in _TYPES else _OTHER,
         event_time=time,
         is_ours=who.is_ours,
@@ -203,7 +321,7 @@ def _facts(event: Event, of: Try | None) -> Facts | None:
     )
 
 
-def _degradations(event: Event) -> int:
+def _degradations(event: model.Event) -> int:
     capture = event.run.facets.capture if event.run.facets else None
     if capture is None:
         return 0

@@ -39,19 +39,8 @@ from airflow_provider_sparklineage.model.terms import Side, Witness
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from airflow_provider_sparklineage.event import model
     from airflow_provider_sparklineage.history.facts.cells import Cell
-    from airflow_provider_sparklineage.history.facts.event import (
-        Checked,
-        Condition,
-        Counted,
-        Dataset,
-        Event,
-        NamedPartition,
-        Partitions,
-        RunFacets,
-        Seen,
-        SideFacets,
-    )
 
 
 PARTITION, RANGE, CONDITION = "partition", "range", "condition"
@@ -83,15 +72,15 @@ class Known(NamedTuple):
     :param mode: mode of the write; empty for a read
     """
 
-    dataset: Dataset
-    facets: SideFacets | None
-    seen: Seen | None
-    checked: Checked | None
+    dataset: model.Dataset
+    facets: model.SideFacets | None
+    seen: model.Seen | None
+    checked: model.Checked | None
     mode: str
 
     @property
-    def condition(self) -> Condition | None:
-        """The condition on the accessed part; None if the event has none."""
+    def condition(self) -> model.Condition | None:
+        """The condition that says which part of it was accessed."""
         subset = self.facets.subset if self.facets else None
         if subset and (found := subset.output if self.mode else subset.input):
             return found
@@ -104,14 +93,11 @@ class Known(NamedTuple):
         return of.accessed if of else None
 
     @property
-    def counted(self) -> Counted | Partitions | None:
-        """The number, first and last of the accessed partitions; None if the event has none.
-
-        An output's own facet ``sparkLineage_partitions`` with a count of 0 is ignored.
-        """
+    def counted(self) -> model.Counted | model.Partitions | None:
+        """The extent of the partitions, if any were; the facet of an output counts none too."""
         checked = self.checked
         if checked and (found := checked.observed or (checked.unreported and checked.expected)):
-            return found
+            return found if found.count is not None else None
         facets = self.dataset.facets
         written = facets and facets.partitions if self.mode else None
         return written if written and written.count else None
@@ -137,12 +123,12 @@ def extents(known: Known) -> list[Extent]:
     return [Extent(ALL if is_all else UNKNOWN)]
 
 
-def _named(partitions: list[NamedPartition]) -> list[Extent]:
+def _named(partitions: list[model.NamedPartition]) -> list[Extent]:
     found = dict.fromkeys(map(_of_partition, partitions))
     return list(found) or [Extent(NONE)]
 
 
-def _of_partition(one: NamedPartition) -> Extent:
+def _of_partition(one: model.NamedPartition) -> Extent:
     if one.dimensions:
         if "" in one.dimensions:  # no column has an empty name, and no query could name it
             return Extent(UNKNOWN)
@@ -157,7 +143,9 @@ def _of_cell(cell: Cell) -> Extent:
     return Extent(PARTITION, *cell)
 
 
-def _counted(counted: Counted | Partitions, condition: Condition | None) -> Extent:
+def _counted(
+    counted: model.Counted | model.Partitions, condition: model.Condition | None
+) -> Extent:
     if counted.count == 1 and (cell := cell_of_text(counted.first or "")):
         return _of_cell(cell)
     text = _condition_text(condition) if condition else None
@@ -165,11 +153,8 @@ def _counted(counted: Counted | Partitions, condition: Condition | None) -> Exte
     return Extent(RANGE, None, None, None, *ends, counted.count, text)
 
 
-def _folders(dataset: Dataset, condition: Condition) -> list[Cell]:
-    """Give the partitions of a condition's locations, as the listener reports them.
-
-    The list is empty if a location is not the folder of a partition below the dataset's name.
-    """
+def _folders(dataset: model.Dataset, condition: model.Condition) -> list[Cell]:
+    """Give the partitions that all locations are folders of, as the listener reports them."""
     root = f"{dataset.name.rstrip('/')}/"
     found: dict[Cell, None] = {}
     for location in (condition.type == "location" and condition.locations) or ():
@@ -181,7 +166,7 @@ def _folders(dataset: Dataset, condition: Condition) -> list[Cell]:
     return list(found)
 
 
-def _condition_text(condition: Condition) -> str | None:
+def _condition_text(condition: model.Condition) -> str | None:
     text = msgspec.json.encode(condition).decode()
     return text if len(text) <= _MAX_CONDITION else None
 
@@ -210,8 +195,8 @@ class Reporter(NamedTuple):
     is_spark: bool
 
 
-def reporter(event: Event) -> Reporter:
-    """Tell whether this package, or another integration for Spark, made an event.
+def reporter(event: model.Event) -> Reporter:
+    """Find out who made an event.
 
     Events of this package that Airflow sends have Airflow as their producer: their run facets tell,
     and in a START event, which has no run facet of this package, the facets of its datasets.
@@ -222,8 +207,8 @@ def reporter(event: Event) -> Reporter:
     return Reporter(is_ours, is_ours or _OF_SPARK in producer)
 
 
-def accesses(event: Event, who: Reporter) -> Iterator[Access]:
-    """Give the reads of an event, then its writes."""
+def accesses(event: model.Event, who: Reporter) -> Iterator[Access]:
+    """Give what was read, then what was written."""
     for side, datasets in ((Side.READ, event.inputs), (Side.WRITE, event.outputs)):
         if datasets:
             seen, checked = _entries(event.run.facets, side)
@@ -236,9 +221,9 @@ _Name = tuple[str, str]
 
 
 def _entries(
-    facets: RunFacets | None, side: Side
-) -> tuple[dict[_Name, Seen], dict[_Name, Checked]]:
-    """Give the entries of one side in this package's run facets, by the datasets' names."""
+    facets: model.RunFacets | None, side: Side
+) -> tuple[dict[_Name, model.Seen], dict[_Name, model.Checked]]:
+    """Give the entries of a side in this package's run facets."""
     if facets is None:
         return {}, {}
     seen = [one for one in (facets.capture and facets.capture.datasets) or () if one.side == side]
@@ -252,7 +237,11 @@ def _by_name(entries: Iterable[Any]) -> dict[_Name, Any]:
 
 
 def _of_dataset(
-    dataset: Dataset, side: Side, seen: Seen | None, checked: Checked | None, who: Reporter
+    dataset: model.Dataset,
+    side: Side,
+    seen: model.Seen | None,
+    checked: model.Checked | None,
+    who: Reporter,
 ) -> Iterator[Access]:
     is_write = side is Side.WRITE
     facets = dataset.outputFacets if is_write else dataset.inputFacets
@@ -282,15 +271,17 @@ def _of_dataset(
         )
 
 
-def _counts(facets: SideFacets | None, *, is_write: bool) -> tuple[int | None, int | None]:
-    """Give the numbers of rows and of bytes; None if they are not known."""
+def _counts(facets: model.SideFacets | None, *, is_write: bool) -> tuple[int | None, int | None]:
+    """Give rows and bytes."""
     if facets is None:
         return None, None
     found = facets.output_statistics if is_write else facets.input_statistics
     return (found.rowCount, found.size) if found else (None, None)
 
 
-def _evidence(dataset: Dataset, seen: Seen | None, checked: Checked | None, who: Reporter) -> str:
+def _evidence(
+    dataset: model.Dataset, seen: model.Seen | None, checked: model.Checked | None, who: Reporter
+) -> str:
     if not who.is_ours:
         return OTHER
     if seen and seen.witness in _WITNESSES:
@@ -300,13 +291,13 @@ def _evidence(dataset: Dataset, seen: Seen | None, checked: Checked | None, who:
     return Witness.DECLARED if _is_declared(dataset) else LAST_KNOWN
 
 
-def _is_declared(dataset: Dataset) -> bool:
-    """Whether this package itself added the dataset to the event."""
+def _is_declared(dataset: model.Dataset) -> bool:
+    """Whether it is this package's own word that there is such a dataset."""
     source = dataset.facets and dataset.facets.data_source
     return bool(source and source.producer and source.producer.startswith(_OURS))
 
 
-def _mode(dataset: Dataset, evidence: str, who: Reporter) -> str:
+def _mode(dataset: model.Dataset, evidence: str, who: Reporter) -> str:
     lifecycle = dataset.facets and dataset.facets.lifecycle
     if lifecycle and lifecycle.change:
         change = lifecycle.change.lower()

@@ -21,7 +21,7 @@ from airflow_provider_sparklineage.model.partitioning import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from airflow_provider_sparklineage.history.facts.event import Value
+    from airflow_provider_sparklineage.event.model import Value
 
 
 class Cell(NamedTuple):

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError, RemoteDriverError
+from airflow_provider_sparklineage.model.terms import OBSERVATIONS
 from airflow_provider_sparklineage.operators.masking import mask
-from airflow_provider_sparklineage.spark.capture.bundle import OBSERVATIONS, in_spark
+from airflow_provider_sparklineage.spark.capture.bundle import in_spark
 from airflow_provider_sparklineage.spark.submit import deploy_mode, submitted_files
 from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverHost
 from airflow_provider_sparklineage.spark.submit.injection import Observation, can_observe

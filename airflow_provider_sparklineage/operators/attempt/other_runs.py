@@ -17,10 +17,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.event import model, xcom
+from airflow_provider_sparklineage.event import stored, xcom
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import DocumentError
-from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, LastRun, of_event
+from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, LastRun
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Known(NamedTuple):
         """Give the same for another form of the event, such as the one adapted to a backend."""
         if event is self.event:
             return self
-        run = of_event(event)
+        run = stored.last_run(event)
         last, stand_in = (run if of.has_datasets else of for of in (self.last, self.stand_in))
         return Known(last, stand_in, event)
 
@@ -82,7 +82,7 @@ def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> Kn
     try:
         for is_of_this, events in ((True, questions.of_this()), (False, questions.of_others())):
             for event in events:
-                found = of_event(event)
+                found = stored.last_run(event)
                 if not found.has_datasets:
                     continue
                 if event.get("eventType") == "COMPLETE":
@@ -157,7 +157,7 @@ class _Questions:
         version of an output.
         """
         pulled = list(self._pulled(run.map_index, run_id=run.run_id))
-        if not pulled or model.is_preliminary(pulled[0]):
+        if not pulled or stored.is_preliminary(pulled[0]):
             yield from self._archived(run.run_id, run.map_index, run.try_number)
         yield from pulled
 

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from openlineage.client.event_v2 import Dataset
 
 from airflow_provider_sparklineage.event import openlineage, pipeline, xcom
-from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
+from airflow_provider_sparklineage.event.model import CAPTURE_KEY
 from airflow_provider_sparklineage.event.sending import neutral
 from airflow_provider_sparklineage.expectations import declared as declarations
 from airflow_provider_sparklineage.expectations.declared import Declared, TaskFields

@@ -20,8 +20,9 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.event import sending, xcom
 from airflow_provider_sparklineage.event.archive import RETENTION, archive_of
 from airflow_provider_sparklineage.event.descriptions import Descriptions
-from airflow_provider_sparklineage.event.document import DOCUMENTATION_KEY, Written
+from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.event.emitter import failures
+from airflow_provider_sparklineage.event.model import DOCUMENTATION_KEY
 from airflow_provider_sparklineage.event.pipeline import shows_descriptions
 from airflow_provider_sparklineage.event.steps.size import ever_smaller
 from airflow_provider_sparklineage.hooks import sources

@@ -36,7 +36,7 @@ from airflow_provider_sparklineage.model.exceptions import (
     SparkLineageError,
 )
 from airflow_provider_sparklineage.model.producer import DISTRIBUTION, version
-from airflow_provider_sparklineage.model.terms import Frozen, JobName
+from airflow_provider_sparklineage.model.terms import EVENTS, Frozen, JobName
 from airflow_provider_sparklineage.operators.attempt.driver_files import (
     DriverFiles,
     OwnFiles,
@@ -46,12 +46,7 @@ from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 from airflow_provider_sparklineage.operators.masking import mask, masked, masked_message
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 from airflow_provider_sparklineage.spark.capture import bundle as bundles
-from airflow_provider_sparklineage.spark.capture.bundle import (
-    EVENTS,
-    CaptureBundle,
-    Manifest,
-    TaskIdentity,
-)
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest, TaskIdentity
 from airflow_provider_sparklineage.spark.submit import (
     deploy_mode,
     distribution,

@@ -22,10 +22,10 @@ from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import ListenerError
+from airflow_provider_sparklineage.model.terms import EVENTS, OBSERVATIONS
 from airflow_provider_sparklineage.operators.attempt import collect, submit
 from airflow_provider_sparklineage.operators.masking import mask
 from airflow_provider_sparklineage.spark import in_process
-from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, OBSERVATIONS
 from airflow_provider_sparklineage.spark.in_process import Jvm, LateListener
 from airflow_provider_sparklineage.spark.submit import (
     fetching,

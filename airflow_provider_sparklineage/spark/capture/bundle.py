@@ -47,7 +47,13 @@ from airflow_provider_sparklineage.model.representation import (
 )
 from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.rules import PartitionRules
-from airflow_provider_sparklineage.model.terms import Frozen, JobName
+from airflow_provider_sparklineage.model.terms import (
+    EVENTS,
+    MANIFEST,
+    OBSERVATIONS,
+    Frozen,
+    JobName,
+)
 from airflow_provider_sparklineage.spark.capture import ownership
 from airflow_provider_sparklineage.spark.capture.ownership import exposed, is_own
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
@@ -66,9 +72,6 @@ if TYPE_CHECKING:
 
 # How long a sweep may hold the lock of a new bundle, until it sees that the bundle is new.
 _SWEEPER_S = 2.0
-EVENTS = "events.ndjson"
-OBSERVATIONS = "observations.ndjson"
-MANIFEST = "manifest.json"
 
 
 class TaskIdentity(msgspec.Struct, frozen=True):

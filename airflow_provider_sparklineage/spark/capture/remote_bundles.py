@@ -24,15 +24,9 @@ from airflow_provider_sparklineage.model.budget import Budget
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.model.rule_files import open_regular
-from airflow_provider_sparklineage.model.terms import Frozen
+from airflow_provider_sparklineage.model.terms import EVENTS, MANIFEST, OBSERVATIONS, Frozen
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture.bundle import (
-    EVENTS,
-    MANIFEST,
-    OBSERVATIONS,
-    CaptureBundle,
-    is_before,
-)
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, is_before
 from airflow_provider_sparklineage.spark.capture.ownership import is_sweep_due
 from airflow_provider_sparklineage.spark.capture.remote import (
     ATTEMPT,

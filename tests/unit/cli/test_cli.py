@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_provider_sparklineage import cli
+from airflow_provider_sparklineage.event.model import read_document
 from airflow_provider_sparklineage.model.terms import JobName
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
@@ -110,11 +111,9 @@ def test_merge_takes_identity_and_time_of_a_bundle_from_its_manifest(run, bundle
 
 def test_notes_beyond_those_that_the_event_lists_are_counted():
 
-    from airflow_provider_sparklineage.event import model
-
     capture = {"degradations": [{}, {}], "degradationCounts": {"a": 2, "b": 5}}
     event = {"run": {"facets": {"sparkLineage_capture": capture}}}
-    assert model.unlisted_degradations(event) == 5
+    assert read_document(event).event.capture.unlisted == 5
 
 
 def test_strict_turns_a_note_into_exit_code_1(run):

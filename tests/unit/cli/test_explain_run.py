@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from airflow_provider_sparklineage.cli import show
+from airflow_provider_sparklineage.event.model import read_document
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
@@ -104,7 +105,7 @@ def test_statuses_have_a_colour_where_there_is_a_terminal(bundle, run, monkeypat
     monkeypatch.setattr(file, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    show.print_run(event, file)
+    show.print_run(read_document(event).event, file)
     assert "\x1b[1;31munexpected" in file.getvalue()
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.event.backends import BACKENDS, backend_of, marquez
 from airflow_provider_sparklineage.event.backends.marquez import MAX_OUTPUT_BYTES
-from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
 from airflow_provider_sparklineage.event.document import empty, replaced
+from airflow_provider_sparklineage.event.model import CAPTURE_KEY
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.producer import producer
 from airflow_provider_sparklineage.model.terms import Outcome

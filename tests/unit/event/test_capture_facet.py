@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli.show import print_event
-from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY, MAX_DATASETS
+from airflow_provider_sparklineage.event.capture_facet import MAX_DATASETS
+from airflow_provider_sparklineage.event.model import CAPTURE_KEY, read_document
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.event.steps.texts import without_credentials
 from airflow_provider_sparklineage.expectations import Side
@@ -49,7 +50,7 @@ def capture(document):
 
 def shown(document):
     file = io.StringIO()
-    print_event(document, file)
+    print_event(read_document(document).event, file)
     return file.getvalue()
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.event.pipeline import Others, adapted, event_of, leaving
 from airflow_provider_sparklineage.event.steps.size import with_few_columns
+from airflow_provider_sparklineage.event.stored import last_run
 from airflow_provider_sparklineage.lineage.declared_and_last_known import declared_lineage
-from airflow_provider_sparklineage.model.last_run import of_event
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_LIMITS,
     Leaving,
@@ -126,7 +126,7 @@ def test_an_event_never_has_more_columns_than_it_may_and_edges_keep_theirs(linea
 
 
 def start(last):
-    known = declared_lineage((), (), (), NO_RULES, DEFAULT_LIMITS, of_event(last))
+    known = declared_lineage((), (), (), NO_RULES, DEFAULT_LIMITS, last_run(last))
     return adapted(event_of(known), MARQUEZ)
 
 

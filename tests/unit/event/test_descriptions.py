@@ -11,7 +11,7 @@ from airflow_provider_sparklineage.event.descriptions import (
     MAX_OF_RUN,
     Descriptions,
 )
-from airflow_provider_sparklineage.event.document import name_of
+from airflow_provider_sparklineage.event.model import name_of
 from airflow_provider_sparklineage.event.pipeline import event_of, merged_event
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.model.datasets import DatasetName

@@ -8,9 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.backends import marquez
-from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
-from airflow_provider_sparklineage.event.document import name_of
-from airflow_provider_sparklineage.event.partition_facets import CHECK_KEY
+from airflow_provider_sparklineage.event.model import CAPTURE_KEY, CHECK_KEY, name_of
 from airflow_provider_sparklineage.event.pipeline import (
     adapted,
     event_of,

@@ -10,8 +10,9 @@ import pytest
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model.budget import UNLIMITED
+from airflow_provider_sparklineage.model.terms import EVENTS, OBSERVATIONS
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, OBSERVATIONS, Manifest
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from airflow_provider_sparklineage.spark.capture.observations import Messages
 from tests.budgets import lasting
 from tests.conftest import golden

@@ -14,6 +14,7 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.serde import Serde
 
+from airflow_provider_sparklineage.datahub.transport import neutral_of
 from airflow_provider_sparklineage.event import column_lineage, openlineage, partition_facets
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.model.producer import producer
@@ -106,7 +107,7 @@ def test_what_an_event_carries_is_found_with_header_and_facets_of_airflow(event)
     sent = airflow_event(
         {**carrying(event, event), **added}, RunState.FAIL, {"tags": tags} | described
     )
-    found = openlineage.neutral_of(sent)
+    found = neutral_of(sent)
     assert found["eventType"] == "FAIL"
     assert found["eventTime"] == sent.eventTime
     assert found["run"]["runId"] == sent.run.runId
@@ -123,26 +124,26 @@ def test_the_text_of_a_job_is_the_users_own_and_not_what_a_backend_shows(event):
     neutral = {**event, "job": {"facets": {"documentation": own}}}
     described = {"documentation": {"_producer": "https://airflow", "description": "wrote …"}}
     sent = airflow_event(carrying(event, neutral), job_facets=described)
-    assert openlineage.neutral_of(sent)["job"]["facets"] == {"documentation": own}
+    assert neutral_of(sent)["job"]["facets"] == {"documentation": own}
 
 
 def test_datasets_that_airflow_adds_to_a_task_without_any_are_found(event):
     bare = {**event, "inputs": [], "outputs": []}
     added = InputDataset("s3://lake", "orders", facets={})
-    found = openlineage.neutral_of(airflow_event(carrying(bare, bare), inputs=[added]))
+    found = neutral_of(airflow_event(carrying(bare, bare), inputs=[added]))
     assert found["inputs"] == [Serde.to_dict(added)]
     assert found["outputs"] == []
 
 
 def test_an_event_without_a_capture_facet_carries_nothing(event):
     assert openlineage.with_neutral({}, event) == {}
-    assert openlineage.neutral_of(airflow_event({})) is None
-    assert openlineage.neutral_of(airflow_event(openlineage.parts(event).run_facets)) is None
+    assert neutral_of(airflow_event({})) is None
+    assert neutral_of(airflow_event(openlineage.parts(event).run_facets)) is None
 
 
 def test_facets_that_are_json_can_carry_as_well(event):
     facets = openlineage.with_neutral(event["run"]["facets"], event)
-    found = openlineage.neutral_of(airflow_event(facets))
+    found = neutral_of(airflow_event(facets))
     assert found["outputs"] == event["outputs"]
     assert (
         Serde.to_dict(facets["sparkLineage_capture"])
@@ -152,4 +153,4 @@ def test_facets_that_are_json_can_carry_as_well(event):
 
 def test_a_copy_of_an_event_carries_the_same(event):
     sent = copy.deepcopy(airflow_event(carrying(event, event)))
-    assert openlineage.neutral_of(sent)["outputs"] == event["outputs"]
+    assert neutral_of(sent)["outputs"] == event["outputs"]

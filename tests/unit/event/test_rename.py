@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sparklineage.event.backends import BACKENDS
-from airflow_provider_sparklineage.event.capture_facet import CAPTURE_KEY
-from airflow_provider_sparklineage.event.document import name_of
 from airflow_provider_sparklineage.event.make import made
+from airflow_provider_sparklineage.event.model import CAPTURE_KEY, name_of
 from airflow_provider_sparklineage.event.pipeline import event_of, events_of
 from airflow_provider_sparklineage.event.steps.rename import renamed
 from airflow_provider_sparklineage.expectations import Kind

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_sparklineage.cli.history.store import merged_document
 from airflow_provider_sparklineage.event.archive import Archive, name_of, task_of
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.history.engines.building import build
@@ -33,9 +34,8 @@ def line_of(minute: int) -> bytes:
 def read(*sources: Path | str, known: dict[str, str] | None = None) -> tuple[list[int], Reading]:
     """Read sources; give the minutes of the events that were read, and the reading."""
     reading = Reading(known)
-    lines = [
-        json.loads(one.text) for one in reading.lines([source_of(str(one)) for one in sources])
-    ]
+    of = [source_of(str(one), merged_document) for one in sources]
+    lines = [json.loads(one.text) for one in reading.lines(of)]
     return [int(line["event_time"][14:16]) for line in lines], reading
 
 
@@ -203,7 +203,8 @@ def test_a_bundle_is_its_merged_event_and_not_what_spark_reported(tmp_path):
     }
     (bundle / "manifest.json").write_text(json.dumps(manifest))
     reading = Reading()
-    (line,) = (json.loads(one.text) for one in reading.lines([source_of(str(tmp_path))]))
+    source = source_of(str(tmp_path), merged_document)
+    (line,) = (json.loads(one.text) for one in reading.lines([source]))
     assert (line["dag_id"], line["task_id"], line["map_index"]) == ("shop", "report", -1)
     assert line["started"] == "2024-10-15T02:00:00.000000"
     assert {access["side"] for access in line["accesses"]} == {"read", "write"}
@@ -214,6 +215,14 @@ def test_a_bundle_that_cannot_be_merged_is_counted(tmp_path):
     (tmp_path / "manifest.json").write_text("{}")
     (tmp_path / "events.ndjson").write_text("")
     assert read(tmp_path)[1].skipped == {"unusable_bundle": 1}
+
+
+def test_a_bundle_is_counted_where_nobody_hands_in_how_it_is_merged(tmp_path):
+    (tmp_path / "manifest.json").write_text("{}")
+    (tmp_path / "events.ndjson").write_text("")
+    reading = Reading()
+    assert list(reading.lines([source_of(str(tmp_path))])) == []
+    assert reading.skipped == {"unusable_bundle": 1}
 
 
 def test_a_source_that_is_not_there_is_an_error_that_says_what_to_give(tmp_path):

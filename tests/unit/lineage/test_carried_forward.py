@@ -6,13 +6,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from airflow_provider_sparklineage.event.stored import last_run
 from airflow_provider_sparklineage.lineage import declared_and_last_known
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.declared_and_last_known import Completion
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset, of_event
+from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset
 from airflow_provider_sparklineage.model.terms import Witness
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 
@@ -43,7 +44,7 @@ def completed(lineage, *, declared=(), versions_by_schema=True):
 
 def test_a_run_is_known_by_what_identifies_its_datasets(recorded):
     event = recorded("staging_chain").event
-    found = of_event(event)
+    found = last_run(event)
     assert found.run_id == event["run"]["runId"]
     assert [d.name for d in found.inputs] == [d["name"] for d in event["inputs"]]
     revenue = next(d for d in found.outputs if d.name == "/lake/revenue")
@@ -53,7 +54,7 @@ def test_a_run_is_known_by_what_identifies_its_datasets(recorded):
 
 
 def test_what_is_known_survives_the_manifest(recorded):
-    found = of_event(recorded("staging_chain").event)
+    found = last_run(recorded("staging_chain").event)
     again = msgspec.json.decode(msgspec.json.encode(found), type=LastRun)
     assert msgspec.json.encode(again) == msgspec.json.encode(found)
     assert again == found

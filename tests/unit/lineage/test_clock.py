@@ -10,8 +10,9 @@ import pytest
 
 from airflow_provider_sparklineage.lineage.application import repairs
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
+from airflow_provider_sparklineage.model.terms import EVENTS
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture.bundle import EVENTS, Manifest
+from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from airflow_provider_sparklineage.spark.capture.events import read_events
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import RECORDED, golden

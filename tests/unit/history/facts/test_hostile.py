@@ -12,15 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.history import tables
-from airflow_provider_sparklineage.history.facts import Line, Skipped, facts_of
-from airflow_provider_sparklineage.history.facts.event import (
+from airflow_provider_sparklineage.event.model import (
     DECODER,
     ColumnLineage,
     Event,
+    Schema,
     _Fitting,
     _without_null,
 )
+from airflow_provider_sparklineage.history import tables
+from airflow_provider_sparklineage.history.facts import Line, Skipped, facts_of
 from tests.unit.history.facts.events import dataset, event, ours, part
 from tests.unit.history.facts.test_runs import AIRFLOW
 
@@ -149,8 +150,8 @@ class _PartByPart(_Fitting):
         return self._of_parts(value, _without_null(of)) if has_parts else super().to(value, of)
 
 
-def _columns(dataset):
-    return msgspec.json.decode(dataset.facets.column_lineage or b"{}")
+def _decoded(text):
+    return msgspec.json.decode(text or b"{}")
 
 
 @pytest.mark.parametrize(
@@ -166,9 +167,14 @@ def test_an_event_is_the_same_whether_it_is_read_in_one_go_or_part_by_part(text)
     whole = DECODER.decode(text)
     found = fitting.to(json.loads(text), Event)
     for output, expected in zip(found.outputs or (), whole.outputs or (), strict=True):
-        columns = fitting.to(_columns(output), ColumnLineage)
-        assert columns == msgspec.convert(_columns(expected), ColumnLineage)
+        columns = fitting.to(_decoded(output.facets.column_lineage), ColumnLineage)
+        assert columns == expected.column_lineage
         output.facets.column_lineage = expected.facets.column_lineage
+    for one, expected in zip(found.datasets, whole.datasets, strict=True):
+        if one.facets:
+            schema = fitting.to(_decoded(one.facets.schema), Schema)
+            assert (schema.fields or []) == expected.columns
+            one.facets.schema = expected.facets.schema
     assert found == whole
     assert fitting.left_out == 0
 

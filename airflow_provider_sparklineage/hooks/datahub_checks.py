@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.event.backends.checks import Answer
 
+
 TRANSPORT, SERVER, WRITE = "DataHub, transport", "DataHub, server", "DataHub, write"
 
 PORT = "DataHub's server, GMS, listens at port 8080"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.datahub.configuration import Conversion
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
+
 _TASK, _DATASET = "tasks", "dataset"
 _JOB = quote("urn:li:dataJob:(", safe="")
 

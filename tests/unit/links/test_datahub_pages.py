@@ -8,9 +8,9 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from airflow_provider_sparklineage.datahub.configuration import DEFAULT_CONVERSION, Conversion
-from airflow_provider_sparklineage.datahub.pages import Pages, web_url_of
 from airflow_provider_sparklineage.datahub.subject import Subject
 from airflow_provider_sparklineage.event.backends import BACKENDS
+from airflow_provider_sparklineage.links.datahub_pages import Pages, web_url_of
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from tests.unit.datahub.sdk import require_sdk
 

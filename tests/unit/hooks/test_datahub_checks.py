@@ -8,8 +8,8 @@ import socket
 import pytest
 from openlineage.client.transport.http import TokenProvider
 
-from airflow_provider_sparklineage.datahub.checks import check, check_transport
 from airflow_provider_sparklineage.event.backends.checks import Endpoint
+from airflow_provider_sparklineage.hooks.datahub_checks import check, check_transport
 from airflow_provider_sparklineage.settings.checks import Status, UrlPlace
 from tests.unit.datahub.gms import PROPOSALS, TOKEN, Scripted, gms
 
@@ -148,7 +148,10 @@ def test_headers_and_time_of_the_transport_are_those_of_the_check():
         ({"sever": "http://gms:8080"}, "unknown key 'sever'", "Did you mean server?"),
         ({"server": "http://gms", "env": "LIVE"}, "unknown env 'LIVE'", "PROD"),
         (
-            {"server": "http://gms", "auth": {"type": "tests.unit.datahub.test_checks.Broken"}},
+            {
+                "server": "http://gms",
+                "auth": {"type": "tests.unit.hooks.test_datahub_checks.Broken"},
+            },
             f"transport.auth in {PLACE} gives no token (KeyError)",
             "Look for what that provider of tokens asks of it.",
         ),

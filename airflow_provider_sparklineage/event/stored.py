@@ -1,0 +1,239 @@
+"""A merged event that is read again: from XCom, from the archive or from a file.
+
+XCom, archive and files hold the event itself, in no envelope. Which version wrote it is in the
+capture facet's ``_schemaURL``: another minor version is shown, a newer major one is refused.
+
+An event in a file can be anybody's. :func:`readable` gives one of which all that commands read has
+its shape. What they do not read may be as it likes, and all that is absent or null is not known.
+Nothing here needs the libraries of a terminal: the tab reads events as well.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from airflow_provider_sparklineage.event import model
+from airflow_provider_sparklineage.model.degradations import DegradationCode
+from airflow_provider_sparklineage.model.exceptions import DocumentError
+from airflow_provider_sparklineage.model.last_run import KEPT, LastRun, LastRunDataset
+from airflow_provider_sparklineage.model.producer import SCHEMA_BASE
+from airflow_provider_sparklineage.spark.capture.raw_facets import is_too_deep
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+# --- whether it is a merged event -----------------------------------------------------------------
+
+
+MAJOR = 1
+"""The newest version of the capture facet that is understood."""
+
+_VERSION = re.compile(re.escape(f"{SCHEMA_BASE}:capture:") + r"(\d{1,9})-")
+
+
+def validate(value: object) -> dict[str, Any]:
+    """Give a stored value back as the merged event that it is.
+
+    :raise DocumentError: if it is none, or of a version that is too new; a sentence for people
+    """
+    event = value if isinstance(value, dict) else {}
+    capture = _at(event, "run", "facets", model.CAPTURE_KEY)
+    is_event = isinstance(_at(event, "job", "name"), str) and isinstance(capture, dict)
+    if not is_event:
+        problem = "What is stored is no lineage of a Spark job."
+        fix = "Run the task again to replace it."
+        raise DocumentError(problem, fix)
+    for side in ("inputs", "outputs"):
+        datasets = event.get(side) or []
+        if not isinstance(datasets, list) or not all(map(_is_dataset, datasets)):
+            msg = f"The stored lineage is damaged: its {side} are no list of datasets."
+            raise DocumentError(msg)
+    missing = capture.get("degradations") or []
+    if not isinstance(missing, list) or not all(isinstance(entry, dict) for entry in missing):
+        msg = "The stored lineage is damaged: its degradations are no list of entries."
+        raise DocumentError(msg)
+    found = _VERSION.match(str(capture.get("_schemaURL")))
+    if found and int(found[1]) > MAJOR:
+        problem = (
+            "This lineage was written by a newer airflow-provider-sparklineage (format "
+            f"{found[1]}; this one reads up to {MAJOR})."
+        )
+        fix = "Update the package where it is to be shown."
+        raise DocumentError(problem, fix)
+    return event
+
+
+def stored(text: bytes) -> dict[str, Any]:
+    """Give the merged event that was stored as a text.
+
+    :raise DocumentError: if it is none that can be read; says why
+    """
+    try:
+        value = json.loads(text)  # not by msgspec, which takes no halves of surrogate pairs
+    except (ValueError, RecursionError) as error:
+        msg = f"The stored lineage is damaged and cannot be read ({error})."
+        raise DocumentError(msg) from error
+    return validate(value)
+
+
+def _is_dataset(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(value.get(key), str) for key in ("namespace", "name")
+    )
+
+
+def _at(value: Any, *keys: str) -> Any:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+# --- an event of a file ---------------------------------------------------------------------------
+
+
+class Stored(NamedTuple):
+    """A merged event: as JSON has it, and what it says."""
+
+    document: dict[str, Any]
+    event: model.Event
+
+
+class _Facets(msgspec.Struct):
+    capture: model.Capture | None = msgspec.field(name=model.CAPTURE_KEY, default=None)
+    check: model.Check | None = msgspec.field(name=model.CHECK_KEY, default=None)
+
+
+class _Run(msgspec.Struct):
+    runId: str | None = None  # noqa: N815  (OpenLineage's names)
+    facets: _Facets | None = None
+
+
+class _Shown(msgspec.Struct):
+    """What commands read of an event; the rest may be as it likes."""
+
+    run: _Run
+    job: model.Name
+    eventType: str | None = None  # noqa: N815
+    eventTime: str | None = None  # noqa: N815
+    inputs: list[model.Dataset] | None = None
+    outputs: list[model.Dataset] | None = None
+
+    def event(self) -> model.Event:
+        facets = self.run.facets or _Facets()
+        return model.Event(
+            model.Run(self.run.runId, model.RunFacets(capture=facets.capture, check=facets.check)),
+            model.Job(self.job.namespace, self.job.name),
+            self.eventTime,
+            self.eventType,
+            inputs=self.inputs,
+            outputs=self.outputs,
+        )
+
+
+_SHOWN = msgspec.json.Decoder(_Shown)
+
+
+def readable(event: object) -> Stored:
+    """Give a stored event that may be anybody's, if all that commands read of it has its shape.
+
+    :raise DocumentError: if it is none, or of a version that is too new; says what is wrong
+    """
+    try:
+        text = msgspec.json.encode(event)
+        if is_too_deep(text, event):
+            msg = "The stored lineage is damaged: it is nested too deeply."
+            raise DocumentError(msg)
+        document, shown = validate(event), _SHOWN.decode(text)
+        for side, datasets in (("input", shown.inputs), ("output", shown.outputs)):
+            for number, dataset in enumerate(datasets or ()):
+                _require_facets(dataset, side, f"$.{side}s[{number}]")
+    except (ValueError, RecursionError) as error:
+        msg = f"The stored lineage is damaged: {error}."
+        raise DocumentError(msg) from error
+    return Stored(document, shown.event())
+
+
+def _require_facets(dataset: model.Dataset, side: str, path: str) -> None:
+    """Read what is text until it is asked for, and conditions to their ends.
+
+    :raise ValueError: if something is not of its shape; says where
+    """
+    facets = dataset.facets or model.DatasetFacets()
+    for key, text, of in (
+        ("schema", facets.schema, model.Schema),
+        (model.COLUMNS_KEY, facets.column_lineage, model.ColumnLineage),
+    ):
+        try:
+            model.decoder(of).decode(text or b"null")
+        except msgspec.ValidationError as error:
+            what, _, at = str(error).partition(" - at `$")
+            msg = f"{what} - at `{path}.facets.{key}{at or '`'}"
+            raise ValueError(msg) from error
+    subset = dataset.of_side.subset or model.Subset()
+    for condition in filter(None, (subset.input, subset.output)):
+        _require_sides(condition, f"{path}.{side}Facets.{model.SUBSET_KEY}.{side}Condition")
+
+
+def _require_sides(condition: model.Condition, path: str) -> None:
+    left, right = condition.left, condition.right
+    by_type = {
+        "binary": (left, condition.operator, right),
+        "compare": (left, condition.comparison, right),
+    }
+    if None in by_type.get(condition.type or "", ()):
+        msg = f"A condition of the type {condition.type} is incomplete - at `{path}`"
+        raise ValueError(msg)
+    for side, below in (("left", left), ("right", right)):
+        if below is not None:
+            _require_sides(below, f"{path}.{side}")
+
+
+# --- whether another place may have more ----------------------------------------------------------
+
+
+def _codes(document: Mapping[str, Any]) -> set[Any]:
+    capture = _at(document, "run", "facets", model.CAPTURE_KEY) or {}
+    return {str(entry.get("code")) for entry in capture.get("degradations") or ()}
+
+
+def misses_detail(document: Mapping[str, Any]) -> bool:
+    """Whether detail was dropped so that it fits where it was kept; another place may have it."""
+    return DegradationCode.DETAIL_DROPPED in _codes(document)
+
+
+_OF_COLLECTING = frozenset(code for code in DegradationCode if code.is_of_collecting)
+
+
+def is_preliminary(document: Mapping[str, Any]) -> bool:
+    """Whether the archive may have more of its try: all detail, or what was collected later."""
+    return misses_detail(document) or not _OF_COLLECTING.isdisjoint(_codes(document))
+
+
+# --- the datasets of an earlier run ---------------------------------------------------------------
+
+
+class _Datasets(msgspec.Struct):
+    run: model.Run = msgspec.field(default_factory=model.Run)
+    inputs: list[LastRunDataset] | None = None
+    outputs: list[LastRunDataset] | None = None
+
+
+def last_run(document: Mapping[str, Any]) -> LastRun:
+    """Take the datasets out of a merged event, with those facets that distinguish them."""
+    found = model.read_as(document, _Datasets) or _Datasets()
+    return LastRun(
+        found.run.runId or "",
+        tuple(map(_distinguished, found.inputs or ())),
+        tuple(map(_distinguished, found.outputs or ())),
+    )
+
+
+def _distinguished(dataset: LastRunDataset) -> LastRunDataset:
+    # A copy, for what is decoded keeps the text of the whole event.
+    facets = {key: dataset.facets[key].copy() for key in KEPT if key in dataset.facets}
+    return LastRunDataset(dataset.namespace, dataset.name, facets)
