@@ -10,7 +10,7 @@ from tests.faults import ALL
 from tests.faults.driver import Driver
 from tests.faults.registry import Lane, faults
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.long]
 
 
 @pytest.fixture

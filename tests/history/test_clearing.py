@@ -22,6 +22,7 @@ from tests.conftest import GOLDEN
 from tests.history.flights import EXAMPLES, REWRITTEN, Flights
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.airflow,
     pytest.mark.spark,
     pytest.mark.skipif(

@@ -15,6 +15,7 @@ from tests.conftest import GOLDEN
 from tests.dag_runs.conftest import airflow_db, run_dag, spark_on_path
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.airflow,
     pytest.mark.spark,
     pytest.mark.skipif(

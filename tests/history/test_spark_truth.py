@@ -35,7 +35,8 @@ from tests.history.test_truth import (  # noqa: F401 — asked here of other tab
 from tests.history.worlds_on_spark import Named, Part
 from tests.spark import submissions
 
-pytestmark = pytest.mark.spark
+# Of 200 worlds; `test_spark` has one.
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 pytest.importorskip("duckdb")
 
 ALL = range(200)
