@@ -112,7 +112,7 @@ def test_whether_spark_submit_waits_for_the_end_is_known(host, submission, waits
 
 
 def test_yarn_takes_the_jar_along(tmp_path):
-    assert reachable(DriverHost.YARN, "/opt/a.jar", tmp_path / "jars", tmp_path) == "/opt/a.jar"
+    assert reachable(DriverHost.YARN, "/opt/a.jar", tmp_path / "jars") == "/opt/a.jar"
 
 
 @pytest.mark.parametrize("host", [DriverHost.KUBERNETES, DriverHost.STANDALONE])
@@ -121,7 +121,7 @@ def test_for_a_remote_driver_the_jar_is_on_the_shared_mount(tmp_path, host):
     jar.write_bytes(b"jar")
     share = tmp_path / "shared" / "jars"
     for _ in range(2):
-        assert reachable(host, str(jar), share, tmp_path / "cache") == f"local://{share / 'a.jar'}"
+        assert reachable(host, str(jar), share) == f"local://{share / 'a.jar'}"
     assert [(p.name, p.read_bytes()) for p in share.iterdir()] == [("a.jar", b"jar")]
     assert (share / "a.jar").stat().st_mode & 0o044 == 0o044  # the driver may be another user
 
@@ -131,10 +131,10 @@ def test_a_jar_that_was_built_again_is_copied_again(tmp_path):
     for content, built in ((b"one", 1_000), (b"two", 2_000)):  # of one size
         jar.write_bytes(content)
         os.utime(jar, (built, built))
-        reachable(DriverHost.KUBERNETES, str(jar), share, tmp_path / "cache")
+        reachable(DriverHost.KUBERNETES, str(jar), share)
         assert (share / "a.jar").read_bytes() == content
     copied = (share / "a.jar").stat().st_ino
-    reachable(DriverHost.KUBERNETES, str(jar), share, tmp_path / "cache")
+    reachable(DriverHost.KUBERNETES, str(jar), share)
     assert (share / "a.jar").stat().st_ino == copied
 
 
@@ -142,7 +142,7 @@ def test_a_copy_that_was_damaged_is_made_again(tmp_path):
     jar, share = tmp_path / "a.jar", tmp_path / "shared" / "jars"
     jar.write_bytes(b"whole")
     for _ in range(2):
-        reachable(DriverHost.KUBERNETES, str(jar), share, tmp_path / "cache")
+        reachable(DriverHost.KUBERNETES, str(jar), share)
         assert (share / "a.jar").read_bytes() == b"whole"
         before = (share / "a.jar").stat()
         (share / "a.jar").write_bytes(b"whol\0")
@@ -153,16 +153,13 @@ def test_a_jar_that_is_on_the_mount_is_not_copied(tmp_path):
     jar = tmp_path / "shared" / "a.jar"
     jar.parent.mkdir()
     jar.touch()
-    share, cache = tmp_path / "shared" / "jars", tmp_path / "cache"
-    assert reachable(DriverHost.KUBERNETES, str(jar), share, cache) == f"local://{jar}"
+    share = tmp_path / "shared" / "jars"
+    assert reachable(DriverHost.KUBERNETES, str(jar), share) == f"local://{jar}"
     assert list(jar.parent.iterdir()) == [jar]
 
 
 def test_a_url_stays_as_it_is(tmp_path):
-    assert (
-        reachable(DriverHost.KUBERNETES, "s3a://jars/a.jar", tmp_path, tmp_path)
-        == "s3a://jars/a.jar"
-    )
+    assert reachable(DriverHost.KUBERNETES, "s3a://jars/a.jar", tmp_path) == "s3a://jars/a.jar"
 
 
 def test_a_mount_that_cannot_be_written_is_reported(tmp_path):
@@ -170,4 +167,4 @@ def test_a_mount_that_cannot_be_written_is_reported(tmp_path):
     (tmp_path / "file").touch()
     share = tmp_path / "file" / "jars"
     with pytest.raises(CaptureError, match="cannot be put on the shared mount"):
-        reachable(DriverHost.KUBERNETES, str(tmp_path / "a.jar"), share, tmp_path / "cache")
+        reachable(DriverHost.KUBERNETES, str(tmp_path / "a.jar"), share)
