@@ -1,29 +1,29 @@
 """RunEvents to DataHub: fields to fields, partition by partition, each run with its outcome.
 
-What is converted are events of OpenLineage, of every task that Airflow's provider sends one for;
-those of this package are converted in full, before anything is done to them for another backend.
+The input is OpenLineage's events, one for every task for which Airflow's provider sends one. The
+events of this package are converted in full, before they are changed for another backend.
 
 ==================  ================================================================================
-``transport``       the entrance: OpenLineage's client hands it events, which it converts and sends
+``transport``       the entry point: OpenLineage's client gives it events, to convert and to send
 ``configuration``   the transport's configuration, key by key
 ``conversion``      event → proposals, by the list of functions in it
-``subject``         the event's entities, with their URNs, and what else all parts ask of the event
-``lenient``         reading: values that other producers have written in another shape are absent
+``subject``         the event's entities with their URNs, and other values that all parts read
+``lenient``         reading: a value whose shape is not that of its schema counts as absent
 ``naming``          DataHub's names of datasets, flows, jobs and runs
 ``schema``          fields of a dataset, with their paths and types
 ``jobs``            DataFlow and DataJob: DAGs and their tasks
-``runs``            DataProcessInstance: tries, with their datasets and what their lineage lacks
-``datasets``        that datasets are there, their other names, and their schemas
-``lineage_facets``  datasets and columns that feed an output, as the event has them
-``lineage``         the same as an output, a job and its SQL have it in DataHub
+``runs``            DataProcessInstance: tries, with their datasets and the gaps in their lineage
+``datasets``        the existence of datasets, their other names, and their schemas
+``lineage_facets``  datasets and columns that feed an output, read from the event
+``lineage``         the same datasets and columns, as aspects of the output, the job and its SQL
 ``partitions``      the part of a dataset that a run read or wrote: operations and profiles
-``assertions``      whether partitions were as expected, and the tests of a task's own
-``proposals``       one aspect of one entity, as JSON; patches of it, and its custom properties
+``assertions``      whether partitions were as expected, and the data tests that a task made
+``proposals``       one aspect of one entity, as JSON; patches of an aspect; custom properties
 ``sending``         proposals to DataHub's server, or to files
 ==================  ================================================================================
 
-The conversion is pure, and knows DataHub's JSON without its SDK, whose objects take ten times as
-long; that the SDK takes each of them, and sends what is sent here, is what the tests show.
+The conversion is pure. It writes DataHub's JSON without DataHub's SDK, because the SDK's objects
+take ten times as long. The tests show that the SDK reads each proposal, and would send the same.
 
 Words of DataHub that are used here: an *aspect* is a document on an entity (``schemaMetadata`` of a
 dataset), a *proposal* (MCP, MetadataChangeProposal) asks to store one, *GMS* is its server.
@@ -40,7 +40,10 @@ __all__ = ["DataHubTransport"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the transport when it is asked for: with it come all of OpenLineage's own."""
+    """Import the transport on first use: it imports all of OpenLineage's transports.
+
+    :raise AttributeError: for any other name
+    """
     if name == "DataHubTransport":
         from airflow_provider_sparklineage.datahub.transport import DataHubTransport
 

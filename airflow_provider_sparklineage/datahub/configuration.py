@@ -1,7 +1,7 @@
 """The transport's configuration, key by key; see docs/datahub.md for the table.
 
-In goes the dictionary that OpenLineage's client has for the transport, out comes a
-:class:`Configuration`: how events are converted (:class:`Conversion`, with what is known of
+The input is the dictionary that OpenLineage's client has for the transport. The output is a
+:class:`Configuration`: the settings of the conversion (:class:`Conversion`, with the settings of
 namespaces), and the server or the folder that the proposals go to.
 """
 
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 
 
 class FieldPaths(StrEnum):
-    """How the fields of a schema are named in DataHub; see ``datahub/schema.py``."""
+    """The form of the names of a schema's fields in DataHub; see ``datahub/schema.py``."""
 
     V1 = "v1"
     """``address.street``: two fields can have one path."""
     V2 = "v2"
     """``[version=2.0].[type=struct].[type=struct].address.[type=string].street``; a column that is
-    not nested has such a path where the connector of its platform gives it one."""
+    not nested has such a path only if the connector of its platform gives it one."""
 
 
 class Conversion(Frozen, frozen=True):
-    """How events are converted.
+    """The settings of the conversion of events.
 
     :param env: the environment of datasets (``FabricType``)
-    :param cluster: of DataFlows; DataHub's own Airflow plugin calls it ``prod``
+    :param cluster: the cluster of DataFlows; ``prod`` in DataHub's own Airflow plugin
     :param platform_instance: of datasets, flows and jobs; empty if there is only one
-    :param field_paths: names of fields, above all of nested ones
+    :param field_paths: the form of the names of fields, above all of nested ones
     :param indirect: whether filters, joins and groupings are part of column lineage
-    :param symlinks: whether files that a table consists of are that table
-    :param namespaces: what is known of some of them, and before all of the above
+    :param symlinks: whether the files of a table are that table in DataHub
+    :param namespaces: settings of some namespaces; they come before the settings above
     """
 
     env: str = "PROD"
@@ -64,7 +64,8 @@ DEFAULT_CONVERSION = Conversion()
 #       "oss://*": {"platform": "oss", "env": "DEV"}
 #     }
 #
-# The first glob that matches a dataset's namespace is taken, of a table's files that of its table.
+# The first glob that matches the namespace of a dataset is taken. For the files of a table, that is
+# the namespace of the table.
 
 ENVS = (
     *("PROD", "DEV", "TEST", "QA", "UAT", "EI", "PRE", "STG", "NON_PROD"),
@@ -74,13 +75,15 @@ ENVS = (
 
 
 class Namespace(Frozen, frozen=True):
-    """What is known of the namespaces that a glob matches; None for what it does not say.
+    """The settings of the namespaces that a glob matches.
 
     :param glob: of OpenLineage's namespaces
-    :param platform: DataHub's name of it, by which datasets are named as well
-    :param env: one of :data:`ENVS`
-    :param platform_instance: empty for none, even if all others have one
-    :param name_prefix: what names in DataHub begin with, such as ``catalog.``
+    :param platform: DataHub's name of the platform, which also decides the form of datasets' names;
+        empty if it is not set
+    :param env: one of :data:`ENVS`; None if it is not set
+    :param platform_instance: empty for no instance, even if :class:`Conversion` has one; None if it
+        is not set
+    :param name_prefix: the beginning of all names in DataHub, such as ``catalog.``
     :param lower_case: whether names are in lower case
     """
 
@@ -93,7 +96,7 @@ class Namespace(Frozen, frozen=True):
 
 
 def namespace_settings(namespace: str, namespaces: Iterable[Namespace]) -> Namespace:
-    """Give what is known of a namespace: of the first glob that matches it."""
+    """Give the settings of the first glob that matches a namespace; empty ones if none matches."""
     for one in namespaces:
         if compiled(one.glob).fullmatch(namespace):
             return one
@@ -106,8 +109,8 @@ _NO_NAMESPACE_SETTINGS = Namespace("*")
 def read_namespaces(given: object) -> tuple[Namespace, ...]:
     """Read the key ``namespaces`` of a configuration, in its order.
 
-    :raise SettingsError: if it is no object of objects, or has an unknown key or an impossible
-        value
+    :raise SettingsError: if the value is no object of objects, or one of these has an unknown key
+        or an impossible value
     """
     if not isinstance(given, dict):
         raise _namespace_error(None, "are no object", f"Write them as {_NAMESPACES_EXAMPLE}.")
@@ -155,7 +158,7 @@ def _namespace_error(glob: str | None, problem: str, fix: str) -> SettingsError:
 
 
 DEFAULT_TIMEOUT_S = 8.0
-"""For all of an event: Airflow gives its provider 10 s to make it and to send it."""
+"""Seconds for a whole event: Airflow gives its provider 10 s to make the event and send it."""
 
 _OF_CONVERSION = (
     *("env", "cluster", "platform_instance", "field_paths", "indirect", "symlinks", "namespaces"),
@@ -166,15 +169,17 @@ KEYS = (*_OF_SERVER, "folder", *_OF_CONVERSION)
 
 
 class Server(Frozen, frozen=True):
-    """How GMS is reached.
+    """The address of GMS, and the settings of requests to it.
 
     :param url: e.g. ``http://gms:8080``, or ``https://datahub.example.com/api/gms``
     :param bearer: gives the value of ``Authorization``; None if there is no authentication
-    :param timeout: seconds for all requests that an event takes
-    :param is_async: whether GMS answers once its queue has the proposals, or its database
-    :param verify: the server's certificate; a path to those of authorities to trust
+    :param timeout: seconds for all requests of one event together
+    :param is_async: whether GMS answers once its queue has the proposals; if not, it answers once
+        its database has them
+    :param verify: whether the server's certificate is verified; or the path to the certificates of
+        trusted authorities
     :param cert: path to the client's certificate with its key, or paths to both
-    :param headers: to be sent as well
+    :param headers: other headers of each request
     """
 
     url: str
@@ -190,10 +195,10 @@ class Server(Frozen, frozen=True):
 
 
 class Configuration(Frozen, frozen=True):
-    """What the configuration says: how to convert, and where to.
+    """The configuration of a transport; it has either a server or a folder.
 
-    :param server: to send to, or
-    :param folder: to write files to
+    :param server: the server that proposals are sent to; None if they are written to files
+    :param folder: the folder that files are written to; None if proposals are sent
     """
 
     conversion: Conversion
@@ -205,8 +210,8 @@ def read(given: Mapping[str, Any]) -> Configuration:
     """Read a transport's configuration.
 
     :param given: as OpenLineage's client hands it to its transports
-    :raise SettingsError: if a key is unknown, or a value is impossible; no value of a secret is in
-        its text
+    :raise SettingsError: if a key is unknown, or a value is impossible; its text has no value of a
+        secret
     """
     known = {key: value for key, value in given.items() if value is not None}
     _check_keys(known)
@@ -228,7 +233,7 @@ _SERVER_EXAMPLE = "http://gms:8080"
 
 
 def conversion_of(given: Mapping[str, Any]) -> Conversion:
-    """Read what the configuration says of the conversion; other keys are not looked at.
+    """Read the conversion's settings from a configuration; all other keys are ignored.
 
     :raise SettingsError: if a value is impossible
     """
@@ -280,7 +285,7 @@ def _folder(text: str) -> Path:
     if "\0" in text:
         _refuse("has an impossible folder", "Give a path.")
     path = Path(text)
-    with suppress(RuntimeError):  # of a user without a home
+    with suppress(RuntimeError):  # raised for a user without a home
         return path.expanduser()
     return path
 
@@ -315,7 +320,7 @@ def _bearer(given: Mapping[str, Any]) -> Callable[[], str | None]:
 
     try:
         return create_token_provider(auth).get_bearer
-    except Exception as error:  # whatever a provider makes of what it is given, which is a secret
+    except Exception as error:  # any, as the provider is others' code; its text may have a secret
         problem = f"has auth that cannot be used ({type(error).__name__})"
         fix = 'Give it that of an HTTP transport of OpenLineage, or a "token".'
         raise _settings_error(problem, fix) from None

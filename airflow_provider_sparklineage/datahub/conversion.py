@@ -1,6 +1,7 @@
 """A RunEvent to proposals: pure, and the same for the same event.
 
-START has the run, and nothing of datasets: what it names is what the run before did.
+A START event gives the flow, the job and the run, but nothing of its datasets: they are those of
+the run before.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ _PARTS: tuple[Callable[[Subject], Iterator[Proposal]], ...] = (
     partition_checks,
     quality,
 )
-"""Each gives its proposals; what is pointed at comes before what points there."""
+"""The parts of the conversion, in order: an entity comes before the aspects that refer to it."""
 
 
 def proposals(event: Json, how: Conversion = DEFAULT_CONVERSION) -> Iterator[Proposal]:
-    """Convert an event.
+    """Convert an event to the proposals that DataHub stores.
 
     :param event: as plain JSON, of any producer
     """

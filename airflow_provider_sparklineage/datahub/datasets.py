@@ -1,20 +1,20 @@
-"""Datasets as such: that they are there, of which instance, their other names, and their schemas.
+"""Datasets as entities: their existence, platform instance, other names and schemas.
 
-Entries that somebody else has stored of a dataset stay: properties are patched one by one, and an
-aspect that can only be replaced as a whole is proposed where there is none.
+Entries that others have stored for a dataset stay: properties are patched one by one, and an aspect
+that can only be replaced as a whole is proposed only where DataHub has none.
 
 ========================  ==========================================================================
-``status``                an output is there, or was dropped; an input is made known to DataHub,
-                          which shows no lineage of datasets that it does not know
-``dataPlatformInstance``  where the configuration says one
+``status``                whether an output exists or was dropped; an input is made known to
+                          DataHub, which shows no lineage of datasets that it does not know
+``dataPlatformInstance``  only if the configuration names one
 ``datasetProperties``     OpenLineage's own namespace and name, which have the server and the whole
-                          name; of an output: description, version, storage
-``siblings``              files and the table that they are, so that DataHub shows them as one where
-                          one job writes a table and another one reads its files
-``schemaMetadata``        of an output of a run that completed, which knows its schema: in the place
-                          of the stored one. Of an input, or after a failed run, only where DataHub
-                          has none: a connector's has descriptions and tags, and is of the whole
-                          table
+                          name; of an output also description, version, storage
+``siblings``              files and the table that they make up, so that DataHub shows them as one
+                          if one job writes the table and another job reads its files
+``schemaMetadata``        replaces the stored schema for an output of a run that completed, because
+                          that run knows it. For an input, or after a failed run, it is stored only
+                          where DataHub has none: the schema of a connector has descriptions and
+                          tags, and is that of the whole table
 ========================  ==========================================================================
 """
 
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 
 
 def datasets(subject: Subject) -> Iterator[Proposal]:
-    """Give the datasets that the run has read or written; each once, as written if it is both."""
+    """Yield the aspects of the datasets that a run accessed, once it has ended; each dataset once.
+
+    A dataset that was both read and written is described as written.
+    """
     if not subject.has_ended:
         return
     written = {one.urn: one for one in reversed(subject.outputs)}
@@ -48,7 +51,10 @@ def datasets(subject: Subject) -> Iterator[Proposal]:
 
 
 def _output_status(one: Dataset, state: str) -> Proposal:
-    """Say what became of a dataset; a run that failed may have written nothing."""
+    """Give the status of an output, removed if a completed run dropped it.
+
+    A run that failed may have written nothing, so its status is stored only where none is.
+    """
     change = lenient.at(one.facets, "lifecycleStateChange", "lifecycleStateChange")
     is_done = state == "COMPLETE"
     removed = is_done and change == "DROP"
@@ -80,7 +86,7 @@ _OUTPUT_PROPERTIES = (
     ("storageLayer", ("storage", "storageLayer")),
     ("fileFormat", ("storage", "fileFormat")),
 )
-"""By what DataHub's own converter calls them."""
+"""Custom properties, by the names that DataHub's own converter gives them, with their facets."""
 
 
 def _openlineage_names(one: Dataset) -> list[Json]:
@@ -112,7 +118,7 @@ _MAX_SCHEMA_NAME = 500
 
 
 def schemas(subject: Subject) -> Iterator[Proposal]:
-    """Give the schema of each dataset whose columns the event has."""
+    """Yield the schema of each dataset whose columns the event has, once the run has ended."""
     if not subject.has_ended:
         return
     written = {dataset.urn for dataset in subject.outputs if dataset.schema_fields}
@@ -124,7 +130,7 @@ def schemas(subject: Subject) -> Iterator[Proposal]:
 
 
 def _schema_metadata(urn: str, fields: list[Json], schema: Schema) -> Json:
-    """Give the aspect: without a time, so that the same schema is no new version of it."""
+    """Give the aspect; it has no time, so that the same schema makes no new version of it."""
     return {
         "schemaName": urn.split(",")[1][:_MAX_SCHEMA_NAME],
         "platform": naming.platform_urn_of(urn),
@@ -136,7 +142,7 @@ def _schema_metadata(urn: str, fields: list[Json], schema: Schema) -> Json:
 
 
 def _left_out(schema: Schema) -> str:
-    """Say what is left out, where DataHub shows a schema as text; else it shows no text."""
+    """Tell how many fields are left out, for the text of a schema in DataHub; empty if none are."""
     if not schema.left_out:
         return ""
     return f"{schema.left_out:,} more fields: beyond the limit, or with no path of their own."

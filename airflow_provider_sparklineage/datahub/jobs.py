@@ -1,8 +1,8 @@
-"""DataFlow and DataJob: the DAG and its task, for readers who have no Airflow at hand.
+"""DataFlow and DataJob: the DAG and its task, for readers without access to Airflow.
 
-All but ``status`` is patched: DataHub's own Airflow plugin writes ``dataJobInfo`` with properties
-of its own, and people add tags and owners. A tag that a DAG has no more therefore stays in DataHub
-until somebody removes it there.
+Info, tags and owners are patched: DataHub's own Airflow plugin writes ``dataJobInfo`` with
+properties of its own, and people add tags and owners. So a tag that is removed from a DAG stays in
+DataHub until a person removes it there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 MAX_DESCRIPTION = 64 * 1024
-"""Characters of a documentation; Airflow's provider sends as many bytes."""
+"""Characters of a documentation; Airflow's provider sends at most as many bytes."""
 
 _DAG_PROPERTIES = ("fileloc", "timetable_summary", "start_date", "description")
 _TASK_PROPERTIES = (
@@ -43,11 +43,17 @@ _TASK_PROPERTIES = (
     "inlets",
     "outlets",
 )
-"""What is shown of a DAG and a task: attributes of Airflow, by the names that it has for them."""
+"""Airflow's attributes of a DAG and of a task that become custom properties, by the same names."""
 
 
 class _Info(NamedTuple):
-    """What an entity's info aspect has."""
+    """The values of an entity's info aspect.
+
+    :param aspect_name: ``dataFlowInfo`` or ``dataJobInfo``
+    :param url: of the entity's page; empty if it is not known
+    :param properties: the custom properties
+    :param more: fields that only one of the two aspects has
+    """
 
     urn: str
     aspect_name: str
@@ -59,7 +65,10 @@ class _Info(NamedTuple):
 
 
 def flow(subject: Subject) -> Iterator[Proposal]:
-    """Give the DataFlow: every event of a task has it, for schedulers that send none of DAGs."""
+    """Give the aspects of the DataFlow; none if the event has no job name.
+
+    Every event of a task gives them too, since some schedulers send no events of DAGs.
+    """
     if not subject.names.flow:
         return iter(())
     dag = mapping(at(subject.airflow, "dag"))
@@ -78,7 +87,7 @@ def flow(subject: Subject) -> Iterator[Proposal]:
 
 
 def job(subject: Subject) -> Iterator[Proposal]:
-    """Give the DataJob, if the event is of one."""
+    """Give the aspects of the DataJob; none if the event has no DataJob."""
     if not subject.has_job:
         return iter(())
     info = _Info(
@@ -102,7 +111,7 @@ def _entity(subject: Subject, info: _Info) -> Iterator[Proposal]:
 
 
 def platform_instance(subject: Subject, urn: str) -> Iterator[Proposal]:
-    """Name the instance of the orchestrator, if there are several."""
+    """Yield the platform instance of an entity of the orchestrator, if one is configured."""
     if instance := subject.how.platform_instance:
         platform = subject.names.orchestrator
         found = {
@@ -133,7 +142,7 @@ def _patched(urn: str, aspect_name: str, patch: Json) -> Iterator[Proposal]:
 
 
 def _environment(cluster: str) -> str:
-    """Give the cluster as an environment, if it is one of those that DataHub knows."""
+    """Give the cluster as one of DataHub's environments; empty if it is not one of them."""
     return cluster.upper() if cluster.upper() in ENVS else ""
 
 
@@ -154,30 +163,31 @@ def _source_page(subject: Subject) -> str:
     return web_page(at(subject.job_facets, "sourceCodeLocation", "url"))
 
 
-# Owners and tags are patches that leave alone the entries that people have added in DataHub. An
-# entry is named by the keys that every entry has. The SDK's builders name it by ``typeUrn`` and
-# ``attribution`` too, and servers of before April 2026 fail at an entry that is stored without
-# those (``ArrayMergingTemplate.arrayFieldToMap``), as nearly all are. Values that such a server, or
-# somebody, has stored of the same entry stay: its keys are set one by one.
+# Patches of owners and tags leave alone the entries that people have added in DataHub. A patch
+# identifies an entry by the keys that every entry has. The SDK's builders add ``typeUrn`` and
+# ``attribution`` to these, and servers from before April 2026 fail at a stored entry without those
+# two (``ArrayMergingTemplate.arrayFieldToMap``), as nearly all stored entries are. The keys of an
+# entry are set one by one, so that other values of a stored entry stay.
 
 MAX_ENTRIES = 100
-"""Owners, or tags, of one entity."""
+"""The most owners, or tags, of one entity."""
 _OWNER_KEYS = ("owner", "type")
 _NOBODY = "airflow"
-"""The owner that Airflow gives to a task of which nobody has named one (``default_owner``)."""
+"""The owner that Airflow gives to a task without a named owner (``default_owner``)."""
 _ENTITIES_BY_PREFIX = {"user": "corpuser", "team": "corpGroup", "group": "corpGroup"}
-"""What comes before a name in OpenLineage (``team:data``), as DataHub's entities."""
+"""Prefixes of names in OpenLineage (``team:data``), with the types of DataHub's entities."""
 _OWNER_TYPES = frozenset(
     {"TECHNICAL_OWNER", "BUSINESS_OWNER", "DATA_STEWARD", "DATAOWNER", "PRODUCER"}
 )
 _DEFAULT_OWNER_TYPE = "TECHNICAL_OWNER"
-"""Airflow knows no kinds; DataHub's plugin writes DEVELOPER, which DataHub has deprecated."""
+"""Airflow's owners have no type. DataHub's plugin writes DEVELOPER, which DataHub deprecates."""
 
 
 def owners(facets: Json, names: Iterable[str] = ()) -> Json:
-    """Give the patch of ``ownership``: the owners of the job facet, and more of them.
+    """Give the patch of ``ownership``: the owners of the job facet and other ones.
 
-    :param names: as Airflow has them; its default owner is nobody
+    :param facets: of the job
+    :param names: other owners, from Airflow; its default owner is left out
     """
     facet = items(at(facets, "ownership", "owners"))
     given = [(plain(one.get("name")).strip(), one.get("type")) for one in facet]
@@ -222,16 +232,16 @@ def _tag_urns(facets: Json) -> Iterator[str]:
 
 
 # Airflow does not run an ``EmptyOperator``, and so no event reports that task. The event of a DAG's
-# start lists such tasks (job facet ``airflow``, ``emits_ol_events``). Without them the tasks after
-# such a one would depend on a job that DataHub does not have.
+# start lists such tasks (job facet ``airflow``, ``emits_ol_events``). Without them, a task that
+# follows such a task would depend on a job that DataHub does not have.
 
 MAX_TASKS = 500
-"""Tasks of a DAG that send no events; of more the others are left out."""
+"""The most tasks without events of one DAG; any more are left out."""
 _JOB_EDGES = "inputDatajobEdges"
 
 
 def silent_jobs(subject: Subject) -> Iterator[Proposal]:
-    """Give the DataJobs of a DAG that send no event of their own, and what is before each."""
+    """Yield the DataJobs of a DAG that send no event of their own, with the jobs before each."""
     if not subject.is_of_flow:
         return
     tasks = mapping(at(subject.job_facets, "airflow", "tasks"))
@@ -273,7 +283,11 @@ def _silent_info(subject: Subject, task: str, details: Json) -> list[Json]:
 
 
 def _edges_to(urns: list[str]) -> Json:
-    """Add what is before a job; DataHub fills the lists that it requires if they are named."""
+    """Give the patch that adds jobs before a job.
+
+    It names the lists of datasets as well: DataHub requires these lists, and makes empty ones where
+    there is no aspect yet.
+    """
     edges = (add(_JOB_EDGES, urn, value={"destinationUrn": urn}) for urn in urns)
     keys = {"inputDatasets": [], "outputDatasets": [], _JOB_EDGES: ["destinationUrn"]}
     return {"arrayPrimaryKeys": keys, "patch": list(edges)}

@@ -1,6 +1,6 @@
-"""Reading events of any producer: what has another shape than its schema is as if it were absent.
+"""Reading events of any producer: a value whose shape is not that of its schema counts as absent.
 
-Nothing here raises, whatever JSON it is given, so that the parts of the conversion need not ask.
+No function here raises, for any JSON, so that the parts of the conversion need no checks.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from hashlib import sha256
 from typing import Any
 
 MAX_TEXT = 1000
-"""Characters of a text that is for people: a custom property, a description of a condition."""
+"""Characters of a text for people: a custom property, a description of a condition."""
 _LONGEST_NUMBER = 2**63 - 1  # Avro's and Java's long
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def at(document: Any, *keys: str) -> Any:
-    """Give what is below keys; None if one is missing, or what is above it is no object."""
+    """Give the value below a path of keys; None if a key is missing, or is below no object."""
     for key in keys:
         if not isinstance(document, dict):
             return None
@@ -25,29 +25,30 @@ def at(document: Any, *keys: str) -> Any:
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """Give an object; an empty one for anything else."""
+    """Give a value that is an object; {} for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def items(value: Any) -> list[dict[str, Any]]:
-    """Give the objects of a list; none of anything else."""
+    """Give the objects of a list; [] for anything else."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def texts(value: Any) -> list[str]:
-    """Give the texts of a list; none of anything else."""
+    """Give the texts of a list that are not empty; [] for anything else."""
     return [one for one in map(text, value) if one] if isinstance(value, list) else []
 
 
 def text(value: Any, limit: int = MAX_TEXT) -> str:
-    """Give a text that can be stored; empty for anything else.
+    """Give a value that is a text, in a form that can be stored; empty for anything else.
 
-    One that is too long ends in a checksum, so that two different texts stay different.
+    A text that is longer than the limit ends in a checksum, so that two different texts stay
+    different.
     """
     if not isinstance(value, str):
         return ""
     whole = value
-    if not value.isascii() or "\0" in value:  # nearly none is
+    if not value.isascii() or "\0" in value:  # rare
         # Half of a pair of UTF-16 is no UTF-8, and databases refuse NUL in a text.
         whole = value.encode(errors="replace").decode().replace("\0", "\N{SYMBOL FOR NULL}")
     if len(whole) <= limit:
@@ -57,14 +58,17 @@ def text(value: Any, limit: int = MAX_TEXT) -> str:
 
 
 def number(value: Any) -> int | None:
-    """Give a count; None for what is none, negative or too large for a long."""
+    """Give a value that is a count; None if it is not whole, negative or too large for a long."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return int(value) if 0 <= value <= _LONGEST_NUMBER and value == value // 1 else None
 
 
 def millis(time: Any) -> int | None:
-    """Give a time of ISO 8601 in milliseconds since the epoch, without a zone in UTC; else None."""
+    """Give a time of ISO 8601 in milliseconds since the epoch; None if it cannot be parsed.
+
+    A time without a zone is in UTC.
+    """
     try:
         found = datetime.fromisoformat(time)
         found = found if found.tzinfo else found.replace(tzinfo=UTC)

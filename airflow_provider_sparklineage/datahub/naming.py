@@ -1,8 +1,9 @@
 """DataHub's names of an event's entities, as URNs that its server takes.
 
-In go OpenLineage's namespaces and names, with the facets that say more (``symlinks``, ``parent``);
-out come the URN of a dataset by way of its platform and its table, and those of flows, jobs and
-runs. Names are those that DataHub's own connectors give, so that both write to one entity.
+The input is OpenLineage's namespaces and names, with the facets that add to them (``symlinks``,
+``parent``). The output is the URN of each dataset, from its platform and its table, and the URNs of
+flows, jobs and runs. Names are those that DataHub's own connectors give, so that both write to one
+entity.
 """
 
 from __future__ import annotations
@@ -27,19 +28,20 @@ if TYPE_CHECKING:
 
 
 # URNs are plain text, as DataHub's SDK makes them. The server (``UrnValidationUtil``) refuses a URN
-# that takes more than 512 bytes once it is encoded for a URL, but that of a field, and one with a
-# ``␟``. Commas and parentheses it takes for its own.
+# that takes more than 512 bytes once it is encoded for a URL (except the URN of a field), and any
+# URN with a ``␟``. Commas and parentheses separate the parts of a URN. So texts are changed:
 #
 # ========================  ======================================================================
 # ``,`` ``(`` ``)`` ``␟``   percent-encoded (``UrnEncoder`` of the SDK)
-# control characters        so, as well, and halves of surrogate pairs: not every database takes
-#                           them
-# ``%`` before such a code  ``%25``, so that ``a,b`` and a name ``a%2Cb`` are two. Any other stays
-# a text that is too long   its beginning, and a checksum of all of it
+# control characters        percent-encoded too, like halves of surrogate pairs: not every database
+#                           stores them
+# ``%`` before such a code  ``%25``, so that ``a,b`` and a name ``a%2Cb`` differ; any other ``%``
+#                           stays
+# a text that is too long   its beginning, and a checksum of the whole text
 # ========================  ======================================================================
 
 MAX_BYTES = 512
-"""Of a URN that is encoded for a URL: ``UrnValidationUtil.URN_NUM_BYTES_LIMIT``."""
+"""Limit of a URN that is encoded for a URL: ``UrnValidationUtil.URN_NUM_BYTES_LIMIT``."""
 
 _CODES = r"2C|28|29|E2%90%9F|[01][0-9A-F]|7F|ED%[AB][0-9A-F]%[89AB][0-9A-F]"
 _RESERVED = re.compile(rf"[,()␟\x00-\x1f\x7f\ud800-\udfff]|%(?=(?:25)*(?:{_CODES}))")
@@ -47,17 +49,17 @@ _CHECKSUM_DIGITS = 16  # hex digits: 64 bits
 
 
 def encoded(text: str) -> str:
-    """Encode what has a meaning in a URN; two texts never become one."""
+    """Percent-encode the characters that have a meaning in a URN; two texts never become equal."""
     return _RESERVED.sub(lambda found: quote(found[0], safe="", errors="surrogatepass"), text)
 
 
 def fitted(text: str, before: str, after: str) -> str:
-    """Encode a text so that the server takes the URN that it is a part of.
+    """Encode a text so that the URN with this text in it is short enough for the server.
 
     :param text: a name, an id
-    :param before: what the URN has before it, encoded
-    :param after: what the URN has after it, encoded
-    :return: all of it where there is room, else its beginning with a checksum of all
+    :param before: the part of the URN before the text, encoded
+    :param after: the part of the URN after the text, encoded
+    :return: the whole text if it fits, else its beginning with a checksum of the whole text
     """
     return _shortened(text, MAX_BYTES - _url_bytes(before) - _url_bytes(after))
 
@@ -65,13 +67,13 @@ def fitted(text: str, before: str, after: str) -> str:
 def dataset_urn(platform: str, name: str, env: str) -> str:
     """Give the URN of a dataset.
 
-    :param name: with the platform instance that it begins with, if there is one
+    :param name: the dataset's name, beginning with the platform instance if there is one
     """
     before, after = f"urn:li:dataset:({data_platform_urn(platform)},", f",{env})"
     return f"{before}{fitted(name, before, after)}{after}"
 
 
-_PLATFORM_BYTES = 64  # so that there is room for names: the longest of DataHub's own has 22
+_PLATFORM_BYTES = 64  # leaves room for names; the longest platform of DataHub's own has 22
 
 
 def data_platform_urn(platform: str) -> str:
@@ -91,11 +93,15 @@ def platform_urn_of(dataset: str) -> str:
 
 
 def schema_field_urn(dataset: str, path: str) -> str:
-    """Give the URN of a field of the dataset that has a URN."""
+    """Give the URN of a field.
+
+    :param dataset: URN of the field's dataset
+    :param path: the field path, as ``SchemaMetadata`` has it
+    """
     return f"urn:li:schemaField:({dataset},{encoded(path)})"
 
 
-_FLOW_BYTES = 200  # so that there is as much room for the ids of its jobs
+_FLOW_BYTES = 200  # leaves about as much room for the ids of the flow's jobs
 
 
 def data_flow_urn(flow_id: str, cluster: str, orchestrator: str = "airflow") -> str:
@@ -121,7 +127,7 @@ def _shortened(text: str, room: int) -> str:
     if _url_bytes(whole) <= room:
         return whole
     mark = f"~{sha256(text.encode(errors='surrogatepass')).hexdigest()[:_CHECKSUM_DIGITS]}"
-    low, high = 0, len(text)  # how much of it surely has room, and how much surely has not
+    low, high = 0, len(text)  # a beginning of `low` characters fits, one of `high` does not
     while low + 1 < high:
         middle = (low + high) // 2
         fits = _url_bytes(encoded(text[:middle]) + mark) <= room
@@ -130,25 +136,25 @@ def _shortened(text: str, room: int) -> str:
 
 
 def _url_bytes(text: str) -> int:
-    """Count as ``java.net.URLEncoder`` does, which encodes ``~`` and leaves ``*``."""
+    """Count the bytes of a text as ``java.net.URLEncoder`` encodes it: ``~`` too, but not ``*``."""
     return len(quote_plus(text, safe="*")) + 2 * text.count("~")
 
 
 # A dataset's platform and its name there, by OpenLineage's namespace and name. Names are those that
-# DataHub's own connectors give, so that their tables and lineage are of the same dataset. No server
-# is in them: where there are two of a platform, DataHub tells them apart by platform instance (key
-# ``namespaces`` of the configuration).
+# DataHub's own connectors give, so that their tables and this lineage are of the same dataset. The
+# names of databases and topics have no server: where a platform has two servers, DataHub tells them
+# apart by platform instance (key ``namespaces`` of the configuration).
 #
 # ======================================  =============  =========================================
 # namespace                               platform       name
 # ======================================  =============  =========================================
 # ``s3``, ``s3a``, ``s3n``; ``gs``        s3; gcs        ``bucket/path``
-# ``abfs[s]``, ``wasb[s]``                abs            ``container/path``, whichever account
+# ``abfs[s]``, ``wasb[s]``                abs            ``container/path``, without the account
 # ``file``, ``hdfs://h:1``, other files   by scheme      ``path``, ``h:1/path``
 # ``kafka://h:1``                         kafka          the topic
 # databases, e.g. ``postgres://h:1``      by scheme      ``database.schema.table``
-# ``snowflake://…``                       snowflake      so, in lower case
-# ``sqlserver://…``                       mssql          so
+# ``snowflake://…``                       snowflake      the same, in lower case
+# ``sqlserver://…``                       mssql          the same
 # ``oracle://…``                          oracle         ``schema.table``, in lower case unless
 #                                                        quoted
 # ``awsathena://…``                       athena         without the catalog ``AwsDataCatalog``
@@ -156,21 +162,22 @@ def _url_bytes(text: str) -> int:
 #                                                        table
 # ``arn:aws:glue:…``                      glue           ``database.table``
 # ``azurekusto://…``                      kusto          ``database.table``
-# any other                               its scheme     with the authority, for what that may be
+# any other                               its scheme     ``authority/name``, since the authority
+#                                                        may be a part of the name
 # ======================================  =============  =========================================
 
 UNKNOWN_PLATFORM = "unknown"
-"""The platform of what has no namespace; DataHub's own converter has that too."""
+"""The platform of a dataset without a namespace; DataHub's own converter uses it too."""
 
 
 class Place(NamedTuple):
-    """Where a dataset is in DataHub, but for instance and environment."""
+    """A dataset's platform and name in DataHub, without instance and environment."""
 
     platform: str
     name: str
 
 
-# Where it is not the scheme itself.
+# Platforms whose name is not the scheme itself.
 _BY_SCHEME = {
     "s3a": "s3", "s3n": "s3", "gs": "gcs",
     "abfs": "abs", "abfss": "abs", "wasb": "abs", "wasbs": "abs",
@@ -178,7 +185,7 @@ _BY_SCHEME = {
     "saphana": "hana", "sqlserver": "mssql", "thrift": "hive",
 }  # fmt: skip
 
-# Whose authority is a server, and the name of a table or a topic all that is needed on it.
+# Platforms whose authority is a server, on which the name of a table or a topic is unique.
 _ON_SERVERS = frozenset({
     "athena", "bigquery", "cassandra", "clickhouse", "cockroachdb", "crate", "databricks", "db2",
     "dremio", "druid", "elasticsearch", "glue", "hana", "hive", "iceberg", "kafka", "kusto",
@@ -191,10 +198,9 @@ _GLUE = re.compile(r"(?:arn:)?aws[a-z-]*:glue:")
 
 
 def placed(name: DatasetName, platform: str = "") -> Place:
-    """Give a dataset's platform and its name there.
+    """Give a dataset's platform and its name there; never raises.
 
-    :param platform: if it is known better than by the namespace
-    :raise: nothing, whatever the name is
+    :param platform: the platform, if it is known by more than the namespace; else empty
     """
     name = canonical(name)
     scheme, authority = _scheme_and_authority(name.namespace)
@@ -212,7 +218,7 @@ def placed(name: DatasetName, platform: str = "") -> Place:
 
 
 def is_on_server(name: DatasetName) -> bool:
-    """Whether a dataset is a table or a topic as it is, and no files that a table consists of."""
+    """Whether a dataset is a table or a topic itself, not the files of a table."""
     scheme, _ = _scheme_and_authority(canonical(name).namespace)
     return _BY_SCHEME.get(scheme, scheme) in _ON_SERVERS
 
@@ -261,31 +267,31 @@ _NAMES_BY_PLATFORM: dict[str, Callable[[str], str]] = {
     "athena": _athena,
     "bigquery": _bigquery,
     "glue": _glue,
-    "hive": _glue,  # of which old listeners' names have that form, too
+    "hive": _glue,  # old listeners write names of Hive's tables in that form, too
     "kusto": _kusto,
     "oracle": _oracle,
     "snowflake": str.lower,
 }
 
 
-# Files that a table consists of are that table: the listener names its inputs and outputs by their
-# files, and a symlink of type ``TABLE`` says whose they are. As in DataHub's own converter, that of
-# a Glue catalog is ``glue``, any other ``hive``; not so
+# The files of a table become that table in DataHub: the listener names its inputs and outputs by
+# their files, and a symlink of type ``TABLE`` names the table. As in DataHub's own converter, a
+# table of a Glue catalog is of ``glue`` and any other is of ``hive``, with two exceptions:
 #
-# - where a dataset is a table or a topic as it is: a stream of Flink's that is one of Kafka stays
-#   that
-# - where the catalog is of Iceberg, and neither Hive's nor Glue's: those DataHub ingests as
-#   ``iceberg``.
+# - a dataset that is a table or a topic itself keeps its own name: a stream of Flink that is a
+#   topic of Kafka stays that topic
+# - a table of an Iceberg catalog that is neither Hive's nor Glue's is of ``iceberg``, as DataHub
+#   ingests it.
 #
-# All names that a dataset has are its: columns mention it by any of them.
+# Column lineage may mention a dataset by any of its names, so each name leads to the same dataset.
 
 
 class Identity(NamedTuple):
     """A dataset of DataHub.
 
-    :param platform: its name, e.g. ``s3``
-    :param name: without the instance; not encoded
-    :param instance: of the platform; empty for none
+    :param platform: name of the platform, e.g. ``s3``
+    :param name: name of the dataset without the instance; not encoded
+    :param instance: the platform instance; empty if there is none
     """
 
     platform: str
@@ -301,14 +307,14 @@ class Identity(NamedTuple):
 
     @property
     def instance_urn(self) -> str:
-        """Give the URN of the platform's instance; of a platform that has several."""
+        """Give the URN of the platform instance; only valid if ``instance`` is not empty."""
         return platform_instance_urn(self.platform, self.instance)
 
 
 class Table(NamedTuple):
-    """The table whose files a dataset is.
+    """The table that a dataset's files belong to.
 
-    :param platform: as the catalog says; empty where the namespace does
+    :param platform: the platform by the catalog; empty if the namespace names it
     """
 
     name: DatasetName
@@ -316,9 +322,10 @@ class Table(NamedTuple):
 
 
 def identity(name: DatasetName, how: Conversion, platform: str = "") -> Identity:
-    """Give the dataset that a name is of.
+    """Give the dataset of DataHub that an OpenLineage name stands for.
 
-    :param platform: if it is known better than by the namespace
+    :param platform: the platform, if it is known by more than the namespace; else empty. The
+        settings of the namespace come before it
     """
     known = namespace_settings(name.namespace, how.namespaces)
     place = placed(name, known.platform or platform)
@@ -336,11 +343,12 @@ def tables(datasets: Iterable[dict[str, Any]], *, follow: bool) -> dict[DatasetN
     """Find the tables among the datasets of an event.
 
     :param datasets: documents of both sides, each with a namespace and a name
-    :param follow: whether files are the table that a symlink names, or the table is its files
-    :return: by each of their names; what is not there is what it is called
+    :param follow: whether files become the table that a symlink names; if not, the table becomes
+        its files
+    :return: the table of each name, also of each symlink; a name that is absent stands for itself
     """
     theirs: dict[DatasetName, Table] = {}
-    own: dict[DatasetName, Table] = {}  # of a dataset whose symlink another document may have
+    own: dict[DatasetName, Table] = {}  # another document may have a symlink of the same dataset
     for document in datasets:
         name = canonical(name_of(document))
         links = _symlinks(document)
@@ -357,7 +365,7 @@ def tables(datasets: Iterable[dict[str, Any]], *, follow: bool) -> dict[DatasetN
 
 
 def _symlinks(document: dict[str, Any]) -> list[tuple[DatasetName, str]]:
-    """Give the other names of a dataset with their types; not what is malformed."""
+    """Give the other names of a dataset with their types, without malformed ones."""
     found = lenient.items(lenient.at(document, "facets", "symlinks", "identifiers"))
     return [
         (canonical(name_of(one)), str(one.get("type")).upper()) for one in found if is_named(one)
@@ -365,19 +373,19 @@ def _symlinks(document: dict[str, Any]) -> list[tuple[DatasetName, str]]:
 
 
 def is_named(document: dict[str, Any]) -> bool:
-    """Whether something has the name of a dataset."""
+    """Whether a document has a namespace and a name that is not empty."""
     namespace, name = document.get("namespace"), document.get("name")
     return isinstance(namespace, str) and isinstance(name, str) and bool(name)
 
 
 def _preference(name: DatasetName) -> tuple[bool, bool, DatasetName]:
-    """Rank tables: Glue's, Hive's, others'; the order in the facet is none that lasts."""
+    """Rank tables: Glue's, Hive's, others'; the order in the facet may differ between events."""
     platform = placed(name).platform
     return platform != "glue", platform != "hive", name
 
 
 def _platform_of_catalog(document: dict[str, Any], named: Iterable[DatasetName]) -> str:
-    if any(map(is_on_server, named)):  # which says what it is
+    if any(map(is_on_server, named)):  # the namespace names the platform
         return ""
     catalog = lenient.mapping(lenient.at(document, "facets", "catalog"))
     of_iceberg = catalog.get("framework") == "iceberg" and catalog.get("type") not in _METASTORES
@@ -388,9 +396,9 @@ _METASTORES = ("hive", "glue")
 
 
 # An event has one name for its flow and its job. DataHub's own Airflow plugin names the DAG
-# ``(airflow,<dag_id>)`` and the task by its ``task_id``; so do we, that both write to the same
-# entities. The ids of Airflow may have dots, so that a name is cut where the name of its parent
-# ends: a task's parent is its DAG's run, and that of an action of Spark is the application.
+# ``(airflow,<dag_id>)`` and the task by its ``task_id``. This module does the same, so that both
+# write to the same entities. The ids of Airflow may have dots, so a name is cut where the name of
+# its parent ends: a task's parent is its DAG's run, an action's parent is its Spark application.
 #
 # =================================  =======================  =========  ========================
 # event of                           its name                 flow       job
@@ -399,13 +407,13 @@ _METASTORES = ("hive", "glue")
 # a task, parent ``a.dag``           ``a.dag.group.task``     ``a.dag``  ``group.task``
 # a Spark application (APPLICATION)  ``app``                  ``app``    none
 # an action of it, parent ``app``    ``app.insert_in.table``  ``app``    ``insert_in.table``
-# else, as DataHub's converter does  ``flow.job``             ``flow``   ``job``
-# one without a dot                  ``job``                  ``job``    ``job``
+# any other, as in the converter     ``flow.job``             ``flow``   ``job``
+# any other, without a dot           ``job``                  ``job``    ``job``
 # =================================  =======================  =========  ========================
 
 AIRFLOW = "airflow"
 _OF_FLOWS = {"DAG", "APPLICATION"}
-# Where producers have their source; Airflow's and ours name no integration.
+# URLs of the producers' sources; Airflow's and this package's name no integration.
 _PRODUCERS = re.compile(
     rf"^urn:(?P<ours>{DISTRIBUTION})|github\.com/apache/(?P<airflow>airflow)\b"
     r"|github\.com/OpenLineage/.*/integration/(?P<integration>\w+)",
@@ -416,7 +424,7 @@ _PRODUCERS = re.compile(
 class JobName(NamedTuple):
     """A flow, and a job in it.
 
-    :param orchestrator: what runs it, as DataHub names that platform: ``airflow``, ``spark``
+    :param orchestrator: the platform that runs it, by DataHub's name: ``airflow``, ``spark``
     :param flow: a ``dag_id``, the name of an application
     :param job: a ``task_id``; empty for an event of the flow itself
     """
@@ -426,7 +434,7 @@ class JobName(NamedTuple):
     job: str = ""
 
     def flow_urn(self, how: Conversion) -> str:
-        """Give the URN of the DataFlow; with the platform instance, if there are several."""
+        """Give the URN of the DataFlow, with the platform instance if one is configured."""
         name = self.flow or "unknown"
         flow = f"{how.platform_instance}.{name}" if how.platform_instance else name
         return data_flow_urn(flow, how.cluster, self.orchestrator)
@@ -437,7 +445,7 @@ class JobName(NamedTuple):
 
 
 def job_name(event: Json) -> JobName:
-    """Name the flow and the job of an event; with empty names, if it is of none."""
+    """Name the flow and the job of an event; both names are empty if the event has no job name."""
     facets = lenient.at(event, "run", "facets")
     name = lenient.text(lenient.at(event, "job", "name")).strip()
     orchestrator = orchestrator_of(event)
@@ -451,9 +459,10 @@ def job_name(event: Json) -> JobName:
 
 
 def split_job_name(orchestrator: str, name: str, *parents: object) -> JobName:
-    """Cut the name of a job where the first of its possible parents' ends, else at its first dot.
+    """Cut a job's name after the first parent's name that it begins with, else at its first dot.
 
-    :param parents: names; what is none is not looked at
+    :param parents: possible names of the parent; a value that is no text is ignored
+    :return: without a parent's name and without a dot the name is that of both flow and job
     """
     for parent in map(lenient.text, parents):
         if parent and name.startswith(f"{parent}.") and len(name) > len(parent) + 1:
@@ -463,10 +472,11 @@ def split_job_name(orchestrator: str, name: str, *parents: object) -> JobName:
 
 
 def orchestrator_of(event: Json) -> str:
-    """Name what runs the job: its integration, its engine, who sent the event; else ``unknown``.
+    """Name the job's orchestrator: its integration, its engine, its producer; else ``unknown``.
 
-    That is the order of DataHub's converter (``OpenLineagePlatformResolver.getOrchestrator``). This
-    package makes events of tasks, and they may have the engine of their application.
+    That is the order of DataHub's converter (``OpenLineagePlatformResolver.getOrchestrator``). An
+    event of this package is always Airflow's: it is of a task, but may have the engine of the
+    task's Spark application.
     """
     producer = _PRODUCERS.search(lenient.text(event.get("producer")))
     if producer and producer["ours"]:

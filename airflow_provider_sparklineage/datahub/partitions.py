@@ -1,7 +1,7 @@
-"""The part of a dataset that a run read or wrote, and what is known of that part.
+"""The part of a dataset that a run read or wrote, with its rows, size and statistics.
 
-In go facets of the datasets and those of the run, put together as an :class:`Access` of each
-dataset; out come the aspects with a time that DataHub keeps of a partition: ``operation`` and
+The input is the facets of the datasets and of the run, combined to an :class:`Access` of each
+dataset. The output is DataHub's time-series aspects of a partition: ``operation`` and
 ``datasetProfile``.
 """
 
@@ -42,17 +42,18 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.datahub.subject import Dataset, Subject
 
 
-# The facet ``subset`` was made of a condition of the model, and is read as one.
+# The facet ``subset`` is read back as the condition of the model that it was made of.
 
 _Kind = TypeVar("_Kind", bound=StrEnum)
 _MAX_DEPTH = 50
-"""Operators below each other: what is deeper was made to be deep."""
+"""Levels of nested operators; no ordinary query has a deeper condition."""
 
 
 def read_condition(document: Any, depth: int = 0) -> Condition | None:
     """Read a condition of OpenLineage's ``BaseSubsetDatasetFacet``.
 
-    :return: None for what is none, or has a part that is none: half of a condition is another one
+    :return: None if the document is no condition, or a part of it is none: half of a condition
+        would be a different condition
     """
     found = lenient.mapping(document)
     match found.get("type"):
@@ -110,40 +111,43 @@ def _member(kinds: type[_Kind], value: Any) -> _Kind | None:
 
 
 MAX_PARTITIONS = 100
-"""Partitions of one access that are named one by one; more are a range in one."""
+"""The most partitions of one access that are named one by one; more are summed up as a range."""
 MAX_NAMES = 10_000
-"""Partitions of one access that are looked at; this package's events list fewer."""
+"""The most partitions of one access that are read; this package's events list fewer."""
 FULL_TABLE = "FULL_TABLE_SNAPSHOT"
 """DataHub's name for all of a dataset: its pages ask for profiles and operations by it."""
 MAX_TEMPLATES = 10
-"""Templates that expected partitions come from, in one property."""
+"""The most templates of expected partitions in one property."""
 _WITNESSED = ("listener", "observer", "both")
 
 
 class Part(NamedTuple):
     """A part of a dataset, as DataHub's ``PartitionSpec``.
 
-    :param type: ``PARTITION``, ``QUERY`` for what is described by other means, ``FULL_TABLE``
+    :param partition: the partition's name, or words that describe the part
+    :param type: ``PARTITION`` for one partition, ``QUERY`` for any other part, ``FULL_TABLE``
     """
 
     partition: str
     type: str
 
     def spec(self) -> dict[str, str]:
-        """Give it as JSON, without ``timePartition``: GMS refuses a spec that has both."""
+        """Give the spec as JSON, without ``timePartition``: GMS refuses a spec that has both."""
         return {"partition": self.partition, "type": self.type}
 
 
 WHOLE = Part(FULL_TABLE, "FULL_TABLE")
-"""All of a dataset, or nobody knows which part: that is what it is for DataHub's connectors too."""
+"""All of a dataset, or an unknown part of it: DataHub's connectors use it for both as well."""
 
 
 class Access(NamedTuple):
-    """A dataset that a run read or wrote, with what the run's own facets have of it.
+    """A dataset that a run read or wrote, with its entries in the run's own facets.
 
-    :param seen: of ``sparkLineage_capture``: who saw it; empty of other producers
-    :param check: of ``sparkLineage_partitionCheck``: what was expected; empty if nothing was
-    :param is_of_this_run: whether this run did it, as far as the event can tell
+    :param seen: entry of ``sparkLineage_capture``, with the witness; {} for other producers
+    :param check: entry of ``sparkLineage_partitionCheck``, with the expected partitions; {} if
+        none were expected
+    :param is_of_this_run: whether this run accessed the dataset, as far as the event shows; an
+        event may also have datasets of the last run
     """
 
     dataset: Dataset
@@ -159,19 +163,19 @@ class Access(NamedTuple):
 
     @property
     def statistics(self) -> Mapping[str, Any]:
-        """Give ``rowCount``, ``size`` and ``fileCount``, as far as they are known."""
+        """Give ``rowCount``, ``size`` and ``fileCount``; a value that is not known is absent."""
         return lenient.mapping(
             self.facets.get("inputStatistics" if self.side is Side.READ else "outputStatistics")
         )
 
     @property
     def lifecycle(self) -> str:
-        """Give what happened to the dataset: CREATE, OVERWRITE, TRUNCATE, …; empty if unknown."""
+        """Give the dataset's lifecycle change: CREATE, OVERWRITE, TRUNCATE, …; empty if unknown."""
         return lenient.text(lenient.at(self.dataset.facets, LIFECYCLE_KEY, LIFECYCLE_KEY))
 
     @property
     def named(self) -> tuple[str, ...]:
-        """Give the partitions that were accessed, as far as the event names them."""
+        """Give the partitions, or locations, that the run accessed; () if the event names none."""
         found = self._condition
         if lenient.at(found, "type") == "location":
             return tuple(map(scrub_name, lenient.texts(_first_values(found, "locations"))))
@@ -183,7 +187,10 @@ class Access(NamedTuple):
 
     @property
     def condition(self) -> str:
-        """Describe in words which rows were accessed, where it is no matter of partitions only."""
+        """Describe in words the condition on the rows that were accessed.
+
+        Empty if the event has no condition, or only a list of partitions.
+        """
         is_of_partitions = lenient.at(self._condition, "type") == "partition"
         found = None if is_of_partitions else read_condition(self._condition)
         words = lenient.text(lenient.at(self.facets, DESCRIPTION_KEY, "description"))
@@ -192,7 +199,7 @@ class Access(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """Say in a few words what was accessed; empty if nothing is known of it."""
+        """Describe the accessed part in a few words; empty if the event does not know it."""
         if self.is_counted:
             return plain(lenient.at(self.dataset.facets, PARTITIONS_KEY, "summary"))
         if lenient.at(self.check, "observed", "count"):
@@ -201,14 +208,15 @@ class Access(NamedTuple):
 
     @property
     def is_counted(self) -> bool:
-        """Whether the dataset's own facet has which of its partitions were written."""
+        """Whether the dataset's own facet counts the partitions that were written."""
         count = lenient.number(lenient.at(self.dataset.facets, PARTITIONS_KEY, "count"))
         return self.side is Side.WRITE and bool(count)
 
     def parts(self, most: int = MAX_PARTITIONS) -> list[Part]:
-        """Give the parts that were accessed: each partition; of too many, a range in one.
+        """Give the parts that were accessed: each partition, or one range if there are too many.
 
-        :param most: partitions that may be named one by one
+        :param most: the most partitions that are named one by one
+        :return: ``[WHOLE]`` if no part is known; [] if nothing was accessed
         """
         if self.seen.get("accessed") == "none":
             return []
@@ -222,7 +230,7 @@ class Access(NamedTuple):
     def _words(self) -> str:
         accessed = lenient.text(self.seen.get("accessed"))
         if accessed == "all" and self.side is Side.WRITE:
-            return "unpartitioned"  # there may have been rows before
+            return "unpartitioned"  # not "all of it": there may have been rows before
         return _WORDS.get(accessed, "")
 
     @property
@@ -252,7 +260,10 @@ def _listed_names(names: tuple[str, ...]) -> str:
 
 
 def accesses(subject: Subject, side: Side) -> Iterator[Access]:
-    """Give what the run read or wrote; twice what the event has by its path and as a table."""
+    """Yield the accesses of one side.
+
+    A dataset that the event has twice, by its path and as a table, gives two accesses.
+    """
     capture = lenient.mapping(subject.run_facets.get(CAPTURE_KEY))
     check = lenient.mapping(subject.run_facets.get(CHECK_KEY))
     seen = _by_dataset(e for e in lenient.items(capture.get("datasets")) if e.get("side") == side)
@@ -266,7 +277,11 @@ def accesses(subject: Subject, side: Side) -> Iterator[Access]:
 
 
 def expectation(access: Access) -> dict[str, str]:
-    """Say what was expected of an access and how that compares; nothing if nothing was."""
+    """Give the result of an access's partition check as properties; {} if nothing was expected.
+
+    :return: ``check`` is the status; ``expected``, ``missing`` and ``unexpected`` are partitions in
+        words; ``expected from`` lists the templates. A value may be empty
+    """
     status = lenient.text(access.check.get("status"))
     if status in ("", "undeclared"):
         return {}
@@ -285,7 +300,7 @@ def _is_witnessed(entry: Mapping[str, Any]) -> bool:
 
 
 def _by_dataset(entries: Iterable[dict[str, Any]]) -> dict[tuple[Any, Any], Mapping[str, Any]]:
-    """Find entries by namespace and name, as :attr:`.event.model.Event.accesses` does of ours."""
+    """Give entries by namespace and name, as :attr:`.event.model.Event.accesses` does."""
     found: dict[tuple[Any, Any], Mapping[str, Any]] = {}
     for entry in entries:
         name = lenient.at(entry, "dataset", "namespace"), lenient.at(entry, "dataset", "name")
@@ -295,8 +310,9 @@ def _by_dataset(entries: Iterable[dict[str, Any]]) -> dict[tuple[Any, Any], Mapp
 
 
 # ``operation``: one for each partition that was written. GMS stores an operation below its time,
-# dataset, ``messageId`` and partition (``TimeseriesAspectTransformer.getDocId``): the run's id
-# makes two runs of one millisecond two, and an event that is sent again the same.
+# dataset, ``messageId`` and partition (``TimeseriesAspectTransformer.getDocId``). The ``messageId``
+# is the run's id, so that two runs of one millisecond have two operations, and an event that is
+# sent again has the same one. The type of an operation comes from the first row that applies:
 #
 # =========================================  =====================================================
 # the statement, where the event has one     ``INSERT``, ``UPDATE``, ``DELETE``, ``CREATE`` …;
@@ -305,14 +321,14 @@ def _by_dataset(entries: Iterable[dict[str, Any]]) -> dict[tuple[Any, Any], Mapp
 # ``lifecycleStateChange``                   ``CREATE``, ``DROP``, ``ALTER``; OVERWRITE is
 #                                            ``INSERT``, RENAME ``ALTER``, TRUNCATE ``DELETE``
 # neither, and rows or files were written    ``INSERT``
-# nothing of it                              ``UNKNOWN``
+# none of these                              ``UNKNOWN``
 # =========================================  =====================================================
 #
-# They are the types by which DataHub's connectors for Databricks, Snowflake and BigQuery name these
-# statements; an overwrite is an ``INSERT`` there too, and here says so in a custom property.
+# DataHub's connectors for Databricks, Snowflake and BigQuery use the same types for these
+# statements. An overwrite is an ``INSERT`` there too; here a custom property has OVERWRITE.
 
 MAX_OPERATIONS = 1000
-"""Operations of one run, shared out to its outputs: each is one more thing to be sent in time."""
+"""Operations of one run, divided among its outputs: they have to be sent within the timeout."""
 _TYPES_BY_STATEMENT = {
     "INSERT": "INSERT",
     "COPY": "INSERT",
@@ -338,9 +354,10 @@ _SQL_WORD = re.compile(r"\s*([A-Za-z]+)\b")
 
 
 def operations(subject: Subject) -> Iterator[Proposal]:
-    """Give the operations of a run that has ended; none of a part of a task, which are the task's.
+    """Yield the operations of a run that has ended, one for each written partition.
 
-    Spark's own events of the jobs below a task come before the task's, which has all of them.
+    Spark's own events of the jobs below a task yield none: the task's event comes after them and
+    has all their operations.
     """
     if not can_be_stamped(subject) or is_below_a_task(subject):
         return
@@ -362,13 +379,13 @@ def can_be_stamped(subject: Subject) -> bool:
 
 
 def is_below_a_task(subject: Subject) -> bool:
-    """Whether the event is Spark's own, of what a task of Airflow had it do."""
+    """Whether the event is Spark's own, of a job below a task of Airflow."""
     engine = lenient.text(lenient.at(subject.run_facets, "processing_engine", "name"))
     return engine == "spark" and CAPTURE_KEY not in subject.run_facets
 
 
 def stamped(subject: Subject, part: Part) -> Json:
-    """Give what all aspects with a time have: when, of which part, and as whose message."""
+    """Give the fields that all time-series aspects have: time, part of the dataset, message id."""
     return {
         "timestampMillis": subject.time,
         "partitionSpec": part.spec(),
@@ -379,9 +396,11 @@ def stamped(subject: Subject, part: Part) -> Json:
 def _operation(
     subject: Subject, access: Access, part: Part, statement: str, *, is_all: bool
 ) -> Json:
-    """Describe an operation.
+    """Describe an operation on one part of a dataset.
 
-    :param is_all: whether it is all that the run wrote to the dataset: what rows are counted of
+    :param statement: its type, by the SQL statement; empty if that is not known
+    :param is_all: whether the part is all that the run wrote to the dataset: the row count is that
+        of all written parts together
     """
     rows = lenient.number(access.statistics.get("rowCount"))
     properties = {
@@ -409,7 +428,10 @@ def _operation_type(access: Access) -> str:
 
 
 def _statement_type(subject: Subject) -> str:
-    """Give what the run's only statement does to its only output; empty where there are more."""
+    """Give the operation type of the run's SQL; empty if it is not known.
+
+    It is known only for one statement, and for one output.
+    """
     query = lenient.at(subject.job_facets, "sql", "query")
     if not isinstance(query, str) or len(subject.outputs) != 1:
         return ""
@@ -422,24 +444,27 @@ def _statement_type(subject: Subject) -> str:
 
 
 # ``datasetProfile``: the rows of a partition, and the metrics that a task measured. A run counts
-# the rows that it has *written*. That is the number of rows *there are* where one partition was
-# replaced or made by one write; where rows were added, files rewritten by a command of Delta or
-# Iceberg, or several partitions written, nobody knows it of any.
+# the rows that it has *written*. That equals the number of rows that a partition *has* only if one
+# write created or replaced that one partition. If rows were added, if a command of Delta or Iceberg
+# rewrote files, or if several partitions were written, no partition's number of rows is known.
 #
-# A profile of all of a dataset is made of measured metrics only (the facet ``dataQualityMetrics``):
-# DataHub's page shows the latest one and nothing of those before, so that one with a number of rows
-# alone would hide the columns' statistics of a profiler. Unpartitioned outputs have their rows in
-# the operation.
+# A profile of a whole dataset is made of measured metrics only (the facet ``dataQualityMetrics``):
+# DataHub's page shows only the latest profile, so that a profile with nothing but a number of rows
+# would hide a profiler's statistics of columns. Unpartitioned outputs have their rows in the
+# operation.
 
 MAX_COLUMNS = 1000
-"""Columns of one profile that have statistics."""
+"""The most columns of one profile that have statistics."""
 _REPLACING = ("CREATE", "OVERWRITE")
 _METRICS_KEY = "dataQualityMetrics"
 _TABLE_FORMATS = ("delta", "hudi", "iceberg")
 
 
 def profiles(subject: Subject) -> Iterator[Proposal]:
-    """Give the profiles of a run that has ended, one of each partition or dataset."""
+    """Yield the profiles of a run that has ended, at most one of each partition or dataset.
+
+    Measured metrics replace the row count of a write to the same part.
+    """
     if not can_be_stamped(subject) or is_below_a_task(subject):
         return
     read = list(accesses(subject, Side.READ))
@@ -456,7 +481,10 @@ def profiles(subject: Subject) -> Iterator[Proposal]:
 
 
 def _replaced_rows(subject: Subject, access: Access) -> Json:
-    """Give the rows of the only partition that a run replaced; nothing if that is not known."""
+    """Give the row count and size of the only partition that a run replaced.
+
+    :return: {} if the run wrote other parts, or did not replace the partition as a whole
+    """
     rows = lenient.number(access.statistics.get("rowCount"))
     is_claimed = subject.state == "COMPLETE" and access.is_of_this_run
     parts = access.parts() if is_claimed and rows is not None and _is_replaced(access) else []
@@ -472,7 +500,10 @@ def _is_replaced(access: Access) -> bool:
 
 
 def _measured_metrics(subject: Subject, access: Access) -> Json:
-    """Give what a task measured of a dataset: rows, and statistics of its columns."""
+    """Give the metrics that a task measured of a dataset: rows, bytes, statistics of columns.
+
+    :return: fields of ``datasetProfile``; {} if the event has no facet ``dataQualityMetrics``
+    """
     facet = access.facets.get(_METRICS_KEY) or access.dataset.facets.get(_METRICS_KEY)
     rows = lenient.number(lenient.at(facet, "rowCount"))
     of_columns = lenient.mapping(lenient.at(facet, "columnMetrics"))
@@ -494,7 +525,7 @@ def _size_in_bytes(size: Any) -> Json:
 
 
 def _statistics(metrics: dict[str, Any], rows: int | None) -> Json:
-    """Give a column's statistics; DataHub has values as texts, whatever type the column has."""
+    """Give a column's statistics; DataHub has values as texts for columns of every type."""
     quantiles = {
         lenient.text(quantile, 20): _metric_text(value)
         for quantile, value in islice(lenient.mapping(metrics.get("quantiles")).items(), 100)

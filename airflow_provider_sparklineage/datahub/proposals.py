@@ -1,8 +1,8 @@
 """Metadata change proposals (MCPs) as plain JSON: one aspect of one entity each.
 
-The shapes are those of DataHub's Avro schemas in the JSON that its server takes: a value of a union
-stands below the name of its record (``{"com.linkedin.schema.NumberType": {}}``), and an unknown
-value is absent. Tests show that the SDK reads each aspect as its class, and that it is valid.
+The shapes are those of DataHub's Avro schemas, in the JSON that its server takes: a value of a
+union stands below the name of its record (``{"com.linkedin.schema.NumberType": {}}``), and an
+unknown value is absent. Tests show that the SDK reads each aspect as its class, and finds it valid.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ Json = dict[str, Any]
 
 
 class Proposal(NamedTuple):
-    """What DataHub is asked to store.
+    """A request to DataHub to store or patch one aspect.
 
     :param urn: of the entity; its third part is the entity's type
     :param aspect_name: e.g. ``schemaMetadata``
-    :param aspect: of the class that the SDK has for that name; of a patch, what
-        ``com.linkedin.metadata.aspect.patch.GenericJsonPatch`` has, or the operations of RFC 6902
-    :param is_patch: whether the aspect is changed; else all of it is put in the place of what is
-        stored
-    :param only_if_absent: whether what is stored stays as it is. GMS drops a proposal to create an
-        aspect that is there, if it is asked by a header (``CreateIfNotExistsValidator``)
+    :param aspect: the fields of the SDK's class for that name; for a patch, the fields of
+        ``com.linkedin.metadata.aspect.patch.GenericJsonPatch``, or the operations of RFC 6902
+    :param is_patch: whether the stored aspect is changed; if not, it is replaced as a whole
+    :param only_if_absent: whether a stored aspect stays as it is: the proposal has a header, by
+        which GMS drops it if the aspect exists (``CreateIfNotExistsValidator``)
     """
 
     urn: str
@@ -46,14 +45,14 @@ class Proposal(NamedTuple):
 
     @property
     def change_type(self) -> str:
-        """Give what is done, in DataHub's word."""
+        """Give DataHub's ``ChangeType``: PATCH, CREATE or UPSERT."""
         if self.is_patch:
             return "PATCH"
         return "CREATE" if self.only_if_absent else "UPSERT"
 
     @property
     def headers(self) -> dict[str, str]:
-        """Give the headers of the proposal: they are a part of it, not of a request."""
+        """Give the headers of the proposal itself; they are not headers of the HTTP request."""
         return {"If-None-Match": "*"} if self.only_if_absent else {}
 
     @property
@@ -62,7 +61,7 @@ class Proposal(NamedTuple):
         return "application/json-patch+json" if self.is_patch else "application/json"
 
     def document(self) -> Json:
-        """Give the proposal as DataHub's files have it: ``datahub ingest`` reads that."""
+        """Give the proposal in the form of DataHub's files, which ``datahub ingest`` reads."""
         aspect: Json = {"json": self.aspect}
         if self.is_patch:
             aspect = {"value": self.text(), "contentType": self.content_type}
@@ -76,43 +75,46 @@ class Proposal(NamedTuple):
         return document | {"headers": self.headers} if self.headers else document
 
     def text(self) -> str:
-        """Give the aspect as its server takes it."""
+        """Give the aspect as the JSON text that DataHub's server takes."""
         return json.dumps(self.aspect)
 
 
-# Patches add to an aspect, so that entries that others have written there stay. The server applies
-# them to the aspect as it is stored (``AspectTemplateEngine``; of lists it makes maps by the keys
-# of their entries), so that the same patch again changes nothing.
+# Patches add to an aspect, so that entries of other writers stay. The server applies a patch to the
+# stored aspect (``AspectTemplateEngine``; it turns lists into maps by the keys of their entries),
+# so that a patch that is sent again changes nothing.
 
 
 def add(*path: str, value: Any) -> Json:
-    """Give the operation that adds a value, or puts it in the place of the one that is there.
+    """Give the operation that adds a value, or replaces the value that is there.
 
-    :param path: keys from the aspect down, as they are; RFC 6901 writes ``~`` and ``/`` otherwise
+    :param path: keys from the aspect down, not escaped; the operation has ``~`` and ``/`` escaped
+        by RFC 6901
     """
     return {"op": "add", "path": f"/{'/'.join(map(escaped, path))}", "value": value}
 
 
 def remove(*path: str) -> Json:
-    """Give the operation that removes a value; nothing happens if it is not there."""
+    """Give the operation that removes a value; DataHub ignores it if the value is absent."""
     return {"op": "remove", "path": f"/{'/'.join(map(escaped, path))}"}
 
 
 def escaped(key: str) -> str:
-    """Give a key as a path has it."""
+    """Escape a key for a path of a patch (RFC 6901)."""
     return key.replace("~", "~0").replace("/", "~1")
 
 
 def keyed(name: str, keys: Sequence[str], operations: list[Json]) -> Json:
-    """Give a patch of a list, whose entries are named by some of their values (GenericJsonPatch).
+    """Give a patch of a list whose entries are identified by some of their fields.
+
+    The form is DataHub's ``GenericJsonPatch``.
 
     :param name: of the list
-    :param keys: what names an entry, in the order of the operations' paths
+    :param keys: the fields that identify an entry, in the order of the operations' paths
     """
     return {"arrayPrimaryKeys": {name: list(keys)}, "patch": operations}
 
 
-# Texts for people have no credentials. Custom properties are such texts by name.
+# Texts for people, without credentials. Custom properties are such texts, each with a name.
 
 MAX_NAME = 200
 """Characters of a property's name."""
@@ -127,15 +129,18 @@ def plain(value: Any, limit: int = MAX_TEXT) -> str:
 
 
 def shown(document: Mapping[str, Any], keys: Iterable[str]) -> dict[str, str]:
-    """Give those of an object's texts, numbers and booleans that it has."""
+    """Give an object's texts, numbers and booleans at some keys, as texts; empty ones are left out.
+
+    :param keys: a key that the object does not have is ignored
+    """
     found = ((key, value_of(document.get(key))) for key in keys)
     return {key: value for key, value in found if value}
 
 
 def value_of(value: Any) -> str:
-    """Write a value without credentials; empty for a list, an object, and what is not there.
+    """Write a value as text, without credentials; empty for None, a list or an object.
 
-    Airflow's facets have lists as texts, so that an empty one is ``[]``.
+    Empty for the texts ``[]`` and ``{}`` too: Airflow's facets have lists as texts.
     """
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -145,7 +150,7 @@ def value_of(value: Any) -> str:
 
 
 def number_text(value: float) -> str:
-    """Write a number; empty for one that is longer than Python writes any."""
+    """Write a number as text; empty if it has more digits than Python can write."""
     try:
         return text(str(value))
     except ValueError:
@@ -153,5 +158,5 @@ def number_text(value: float) -> str:
 
 
 def name_of_property(name: str) -> str:
-    """Bound a name that somebody else gives."""
+    """Shorten the name of a property that comes from an event to ``MAX_NAME`` characters."""
     return text(name, MAX_NAME)

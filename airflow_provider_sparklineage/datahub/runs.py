@@ -1,12 +1,12 @@
-"""DataProcessInstance: a try of a task, a run of a DAG, of an application, of an action.
+"""DataProcessInstance: a try of a task, or a run of a DAG, an application or an action.
 
-Its aspects say where it belongs, how it ended, which datasets it read and wrote, and, as custom
-properties, whatever else people ask of a run: first of all what is missing from its lineage.
+Its aspects tell its job, its result, and the datasets that it read and wrote. Custom properties
+have the other facts that people look for in a run: above all the gaps in its lineage.
 
 Its id is OpenLineage's run id, as in DataHub's OpenLineage endpoint: each try is a run with a
 result of its own, and the ``parent`` facet names the run above it by that id alone. DataHub's own
-Airflow plugin makes one of an MD5 of DAG, task and run, in which all tries, and all instances of a
-mapped task, are one; of a DAG's run it is the same for every DAG that has a run of that id.
+Airflow plugin makes the id by an MD5 of DAG, task and run: all tries, and all instances of a mapped
+task, have the same id. Its id of a DAG's run is the same for all DAGs with a run of that name.
 
 Time-series aspects are stored by run, time and ``messageId``: an event that is sent again changes
 nothing.
@@ -47,19 +47,22 @@ if TYPE_CHECKING:
 
 
 _RESULTS_BY_STATE = {"COMPLETE": "SUCCESS", "FAIL": "FAILURE", "ABORT": "FAILURE"}
-"""``RunResultType``; that Airflow skipped a task is in no event of that task: it completes."""
+"""``RunResultType``. A task that Airflow skips sends COMPLETE, and no event tells the skip."""
 _STATUS_BY_STATE = {"START": "STARTED", "RUNNING": "STARTED"} | dict.fromkeys(
     _RESULTS_BY_STATE, "COMPLETE"
 )
-"""``DataProcessRunStatus``; an event of another type changes nothing of it."""
+"""``DataProcessRunStatus``; an event of another type does not change the status."""
 _DESCRIBED_STATES = frozenset({"START", *_RESULTS_BY_STATE})
 _AD_HOC_TYPES = frozenset({"manual", "backfill", "operator_triggered"})
-"""Types of DAG runs that no schedule has begun."""
+"""Types of DAG runs that were not started by a schedule."""
 _MAX_ATTEMPT = 2**31 - 1
 
 
 def run(subject: Subject) -> Iterator[Proposal]:
-    """Give the event's run: what it is, where it belongs, and that it starts or how it ended."""
+    """Yield the aspects of the event's run: its properties, its job and parent, its status.
+
+    It yields none if the event has no DataProcessInstance.
+    """
     if not subject.has_run:
         return
     if subject.state in _DESCRIBED_STATES:
@@ -96,9 +99,10 @@ def run_name(subject: Subject) -> str:
 
 
 def started(subject: Subject) -> int | None:
-    """Give when the run started, in ms since the epoch; None if its event does not know.
+    """Give the start of the run, in ms since the epoch; None if the event does not have it.
 
-    Airflow's events of a task's end have no time of its start, those of a DAG's run have.
+    Airflow's event of a DAG run's end has the time of its start. The event of a task's end has only
+    a duration, which is subtracted from the time of the event.
     """
     if subject.state == "START":
         return subject.time
@@ -141,7 +145,7 @@ def _run_event(subject: Subject, status: str) -> Json:
 
 
 def _process_type(subject: Subject) -> str:
-    """Give the ``DataProcessType``; empty if nobody knows what has begun the run."""
+    """Give the ``DataProcessType``; empty if the event has no type of a DAG's run."""
     if at(subject.job_facets, "jobType", "processingType") == "STREAMING":
         return "STREAMING"
     run_type = text(at(subject.airflow, "dagRun", "run_type"))
@@ -151,21 +155,24 @@ def _process_type(subject: Subject) -> str:
 
 
 def _spark_page(subject: Subject) -> str:
-    """Give the page of an application's history, which outlives the driver's own."""
+    """Give the URL of an application's page: its history if known, which outlives the driver.
+
+    Empty if the event has no such URL.
+    """
     details = mapping(subject.run_facets.get("spark_applicationDetails"))
     pages = (web_page(details.get(key)) for key in ("historyUrl", "proxyUrl"))
     return next(filter(None, pages), "")
 
 
-# Custom properties of a run have Airflow's own names, which DataHub's Airflow plugin has as well;
-# those that people read first have words of their own: ``error``, ``lineage``, ``missing: …``,
+# Custom properties of a run have Airflow's own names, as in DataHub's Airflow plugin. The properties
+# that people read first have names of this package: ``error``, ``lineage``, ``missing: …``,
 # ``partitions …``.
 
 MAX_ERROR = 2000
 """Characters of an error's message; its stack trace is in the log, where ``externalUrl`` leads."""
 MAX_ACCESSES = 50
-"""Datasets of which a sentence says what was read and written."""
-_MAX_TASKS = 30  # that a property names
+"""The most sentences about accessed datasets, tags, or states of tasks, of one run."""
+_MAX_TASKS = 30  # the most tasks that a property names
 
 _DAG_RUN_PROPERTIES = (
     "dag_id",
@@ -182,7 +189,7 @@ _DAG_RUN_PROPERTIES = (
 )
 _TRY_PROPERTIES = ("try_number", "map_index", "rendered_map_index", "pool", "queued_dttm", "note")
 _ACCESS_SENTENCES = ("read ", "wrote ", "declared ", "expected ")
-"""What the keys of the check's sentences begin with: ``wrote revenue`` → ``dt=2024-05-06``."""
+"""Beginnings of the keys of the check's sentences: ``wrote revenue`` → ``dt=2024-05-06``."""
 
 
 def run_properties(subject: Subject) -> dict[str, str]:
@@ -237,14 +244,14 @@ def _spark_properties(subject: Subject) -> dict[str, str]:
 
 
 def _run_tags(subject: Subject) -> dict[str, str]:
-    """Give the tags of the run: OpenLineage's client adds its version, and users what they like."""
+    """Give the tags of the run: OpenLineage's client adds its version, users add any others."""
     tags = islice(items(at(subject.run_facets, "tags", "tags")), MAX_ACCESSES)
     found = ((name_of_property(text(one.get("key"))), value_of(one.get("value"))) for one in tags)
     return {key: value for key, value in found if key and value}
 
 
 def _task_states(subject: Subject) -> dict[str, str]:
-    """Give what became of the tasks of a DAG's run, which need not have sent an event each."""
+    """Give the tasks of a DAG's run by their state, also tasks that sent no event."""
     states = mapping(at(subject.run_facets, "airflowState", "tasksState"))
     by_state = defaultdict(list)
     for task, state in states.items():
@@ -262,7 +269,7 @@ def _error(subject: Subject) -> dict[str, str]:
 
 
 def _partition_check(subject: Subject) -> dict[str, str]:
-    """Give which partitions were read and written, and whether they are those expected."""
+    """Give the partitions that were read and written, and how they compare to the expected ones."""
     check = mapping(subject.run_facets.get(CHECK_KEY))
     sentences = [key for key in check if key.startswith(_ACCESS_SENTENCES)]
     found: dict[str, Any] = {
@@ -276,30 +283,32 @@ def _partition_check(subject: Subject) -> dict[str, str]:
     }
 
 
-# Whatever is missing from the lineage of a run is a property of it: visible, and found by its code.
+# A run has a property for each kind of gap in its lineage, so that people see it, and can search
+# for runs by its code.
 #
 # =============================  =================================================================
 # property                       its value
 # =============================  =================================================================
 # ``lineage``                    ``complete``, or e.g. ``incomplete: 12 things are missing``
-# ``missing: no_events``         of each code of a degradation the sentences, a line each; at most
-#                                ``MAX_SENTENCES``, and how many more there are
+# ``missing: no_events``         a property for each code of a degradation: its sentences, one per
+#                                line; at most ``MAX_SENTENCES``, and the number of the others
 # =============================  =================================================================
 #
-# The codes are those of the run facet ``sparkLineage_capture`` (docs/operator.md); a run whose
-# event has no such facet has neither, for nobody looked.
+# The codes are those of the run facet ``sparkLineage_capture`` (docs/operator.md). A run whose
+# event has no such facet has neither property: its lineage was not checked.
 
 MAX_SENTENCES = 5
-"""Sentences of one code; the event has all that it lists."""
+"""The most sentences of one code; the event has the others."""
 MAX_CODES = 60
-"""There are fewer; who else writes this facet may make up more."""
-_MAX_SENTENCE = 400  # five of them are what is shown of a property
+"""The most codes. This package has fewer, but another writer of the facet may have more."""
+_MAX_SENTENCE = 400  # DataHub shows about five sentences of this length in a property
 
 
 def missing(facets: Json) -> dict[str, str]:
-    """Give what is missing; empty if the run has no facet that knows.
+    """Give the properties that tell the gaps in a run's lineage.
 
     :param facets: of the run
+    :return: {} if the run has no facet ``sparkLineage_capture``
     """
     if CAPTURE_KEY not in facets:
         return {}
@@ -323,7 +332,7 @@ def _sentences_by_code(capture: Json) -> dict[str, list[str]]:
 
 
 def _counts_by_code(capture: Json, sentences: dict[str, list[str]]) -> dict[str, int]:
-    """Count by code; the facet has counts where it does not list all."""
+    """Count degradations by code; the facet has counts if it does not list all degradations."""
     listed = {code: len(found) for code, found in sentences.items()}
     counted = mapping(capture.get("degradationCounts"))
     return listed | {text(code): found for code in counted if (found := number(counted[code]))}
@@ -341,13 +350,16 @@ def _listed_sentences(sentences: list[str], count: int) -> str:
     return "\n".join(lines)
 
 
-# ``dataProcessInstanceInput`` and ``…Output`` name each dataset twice: as ``inputs``, which all
-# versions of DataHub's pages list, and as an edge, whose properties have which part of it was
-# accessed. Both aspects are the run's own, so they are written as a whole.
+# ``dataProcessInstanceInput`` and ``…Output`` name each dataset twice: in ``inputs``, which all
+# versions of DataHub's pages list, and as an edge, whose properties describe the accessed part.
+# Only this run writes these two aspects, so they are written as a whole.
 
 
 def run_datasets(subject: Subject) -> Iterator[Proposal]:
-    """Give the datasets of a run that has ended; of one that failed, what it was seen to do."""
+    """Yield the datasets of a run that has ended, one aspect for each side.
+
+    For a run that failed, these are only the accesses that a witness saw.
+    """
     if not subject.has_ended or not subject.has_run:
         return
     for side, of in ((Side.READ, "input"), (Side.WRITE, "output")):
@@ -373,7 +385,10 @@ def _dataset_edge(urn: str, properties: dict[str, str]) -> Json:
 
 
 def _joined_properties(known: Json, properties: dict[str, str]) -> dict[str, str]:
-    """Join what two documents of the event have of one dataset: its files, and it as a table."""
+    """Join the properties of one dataset that the event has twice: as files, and as a table.
+
+    Two different values of one property are joined by a comma.
+    """
     before: dict[str, str] = known.get("properties", {})
     both = before | properties
     for key in before.keys() & properties.keys():

@@ -1,10 +1,10 @@
 """Proposals to DataHub's server, GMS, or to files.
 
-To GMS they go in batches, again while that may help, until a time has passed. Proposals can be sent
-twice without harm: an aspect is put in the place of the same one, a patch adds entries that are
-there, and a time series has its entry once per time. So after an answer that did not come, the
-batch is sent again. A batch of which one proposal is refused is halved until that one is alone; it
-is left out, and named.
+Proposals go to GMS in batches. A batch that fails is sent again while that may help, until the time
+of the event is over. A proposal can be sent twice without harm: an aspect replaces an equal one, a
+patch adds entries that are there already, and a time series has one entry per time. So a batch is
+sent again if no answer came. A batch with a refused proposal is halved until that proposal is
+alone; it is left out, and the error names it.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 
 BATCH, BATCH_BYTES = 200, 4 * 1024 * 1024
-"""The most that a request has, but for one proposal alone.
+"""The most proposals, and bytes, of one request; a larger proposal goes alone.
 
-200 are those of DataHub's own emitter; it sends up to 15 MB, which GMS has at most, and which one
-slow answer would lose all of.
+200 is the number of DataHub's own emitter. It sends up to 15 MB, the limit of GMS, but one slow
+answer would then cost all 15 MB.
 """
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 2.0
 _TRIES_OF_AN_ERROR = 2
@@ -54,8 +54,9 @@ class Line(NamedTuple):
     """A proposal as it is sent.
 
     :param text: JSON, in ASCII: GMS takes a byte for a character
-    :param may_be_there: whether it is no loss if GMS refuses it, because it has such an aspect; one
-        that does not know the header by which it is asked to leave that does
+    :param may_be_there: whether a refusal is no loss, because the proposal is only for an aspect
+        that is absent. A GMS that does not know the header for this refuses the proposal if the
+        aspect is there
     """
 
     urn: str
@@ -65,16 +66,17 @@ class Line(NamedTuple):
 
 
 class _StoppedError(Exception):
-    """Raised when nothing more can be sent; the reason is for people."""
+    """Raised when nothing more can be sent; its text is the reason, in words for people."""
 
 
 def send(server: Server, proposals: Iterable[Proposal], until: float) -> int:
     """Send proposals, in their order.
 
-    :param proposals: taken as they are sent, so that not all of them are in memory
+    :param proposals: read batch by batch, so that they are not all in memory
     :param until: ``time.monotonic()`` after which nothing is sent
-    :return: how many there were
-    :raise DeliveryError: if not all were stored; says what was, and what was not and why
+    :return: the number of stored proposals, without refused ones that were no loss
+    :raise DeliveryError: if not all were stored; the text names the number of stored proposals, and
+        the others with their reasons
     """
     gms = Gms(server)
     sending = _Sending(gms, server, until)
@@ -92,7 +94,7 @@ def send(server: Server, proposals: Iterable[Proposal], until: float) -> int:
 
 
 def batches(proposals: Iterable[Proposal]) -> Iterator[list[Line]]:
-    """Yield what is sent with one request each."""
+    """Yield the proposals of each request, at most ``BATCH`` of them and ``BATCH_BYTES``."""
     metadata = {
         "lastObserved": time.time_ns() // 1_000_000,
         "properties": {"clientId": DISTRIBUTION, "clientVersion": version()},
@@ -126,7 +128,7 @@ def _proposal_text(proposal: Proposal, metadata: dict[str, object]) -> str:
 
 
 class _Sending:
-    """What became of the proposals of an event."""
+    """The sending of one event's proposals: the number of stored ones, and the refused ones."""
 
     def __init__(self, gms: Gms, server: Server, until: float) -> None:
         self._gms = gms
@@ -140,7 +142,10 @@ class _Sending:
         return self._until - time.monotonic()
 
     def send(self, batch: Sequence[Line]) -> None:
-        """Send a batch, or those of it that are not refused."""
+        """Send a batch; without the proposals that GMS refuses.
+
+        :raise _StoppedError: if nothing more can be sent
+        """
         answer = self._asked(batch)
         if answer.kind is Kind.STORED:
             self.stored += len(batch)
@@ -167,7 +172,10 @@ class _Sending:
         ]
 
     def _asked(self, batch: Sequence[Line]) -> Answer:
-        """Send a batch until the answer is one that will not change."""
+        """Send a batch again and again, until GMS gives an answer that will not change.
+
+        :raise _StoppedError: if no request can succeed, or no time is left
+        """
         waits = "true" if self._server.is_async else "false"
         proposals = ",".join(line.text for line in batch)
         body = f'{{"proposals":[{proposals}],"async":"{waits}"}}'.encode()
@@ -189,7 +197,10 @@ class _Sending:
         raise _StoppedError(why)
 
     def error(self, stopped: str) -> DeliveryError:
-        """Say what was stored and what was not."""
+        """Make the error that tells how much was stored, and why the rest was not.
+
+        :param stopped: the reason for sending no more; empty if all was sent
+        """
         reasons = [f"what is left was not sent, because {stopped}"] if stopped else []
         if self.refused:
             few = some(self.refused, _MAX_NAMED, lambda text: truncated(text, 500))
@@ -199,13 +210,13 @@ class _Sending:
         return DeliveryError(f"{problem}; {'; '.join(reasons)}.", is_refusal=not stopped)
 
 
-# GMS is sent the same requests as by the emitter of DataHub's own SDK, as a test compares, and
-# without the SDK: its import costs every process that Airflow forks 36 MB and a third of a second,
-# and its retries have no end that fits into Airflow's ten seconds.
+# The requests to GMS are those of the emitter in DataHub's own SDK (a test compares them), but they
+# are made without the SDK: its import costs every process that Airflow forks 36 MB and a third of a
+# second, and its retries do not end within Airflow's ten seconds.
 #
-# GMS takes a batch as a whole or not at all. Asked to be asynchronous, it answers once Kafka has
-# acknowledged each proposal, so that none is lost, and does not wait for its database and its
-# index.
+# GMS stores a batch as a whole or not at all. If the request asks for ``async``, GMS answers once
+# Kafka has acknowledged each proposal, so that none is lost, and does not wait for its database and
+# its index.
 
 _INGEST_PATH = "/aspects?action=ingestProposalBatch"
 _MAX_ANSWER = 64 * 1024
@@ -214,25 +225,25 @@ _FORBIDDEN_URN = re.compile(r"Urn: (urn:li:.+?)(?=, HttpStatus: |$)", re.MULTILI
 
 
 class Kind(Enum):
-    """What is to be done after an answer."""
+    """The kinds of answers; each has its own next step."""
 
     STORED = "stored"
     REFUSED = "refused"
     """One of the proposals is wrong, or not allowed: without it the others may be taken."""
     FAILED = "failed"
-    """GMS met an error; of the server or of a proposal, it does not know."""
+    """GMS met an error, and does not tell whether the server or a proposal is the cause."""
     BUSY = "busy"
-    """Later it may do."""
+    """The same request may succeed later."""
     USELESS = "useless"
-    """No request will do better."""
+    """No request to this server can succeed."""
 
 
 class Answer(NamedTuple):
-    """What a request came to.
+    """The result of a request.
 
-    :param why: for people, without secrets; empty if all is stored
-    :param after: seconds that the server wants to be left alone for
-    :param urns: that were not allowed, if it names them
+    :param why: the reason for people, without secrets; empty if all is stored
+    :param after: seconds to wait before the next request, as the server demands
+    :param urns: entities that the token may not change, if GMS names them
     """
 
     kind: Kind
@@ -242,7 +253,7 @@ class Answer(NamedTuple):
 
 
 class Gms:
-    """A connection to GMS, for one event: neither a fork nor a thread has to share it."""
+    """A connection to GMS, for one event, so that no forks or threads share it."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -250,7 +261,7 @@ class Gms:
         self._session: Session | None = None
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, if there is one."""
         if self._session is not None:
             self._session.close()
             self._session = None
@@ -258,12 +269,12 @@ class Gms:
     def ingest(self, body: bytes, seconds: float) -> Answer:
         """Send a batch; never raises.
 
-        :param seconds: that all of it may take; a server that sends a byte now and then included
+        :param seconds: limit of the whole request, even if the server sends a byte now and then
         """
         try:
             return within(seconds, lambda: self._posted(body, seconds), "sparklineage-datahub")
         except OutOfTimeError:
-            self._session = None  # it is in use, until whatever it waits for has happened
+            self._session = None  # the thread of the late request still uses it
             return Answer(Kind.BUSY, f"{self._server.url} did not answer within {seconds:.2g} s")
         except Exception as error:
             self.close()
@@ -277,7 +288,8 @@ class Gms:
                 self._server.url + _INGEST_PATH,
                 data=body,
                 timeout=seconds,
-                verify=self._server.verify,  # of the session it would come after the environment
+                # As an attribute of the session, `verify` would yield to the environment.
+                verify=self._server.verify,
                 cert=self._server.cert,
                 allow_redirects=False,
                 stream=True,
@@ -305,7 +317,7 @@ class Gms:
                 request.headers["Authorization"] = bearer
             return request
 
-        session.auth = authenticated  # not what .netrc has for the host
+        session.auth = authenticated  # else requests takes the password of .netrc for the host
         return session
 
     def _judged(self, response: Response, content: bytes) -> Answer:
@@ -327,7 +339,7 @@ class Gms:
         return answer._replace(after=_seconds_to_wait(response.headers.get("Retry-After")))
 
     def _broken(self, error: Exception) -> Answer:
-        """Judge an exception: of the connection, mostly."""
+        """Make an answer of an exception; most are of the connection."""
         import requests
 
         kind = Kind.USELESS
@@ -336,20 +348,20 @@ class Gms:
         if isinstance(error, (requests.exceptions.SSLError, requests.exceptions.InvalidURL)):
             kind = Kind.USELESS
         elif isinstance(error, ValueError):
-            # What is no header; the exception's text has all of it.
+            # A header is invalid. The exception's text would show all of it, with secrets.
             return self._answer(
                 kind, "the token, or one of the headers, cannot be sent as a header"
             )
         return self._answer(kind, f"{self._server.url} {_connection_problem(error)}")
 
     def _answer(self, kind: Kind, why: str) -> Answer:
-        """Give an answer whose reason has nothing of the token, which a server may repeat."""
+        """Give an answer with a reason without the token: a server may repeat it in its text."""
         hidden = why.replace(self._secret, "***") if self._secret else why
         return Answer(kind, truncated(" ".join(scrub(hidden).split()), _MAX_REASON))
 
 
 def _connection_problem(error: Exception) -> str:
-    """Say what became of a connection; libraries say it around five other things."""
+    """Describe a connection's error in a few words, found in the long text of the libraries."""
     text = str(error)
     for pattern, meaning in _CONNECTION_PROBLEMS:
         if re.search(pattern, text, re.IGNORECASE):
@@ -380,11 +392,11 @@ _KINDS_BY_STATUS = {
     503: Kind.BUSY,
     504: Kind.BUSY,
 }
-"""401 and 404 among the others: the token, or the URL, is wrong for whatever is sent."""
+"""Any other status is ``USELESS``: at 401 or 404 the token or the URL is wrong for any request."""
 
 
 def _json_object(response: Response, content: bytes) -> dict[str, Any] | None:
-    """Give the JSON object of an answer; a page of a proxy's has none."""
+    """Give the JSON object of an answer; None for any other answer, as the page of a proxy."""
     if "json" not in response.headers.get("Content-Type", ""):
         return None
     try:
@@ -395,7 +407,7 @@ def _json_object(response: Response, content: bytes) -> dict[str, Any] | None:
 
 
 def _seconds_to_wait(retry_after: str | None) -> float:
-    """Read how many seconds a server wants: a number of them, or a date."""
+    """Read the header ``Retry-After``, a number of seconds or a date; 0.0 if it is neither."""
     if not retry_after:
         return 0.0
     with suppress(ValueError):
@@ -408,7 +420,7 @@ def _seconds_to_wait(retry_after: str | None) -> float:
 
 @contextmanager
 def _without_debug_output() -> Iterator[None]:
-    """Let ``http.client`` not print the token: with its debug level it prints every header."""
+    """Keep ``http.client`` from printing the token: at a debug level it prints every header."""
     level, HTTPConnection.debuglevel = HTTPConnection.debuglevel, 0
     try:
         yield
@@ -417,20 +429,20 @@ def _without_debug_output() -> Iterator[None]:
 
 
 # Files that ``datahub ingest`` reads: in a folder, one for each event. DataHub's file source reads
-# a JSON array, or each ``*.json`` of a folder; lines of JSON it does not. An array cannot be added
-# to by several processes, one of which may be killed; a file that is renamed once it is whole can.
-# Names begin with the time of the event, so they are sorted by it. The same event has the same
-# name: sent twice it is there once.
+# a JSON array, or each ``*.json`` of a folder, but not lines of JSON. Several processes, which may
+# be killed, cannot safely append to one array. So each event gets a file of its own, which is
+# renamed once it is complete. File names begin with the time of the event, so they are sorted by
+# it. The same event has the same name, so an event that is sent twice is there once.
 
 _NOT_IN_FILE_NAMES = re.compile(r"[^A-Za-z0-9]+")
 
 
 def write_file(folder: Path, event: Json, proposals: Iterable[Proposal]) -> Path:
-    """Write what an event is for DataHub; the folder is made if it is missing.
+    """Write the proposals of an event to a file; the folder is made if it is missing.
 
-    :param event: that is converted; the file is named by its time, its type and its run
+    :param event: the event of the proposals; the file is named by its time, its type and its run
     :return: path of the file
-    :raise DeliveryError: if it cannot be written
+    :raise DeliveryError: if the file cannot be written
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -447,7 +459,7 @@ def write_file(folder: Path, event: Json, proposals: Iterable[Proposal]) -> Path
 
 
 def _write_array(file: IO[str], proposals: Iterable[Proposal]) -> str:
-    """Write an array; give a short checksum of it."""
+    """Write proposals as a JSON array; give a short checksum of them."""
     checksum = hashlib.sha256()
     before = "[\n"
     for proposal in proposals:
@@ -460,9 +472,9 @@ def _write_array(file: IO[str], proposals: Iterable[Proposal]) -> str:
 
 
 def _file_name(event: Json) -> str:
-    """Give the event's time, type and run as a file's name has them.
+    """Give the event's time, type and run id for a file's name, joined by ``-``.
 
-    Of a dataset or a job alone it has a time only.
+    An event of a dataset or a job alone has a time only.
     """
     run_id = lenient.at(event, "run", "runId")
     parts = filter(None, (event.get("eventTime"), event.get("eventType"), run_id))

@@ -1,7 +1,7 @@
-"""The entities of an event, each with its URN, and what else all parts of the conversion ask of it.
+"""The entities of an event, each with its URN, and other values that all parts of a conversion use.
 
-In goes an event of any producer, out comes a :class:`Subject`. The parts ask it for URNs and make
-none themselves, so that a dataset and a field have one name wherever they are mentioned.
+The input is an event of any producer, the output is a :class:`Subject`. The parts of the conversion
+get URNs from it and make none themselves, so that a dataset and a field have one name everywhere.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 class Dataset(NamedTuple):
     """A dataset of one side of the event.
 
-    :param document: as the event has it; its facets may be absent
+    :param urn: of the dataset in DataHub
+    :param name: of the dataset in the event
+    :param document: the dataset in the event; its facets may be absent
     """
 
     urn: str
@@ -53,12 +55,12 @@ class Dataset(NamedTuple):
 
     @property
     def facets(self) -> Json:
-        """Give the facets of the dataset itself, whoever reads or writes it."""
+        """Give the facets of the dataset itself, which do not depend on the access."""
         return mapping(self.document.get("facets"))
 
     @property
     def schema_fields(self) -> list[Json]:
-        """Give the fields of the dataset's schema facet; none if it has no such facet."""
+        """Give the fields of the dataset's schema facet; [] if it has no such facet."""
         return items(at(self.facets, "schema", "fields"))
 
     def of_side(self, side: str) -> Json:
@@ -69,7 +71,8 @@ class Dataset(NamedTuple):
 class Subject:
     """The entities of an event.
 
-    :param event: with a header; of any producer, so that any facet may be absent or malformed
+    :param event: of any producer, so that any facet may be absent or malformed
+    :param how: the configuration of the conversion
     """
 
     def __init__(self, event: Json, how: Conversion) -> None:
@@ -96,7 +99,7 @@ class Subject:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the run has ended, and the event has what it did."""
+        """Whether the run has ended: only then does the event report the run's accesses."""
         return self.state in ("COMPLETE", "FAIL", "ABORT")
 
     @cached_property
@@ -106,7 +109,7 @@ class Subject:
 
     @cached_property
     def airflow(self) -> Json:
-        """Give what Airflow writes of a try, or of a DAG's run: dag, dagRun, task, taskInstance."""
+        """Give Airflow's facet of a try or of a DAG's run: dag, dagRun, task, taskInstance."""
         facets = self.run_facets
         return mapping(facets.get("airflow") or facets.get("airflowDagRun"))
 
@@ -117,18 +120,21 @@ class Subject:
 
     @cached_property
     def is_of_flow(self) -> bool:
-        """Whether it is an event of a DAG's run, or of an application."""
+        """Whether the event is of a DAG's run or of an application, not of a job in it."""
         has_datasets = bool(self.event.get("inputs") or self.event.get("outputs"))
         return not self.names.job and not has_datasets
 
     @property
     def has_job(self) -> bool:
-        """Whether there is a DataJob; one of a flow has none, nor has one that is of no job."""
+        """Whether the event has a DataJob; False for an event of a flow, or without a job name."""
         return bool(self.names.flow) and not self.is_of_flow
 
     @property
     def has_run(self) -> bool:
-        """Whether there is a DataProcessInstance: OpenLineage has events of jobs and datasets."""
+        """Whether the event has a DataProcessInstance: it has a flow, a run id and a time.
+
+        OpenLineage also has events of a job or a dataset alone, which have no run.
+        """
         return bool(self.names.flow and self._run_id) and self.time is not None
 
     @cached_property
@@ -165,12 +171,12 @@ class Subject:
 
     @cached_property
     def inputs(self) -> tuple[Dataset, ...]:
-        """Give what was read."""
+        """Give the datasets that the run read."""
         return tuple(map(self._dataset, self._documents("inputs")))
 
     @cached_property
     def outputs(self) -> tuple[Dataset, ...]:
-        """Give what was written."""
+        """Give the datasets that the run wrote."""
         return tuple(map(self._dataset, self._documents("outputs")))
 
     def _documents(self, side: str) -> list[dict[str, Any]]:
@@ -186,17 +192,20 @@ class Subject:
         return tables(documents, follow=self.how.symlinks)
 
     def identity(self, name: DatasetName) -> Identity:
-        """Give a dataset's identity in DataHub: that of its table, if it is the files of one."""
+        """Give a dataset's identity in DataHub: that of its table, if it is the files of a table.
+
+        Files are taken for their table only if the configuration says so (``symlinks``).
+        """
         table = self._tables.get(canonical(name)) or Table(name)
         return identity(table.name, self.how, table.platform)
 
     def files(self, name: DatasetName) -> str:
-        """Give the URN that a dataset has by its own name, as where no symlink is known of it."""
+        """Give the URN that a dataset has by its own name, without any symlink."""
         return identity(name, self.how).urn
 
     def dataset(self, name: DatasetName) -> str:
-        """Give the URN of a dataset, which need not be on a side: column lineage names others."""
-        if name not in self._urns:  # of each of a thousand columns the same ones
+        """Give the URN of any dataset; column lineage also names datasets that are on no side."""
+        if name not in self._urns:  # a thousand columns name the same few datasets
             self._urns[name] = self.identity(name).urn
         return self._urns[name]
 
@@ -214,8 +223,8 @@ class Subject:
     def schemas(self) -> dict[str, Schema]:
         """Give the schemas that the event has, by the URN of their dataset.
 
-        A dataset that was both read and written has its schema as it was written: DataHub has that
-        one after the run.
+        A dataset that was both read and written has its schema as it was written: that is its
+        schema after the run.
         """
         checked = _checked_datasets(self.run_facets)
         found: dict[str, Schema] = {}
@@ -227,7 +236,7 @@ class Subject:
         return found
 
     def naming(self, urn: str) -> Naming:
-        """Give how the fields of a dataset are called."""
+        """Give the rules for naming the fields of the dataset with this URN."""
         platform = naming.platform_urn_of(urn).rpartition(":")[2]
         return naming_of_platform(platform, self.how.field_paths)
 
@@ -235,7 +244,7 @@ class Subject:
 def _partitioning_columns(dataset: Dataset, checked: dict[DatasetName, Json]) -> frozenset[str]:
     """Give the columns that a dataset is partitioned by, also through a transform.
 
-    Of an input only the run's facet has them.
+    For an input, only the run's facet (``sparkLineage_partitionCheck``) has them.
     """
     entries = (
         at(dataset.facets, PARTITIONS_KEY),
@@ -254,7 +263,7 @@ def _checked_datasets(run_facets: Json) -> dict[DatasetName, Json]:
 
 
 ACTOR = "urn:li:corpuser:datahub"
-"""DataHub's user for what no person does; its own connectors name it as well."""
+"""DataHub's user for changes that no person makes; its own connectors name it as well."""
 
 
 def audit_stamp(subject: Subject) -> Json:
@@ -265,15 +274,16 @@ def audit_stamp(subject: Subject) -> Json:
 # --- dependencies ---------------------------------------------------------------------------------
 
 MAX_DEPENDENCIES = 500
-"""Jobs and runs that are named; a task that joins more of them is rare."""
+"""The most jobs, or runs, that are named; a task that joins more of them is rare."""
 _TASK_ID = re.compile(r"'([^']+)'")  # Airflow writes lists of ids as Python does: ['a', 'b']
 
 
 def jobs_before(event: Json, name: JobName) -> list[JobName]:
     """Name the jobs that have to end before this one starts, each once.
 
-    Of a task of Airflow those before it in its DAG, and the one of another DAG that a sensor waits
-    for (``airflow`` facet, ``ExternalTaskSensor``); of others those of ``jobDependencies``.
+    For a task of Airflow these are the tasks before it in its DAG, and the tasks of another DAG
+    that a sensor waits for (``airflow`` facet, ``ExternalTaskSensor``). Jobs of the facet
+    ``jobDependencies`` follow, for any producer.
     """
     facets = mapping(at(event, "run", "facets"))
     task = mapping(at(facets, "airflow", "task"))
@@ -301,7 +311,7 @@ def _waited_for(task: dict[str, Any], orchestrator: str) -> list[JobName]:
 
 
 def _task_ids(value: Any) -> list[str]:
-    """Read the ids of tasks; in Airflow's facet a list is a text, of a set in no order."""
+    """Read the ids of tasks, sorted: Airflow's facet has a list as text, made of a set."""
     return sorted(_TASK_ID.findall(value) if isinstance(value, str) else texts(value))
 
 
@@ -313,31 +323,31 @@ def _job_dependencies(facets: Any) -> list[dict[str, Any]]:
     return items(at(facets, "jobDependencies", "upstream"))
 
 
-# Addresses of Airflow's pages: a task instance's event has that of its log, and so of the others.
-# Airflow's provider sends no other, and none with the events of a DAG's run.
+# Addresses of Airflow's pages: the event of a task instance has the address of its log, from which
+# the others are made. Airflow's provider sends no other, and none with the events of a DAG's run.
 
 _MAX_URL = 2000
 _WEB_SCHEMES = ("http://", "https://")
 
 
 def dag_page(subject: Subject) -> str:
-    """Give the page of a DAG; empty if nobody knows it."""
+    """Give the URL of a DAG's page; empty if the event has no address of a log."""
     base, found, _ = task_instance_page(subject).partition("/dags/")
     return f"{base}/dags/{quote(subject.names.flow, safe='')}" if found else ""
 
 
 def task_page(subject: Subject) -> str:
-    """Give the page of a task, with all its runs; empty if nobody knows it."""
+    """Give the URL of a task's page, with all its runs; empty if the event has no address."""
     page = dag_page(subject)
     return f"{page}/tasks/{quote(subject.names.job, safe='')}" if page else ""
 
 
 def task_instance_page(subject: Subject) -> str:
-    """Give the page of a try; empty if nobody knows it."""
+    """Give the URL of a try's page: its log; empty if the event has no such address."""
     return web_page(at(subject.airflow, "taskInstance", "log_url"))
 
 
 def web_page(value: object) -> str:
-    """Give an address that a browser opens, without credentials; empty for anything else."""
+    """Give an HTTP address without credentials; empty for anything else, and if it is too long."""
     found = value if isinstance(value, str) else ""
     return scrub(found) if found.startswith(_WEB_SCHEMES) and len(found) <= _MAX_URL else ""

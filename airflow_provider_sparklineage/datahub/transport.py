@@ -1,13 +1,13 @@
 """The transport of OpenLineage's client that sends to DataHub.
 
-It is named by its class path where the client has its transports: in Airflow's ``[openlineage]
-transport``, in the extra of a connection, alone or as a child of ``composite``::
+A configuration of the client names it by its class path: in Airflow's ``[openlineage] transport``
+or in the extra of a connection, alone or as a child of ``composite``::
 
     {"type": "airflow_provider_sparklineage.datahub.DataHubTransport",
      "server": "http://gms:8080", "token": "…"}
 
-What it is given is what the client sends for any task, DAG run or Spark application. It returns
-once DataHub has all of it, and raises if it has not.
+The client hands it the events of any task, DAG run or Spark application. It returns once DataHub
+has the whole event, and raises an error if DataHub has not.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ log = logger(__name__)
 
 @attrs.define
 class DataHubConfig(Config):
-    """The configuration as the client makes it from what it is given."""
+    """The transport's configuration, in the class that the client makes of it.
+
+    :param read: the configuration, checked
+    """
 
     read: configuration.Configuration
 
@@ -64,9 +67,10 @@ class DataHubTransport(Transport):
         self._config = config.read
 
     def emit(self, event: ClientEvent) -> None:
-        """Convert an event, and have DataHub store all of it.
+        """Convert an event, and send it to DataHub or write it to a file.
 
-        :raise DeliveryError: if it did not, in the time that the configuration gives
+        :raise DeliveryError: if DataHub did not store the whole event in the configured time, or
+            the file cannot be written
         """
         begun = time.monotonic()
         document = _document(event)
@@ -80,14 +84,14 @@ class DataHubTransport(Transport):
 
 
 def _document(event: ClientEvent) -> Json:
-    """Give an event as JSON has it, and as no other backend has had it changed."""
-    if not isinstance(event, RunEvent):  # of a dataset or a job alone
+    """Give an event as plain JSON, without the changes made for another backend."""
+    if not isinstance(event, RunEvent):  # an event of a dataset or a job alone
         return Serde.to_dict(event)
     return neutral_of(event) or _as_json(event)
 
 
 def _as_json(event: RunEvent) -> Json:
-    """Give an event as the client's own ``Serde`` does, which takes seconds for wide facets."""
+    """Give an event as the client's own ``Serde`` gives it, which takes seconds for wide facets."""
     run, job, state = event.run, event.job, event.eventType
 
     def datasets(side: Iterable[Dataset] | None, own: str) -> list[dict[str, Any]]:
@@ -114,7 +118,7 @@ def _as_json(event: RunEvent) -> Json:
 
 
 def _facets(facets: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Give facets as JSON: objects, or as a dict what came as JSON."""
+    """Give facets as JSON; a facet is an object of the client, or a dict if it came as JSON."""
     return {
         key: msgspec.to_builtins(facet, enc_hook=str)
         if isinstance(facet, dict)
@@ -128,14 +132,14 @@ def _facets(facets: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def neutral_of(run_event: RunEvent) -> Json | None:
-    """Give an event that is about to be sent as no backend has changed it, as plain JSON.
+    """Give the neutral event that an event carries, as plain JSON: not changed for any backend.
 
-    The object of its capture facet carries it (:func:`.event.openlineage.with_neutral`).
+    The object of the capture facet carries it (:func:`.event.openlineage.with_neutral`).
 
-    Run, job, time, and what Airflow adds (its facets, and datasets if the task has none) are those
-    of the event; all else is as it was kept.
+    Run, job, time, and Airflow's additions (its facets, and datasets if the task has none) are
+    taken from the event; everything else is taken from the neutral event.
 
-    :return: None if the event carries no such one: START, other tasks, other producers
+    :return: None if the event carries no neutral one: START, other tasks, other producers
     """
     facets = run_event.run.facets or {}
     neutral: Json | None = getattr(facets.get(CAPTURE_KEY), "neutral", None)
@@ -158,7 +162,7 @@ def neutral_of(run_event: RunEvent) -> Json | None:
 
 
 def _added(facets: Mapping[str, Any]) -> Json:
-    """Give the facets that are not of this package, as JSON."""
+    """Give the facets of other producers than this package, as JSON."""
     return {key: Serde.to_dict(facet) for key, facet in facets.items() if not _is_own(facet)}
 
 
