@@ -1,9 +1,8 @@
-"""Checks of datasets as DataHub's assertions: a sentence of each, and its result in this run.
+"""Checks of datasets as DataHub's assertions: a description of each, and its result in this run.
 
-They are of the type ``CUSTOM``, by which external tools report theirs (``DATASET`` is deprecated),
-with the fields that all servers with that type know: others leave out the fields that they do not
-know. A result is stored below its time, assertion and ``messageId``: sending it again changes
-nothing.
+They are of the type ``CUSTOM``, the type for external tools (``DATASET`` is deprecated), and have
+only fields that all servers with that type know: a server drops a field that it does not know. A
+result is stored below its time, assertion and ``messageId``: sending it again changes nothing.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ class Check(NamedTuple):
     """A check of a dataset.
 
     :param dataset: URN of the dataset
-    :param key: what makes it another check than others of the same job and dataset
-    :param category: what DataHub's page lists it below
-    :param description: what is checked, in a sentence
-    :param is_good: how it came out; None if that is not known. Then there is no result: DataHub
-        takes any but ``SUCCESS`` for a failing assertion (``EntityHealthResolver``)
-    :param results: what it came out with, for people
-    :param field: URN of the only field that it is about; empty if it is about the dataset
-    :param batch: which part of the dataset it is about; empty if it is about all of it
+    :param key: tells the check from other checks of the same job and dataset
+    :param category: the heading of the check in DataHub's page
+    :param description: a sentence that describes the check
+    :param is_good: whether the check passed; None if that is not known. Then no result is sent,
+        because DataHub takes any but ``SUCCESS`` for a failing assertion (``EntityHealthResolver``)
+    :param results: the details of the result, for people
+    :param field: URN of the only field that the check is about; empty for the whole dataset
+    :param batch: the part of the dataset that the check is about, in words; empty for all of it
     """
 
     dataset: str
@@ -59,9 +58,9 @@ class Check(NamedTuple):
 
 
 def assertion(subject: Subject, check: Check) -> Iterator[Proposal]:
-    """Give the assertion that a check is, and its result."""
+    """Yield the assertion of a check, and the result of this run if there is one."""
     of = "\n".join((subject.job, check.dataset, check.key))
-    # The same for each run of a job.
+    # The URN is the same for each run of a job, so that DataHub has a history of the results.
     urn = f"urn:li:assertion:{sha256(of.encode()).hexdigest()[:32]}"
     yield Proposal(urn, "assertionInfo", _assertion_info(subject, check))
     platform = naming.data_platform_urn(subject.names.orchestrator)
@@ -99,24 +98,23 @@ def _assertion_run_event(subject: Subject, check: Check, urn: str) -> Json:
     }
 
 
-# Whether partitions were as expected. There is one assertion for each job and dataset that it
-# writes, on that dataset, and one more if something is expected of the datasets that the job reads:
-# a wrong partition that was read makes the output wrong, and not the dataset that it was read from,
-# which others own.
+# Whether partitions were as expected. Each dataset that a job writes has one assertion, and a
+# second one if the job expects partitions of the datasets that it reads: if the job reads a wrong
+# partition, its output is wrong, but the dataset that was read, which others own, is not.
 #
 # ===========================  ===================================================================
 # ``matched``                  ``SUCCESS``
 # ``missing``, ``unexpected``  ``FAILURE``
-# ``unobserved``               no result: that nobody saw is no fault of the data
+# ``unobserved``               no result: a missing observation is no fault of the data
 # ``undeclared``               no assertion
 # ===========================  ===================================================================
 
 PARTITIONS_CATEGORY = "Partitions"
-"""What DataHub's page lists the assertions below."""
+"""The heading of these assertions in DataHub's page."""
 MAX_ACCESSES = 20
-"""Datasets that one result names, those that are not as expected before the others."""
+"""The most datasets that one result names; datasets with a problem come first."""
 _GRAVITY = {"unexpected": False, "missing": False, "unobserved": None, "matched": True}
-"""Statuses, the worst first, and how an assertion comes out with them."""
+"""Statuses, the worst first, with ``is_good`` of each."""
 _CHECK_DESCRIPTIONS = {
     Side.WRITE: "{} writes the partitions that are expected",
     Side.READ: "{} makes this of the partitions that are expected",
@@ -124,7 +122,7 @@ _CHECK_DESCRIPTIONS = {
 
 
 def partition_checks(subject: Subject) -> Iterator[Proposal]:
-    """Give the assertions on what a run wrote, with their results."""
+    """Yield the partition checks of the datasets that a run wrote, with their results."""
     if not can_be_stamped(subject):
         return
     reads = [access for access in accesses(subject, Side.READ) if _check_status(access)]
@@ -140,7 +138,10 @@ def partition_checks(subject: Subject) -> Iterator[Proposal]:
 
 
 def _summed_check(subject: Subject, side: Side, accessed: list[Access]) -> Check | None:
-    """Sum accesses up; None if nothing is expected of any."""
+    """Make one check of all accesses of one side; None if no access has expected partitions.
+
+    Its result is the worst of all; its dataset is empty, for the caller to fill in.
+    """
     order = list(_GRAVITY)
     found = [access for access in accessed if _check_status(access)]
     found.sort(key=lambda access: order.index(_check_status(access)))
@@ -156,7 +157,7 @@ def _summed_check(subject: Subject, side: Side, accessed: list[Access]) -> Check
 
 
 def _partition_results(found: list[Access]) -> dict[str, str]:
-    """Say of each dataset what was expected and what was observed, of the worst ones first."""
+    """Give the expected and observed partitions of each dataset in words, in the given order."""
     results: dict[str, str] = {}
     for access in found[:MAX_ACCESSES]:
         is_alone = len(found) == 1 and access.side is Side.WRITE
@@ -167,25 +168,25 @@ def _partition_results(found: list[Access]) -> dict[str, str]:
 
 
 def _check_status(access: Access) -> str:
-    """Give how expected and observed compare; empty if nothing is expected."""
+    """Give the status of an access's partition check; empty if no partitions are expected."""
     status = lenient.text(access.check.get("status"))
     return status if status in _GRAVITY else ""
 
 
 # Tests of a dataset that a task made: the facet ``dataQualityAssertions``. Airflow's operators that
-# check columns and tables send it, and so do dbt and Great Expectations. A test that is a warning
-# if it fails is a failure too: DataHub knows no other.
+# check columns and tables send it, and so do dbt and Great Expectations. A failed test is a failure
+# even if its severity is only a warning: DataHub has no result between success and failure.
 
 QUALITY_CATEGORY = "Data quality"
-"""What DataHub's page lists the assertions below."""
+"""The heading of these assertions in DataHub's page."""
 MAX_TESTS = 500
-"""Tests of one dataset: as many as DataHub looks at for a dataset's health."""
+"""The most tests of one dataset: DataHub reads as many for a dataset's health."""
 _QUALITY_KEY = "dataQualityAssertions"
 _TEST_RESULTS = ("severity", "expected", "actual")
 
 
 def quality(subject: Subject) -> Iterator[Proposal]:
-    """Give the tests of a run that has ended, with their results."""
+    """Yield the data tests of a run that has ended, each once, with their results."""
     if not can_be_stamped(subject):
         return
     done: set[tuple[str, str]] = set()
@@ -202,7 +203,7 @@ def _quality_checks(subject: Subject, access: Access) -> Iterator[Check]:
     for test in islice(lenient.items(lenient.at(facet, "assertions")), MAX_TESTS):
         of = tuple(lenient.text(test.get(key)) for key in ("assertion", "name", "column"))
         if of[0] and isinstance(test.get("success"), bool):
-            known[of] += 1  # a test with several thresholds has one name
+            known[of] += 1  # several tests, with different thresholds, can have one name
             yield _quality_check(subject, access, test, json.dumps(["quality", *of, known[of]]))
 
 

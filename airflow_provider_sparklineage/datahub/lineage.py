@@ -1,9 +1,9 @@
-"""Lineage of tables and of columns, as three entities of DataHub have it.
+"""Lineage of tables and of columns, as aspects of three entities of DataHub.
 
 =======================  ===========================================================================
-the output               ``upstreamLineage``: patched, for other jobs write the same dataset
+the output               ``upstreamLineage``: patched, because other jobs write the same dataset
 the job                  ``dataJobInputOutput``: replaced by a run that completed
-the job's SQL            a Query, which edges of columns name
+the job's SQL            a Query; edges of tables and columns name it
 =======================  ===========================================================================
 """
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def lineage(subject: Subject) -> Iterator[Proposal]:
-    """Give the lineage of an event that has ended: the job's Query, its outputs', its own."""
+    """Yield the lineage of a run that has ended: of the job's Query, of the outputs, of the job."""
     if not subject.has_ended:
         return
     yield from job_query(subject)
@@ -52,34 +52,34 @@ def lineage(subject: Subject) -> Iterator[Proposal]:
     yield from job_lineage(subject, columns)
 
 
-# ``upstreamLineage`` of an output. The aspect is of the dataset, and other jobs write the same one.
-# So nothing is put in its place: edges are added, by the keys that DataHub's server (GMS) has for
-# them.
+# ``upstreamLineage`` of an output. The aspect is the dataset's, and other jobs write the same
+# dataset. So the aspect is never replaced: edges are added, by the keys that DataHub's server (GMS)
+# has for them.
 #
-# - Edges of tables are added by a patch that leaves all else alone (``GenericPatchTemplate``), also
-#   values that others have stored of the same edge.
+# - Edges of tables are added by a patch that leaves everything else alone
+#   (``GenericPatchTemplate``), also other values of the same edge.
 # - Edges of columns are added by the patch of the aspect (``UpstreamLineageTemplate``): its path is
 #   ``/fineGrainedLineages/<transformOperation>/<downstream>/<query>/<upstream>``, where the first
-#   three make one ``FineGrainedLineage``. The server refuses every patch of an aspect that has one
-#   with several downstreams: no condition of a whole output is stored here, where it would keep all
-#   jobs from adding theirs. The edge of the tables has it as a property, and the job as
-#   ``FIELD_SET → FIELD_SET`` (:class:`JobColumns`).
+#   three make one ``FineGrainedLineage``. The server refuses every patch of an aspect with a
+#   ``FineGrainedLineage`` of several downstreams. So a condition of a whole output is not stored
+#   here: it would keep all jobs from adding their edges. It is a property of the table's edge
+#   instead, and the job has it as ``FIELD_SET → FIELD_SET`` (:class:`JobColumns`).
 
 _UPSTREAM_LINEAGE = "upstreamLineage"
 
 _MAX_OPERATIONS = 1000
-"""Of a patch: half a megabyte, which Kafka and the server take in one message."""
+"""Operations of one patch: half a megabyte, which Kafka and the server take in one message."""
 
 _CERTAIN = {"confidenceScore": 1.0}
-"""Of a lineage that was observed, not guessed."""
+"""The value of an edge that was observed, not guessed."""
 
 
 def upstream_lineage(
     subject: Subject, output: Fed, fields: FieldUrns, query: str | None
 ) -> Iterator[Proposal]:
-    """Add what an output is made of to what DataHub has of it.
+    """Yield the patches that add an output's sources, datasets and columns, to its lineage.
 
-    :param query: the job's Query, if it has SQL; None names none
+    :param query: URN of the job's Query; None if the job has no SQL
     """
     urn = output.dataset.urn
     edges = list(_table_edges(subject, output, query))
@@ -95,7 +95,10 @@ def upstream_lineage(
 
 
 def _table_edges(subject: Subject, output: Fed, query: str | None) -> Iterator[Json]:
-    """Change only what is known here: an edge that a person has drawn is marked as theirs."""
+    """Yield operations that set an edge's known values only.
+
+    Other values stay: an edge that a person has drawn is marked as theirs.
+    """
     given = {
         "type": "COPY" if output.is_copy else "TRANSFORMED",
         "auditStamp": audit_stamp(subject),
@@ -111,7 +114,8 @@ def _table_edges(subject: Subject, output: Fed, query: str | None) -> Iterator[J
 def _conditions_by_source(subject: Subject, output: Fed) -> dict[str, str]:
     """Give the conditions on each source: ``INDIRECT:FILTER amount, region; INDIRECT:JOIN id``.
 
-    They are one property: its name is a field in DataHub's index of edges, which has few of them.
+    They are one property, because each property's name is a field in DataHub's index of edges,
+    which has room for few fields.
     """
     found: dict[str, list[str]] = {}
     for kind, sources in by_kind(output.conditions).items():
@@ -135,8 +139,8 @@ def _column_edges(output: Fed, fields: FieldUrns, query: str) -> Iterator[Json]:
                     yield {"op": "add", "path": path + escaped(upstream), "value": _CERTAIN}
 
 
-# ``dataJobInputOutput`` is the job's own. A run that has completed puts all of it in the place of
-# the stored one. One that has failed may know less than DataHub, and only adds its edges.
+# Only the job writes its ``dataJobInputOutput``. A run that has completed replaces the whole
+# aspect. A run that has failed may know less than DataHub, and only adds its edges.
 
 _JOB_LINEAGE = "dataJobInputOutput"
 
@@ -144,9 +148,11 @@ _LEFT_OUT = {"columnLineage": "On the dataset: that of all outputs is too much f
 
 
 def job_lineage(subject: Subject, columns: JobColumns) -> Iterator[Proposal]:
-    """Give what a job that has ended read and wrote; nothing if that is not known.
+    """Yield the datasets and columns of a job whose run has ended, and the jobs before it.
 
-    :param columns: what its outputs are made of
+    It yields nothing if the event has no job, or no datasets and no jobs before it.
+
+    :param columns: the column lineage of the job's outputs
     """
     if not subject.has_job:
         return
@@ -158,7 +164,7 @@ def job_lineage(subject: Subject, columns: JobColumns) -> Iterator[Proposal]:
 
 
 _Edges = dict[str, dict[str, "Json"]]
-"""By field of the aspect, by URN."""
+"""Edges by field of the aspect and by URN of the dataset."""
 
 
 def _dataset_edges(subject: Subject) -> _Edges:
@@ -176,10 +182,10 @@ def _edge(subject: Subject, urn: str) -> Json:
 
 
 def _job_patch(edges: _Edges, before: Json) -> Json:
-    """Add datasets, and leave others, and the columns, as they are; the jobs before are all known.
+    """Give the patch that adds datasets, and replaces the jobs before, of which all are known.
 
-    DataHub fills the lists of URNs, which are named, with nothing where there is no aspect yet: it
-    does not store one without them.
+    Other datasets and the columns stay. The patch names the lists of URNs too: where there is no
+    aspect yet, DataHub makes empty lists of them, without which it does not store the aspect.
     """
     keys: dict[str, list[str]] = {"inputDatasets": [], "outputDatasets": []}
     keys |= {of: ["destinationUrn"] for of in edges}
@@ -206,20 +212,19 @@ def _each_once(lists: Iterable[list[str]]) -> list[str]:
     return list(dict.fromkeys(urn for urns in lists for urn in urns))
 
 
-# Lineage of columns in the aspect of a job is as much as one message holds: DataHub's patches are
-# divided where they are long; an aspect that is stored as a whole cannot be. Each condition of an
-# output is one ``FIELD_SET → FIELD_SET``: as long as its columns and those of the output together,
-# never their product.
+# The column lineage in the aspect of a job is limited to the size of one message: a long patch can
+# be divided, but an aspect that is stored as a whole cannot. Each condition of an output is one
+# ``FIELD_SET → FIELD_SET``: its size is the sum of its columns and the output's, not the product.
 
 _MAX_SIZE = 1_000_000
-"""Characters of all conditions, and of all columns. Kafka takes 5 MB as DataHub configures it, and
-a message about a change has the aspect twice: as it was and as it is."""
+"""Characters of all conditions together, and also of all columns together. DataHub configures Kafka
+for messages of 5 MB, and a message about a change has the aspect twice: the old and the new one."""
 
 
 class JobColumns:
-    """Takes the lineage of one output after another, while there is room.
+    """The column lineage of a job: that of one output after another, up to a limit.
 
-    Conditions have room of their own, because the aspects of datasets do not have them.
+    Conditions have a limit of their own, because the aspects of datasets do not have conditions.
     """
 
     def __init__(self) -> None:
@@ -228,14 +233,14 @@ class JobColumns:
         self._columns = _Room()
 
     def add(self, output: Fed, fields: FieldUrns) -> None:
-        """Take what an output is made of, or note its URN as left out."""
+        """Add an output's conditions and columns; note its URN as left out if one does not fit."""
         has_conditions = self._conditions.take(_condition_lineages(output, fields))
         has_columns = self._columns.take(_column_lineages(output, fields))
         if not (has_conditions and has_columns):
             self.left_out.add(output.dataset.urn)
 
     def lineages(self) -> list[Json]:
-        """Give all that was taken, each once: two outputs can be one dataset of DataHub."""
+        """Give all added lineages, each once: two outputs can be one dataset of DataHub."""
         return [*self._conditions.taken.values(), *self._columns.taken.values()]
 
 
@@ -245,7 +250,7 @@ class _Room:
         self._left = _MAX_SIZE
 
     def take(self, lineages: Iterator[Json]) -> bool:
-        """Take all of some lineages, or none of them."""
+        """Take all of the lineages if they fit, else none of them; tell whether they fit."""
         found, left = {}, self._left
         for one in lineages:
             left -= _lineage_size(one)
@@ -302,9 +307,9 @@ def _lineage_size(one: Json) -> int:
     return 200 + sum(map(len, one["upstreams"])) + sum(map(len, one["downstreams"]))
 
 
-# A job has one Query, which holds the SQL that it ran last. DataHub's own converter makes one of
-# each text: a text with a date in it would be another Query every day, and lineage that names it
-# would be added to the dataset every day, for ever, since the Query is a key of DataHub's patches.
+# A job has one Query, which holds the SQL that it ran last. DataHub's own converter makes a Query
+# for each text. A text with a date in it would then be a new Query every day, and every day new
+# edges would be added to the dataset, without end: the Query is a key in DataHub's patches.
 
 _MAX_STATEMENT = 100_000
 """Characters of a statement: DataHub's page shows it, and its index holds it."""
@@ -320,7 +325,7 @@ def query_urn(subject: Subject) -> str | None:
 
 
 def job_query(subject: Subject) -> Iterator[Proposal]:
-    """Give the Query of an event that has ended, with the datasets that it is about."""
+    """Yield the Query of a job whose run has ended, with its datasets; nothing without SQL."""
     urn = query_urn(subject)
     if urn is None or not subject.has_ended:
         return

@@ -1,11 +1,12 @@
-"""Datasets and columns that an output is made of, as the lineage facets of any producer have them.
+"""Datasets and columns that an output is made of, read from the lineage facets of any producer.
 
-In goes the event, out comes a :class:`Fed` for each output, read once for all aspects that have it.
+The input is the event, the output is a :class:`Fed` for each output, read once for all aspects.
 
-The inputs and outputs of an event do not show which feeds which. A dataset that is named for an
-output (by its column lineage, or by the job's ``lineage`` facet) feeds it. Where none is named, all
-inputs feed the only output, and the only input feeds all outputs; nothing is made up for any other
-event, whose edges DataHub has through the job.
+The inputs and outputs of an event do not show which input feeds which output. A dataset that is
+named for an output (by its column lineage, or by the job's ``lineage`` facet) feeds it. Unless that
+facet lists the inputs of the output, all inputs of a completed run feed its only output, and its
+only input feeds all outputs. No edges are made up for any other event; DataHub then has its edges
+through the job.
 """
 
 from __future__ import annotations
@@ -29,30 +30,31 @@ if TYPE_CHECKING:
 
 # DataHub's own OpenLineage converter writes ``TYPE:SUBTYPE``, sorted and joined by commas:
 # ``DIRECT:IDENTITY,INDIRECT:FILTER``. It has no word for masking, which is a third part here:
-# ``DIRECT:TRANSFORMATION:MASKING``. The text is a key of DataHub's patches: columns of a different
-# transformation, or masking, must not have the same one.
+# ``DIRECT:TRANSFORMATION:MASKING``. The text is a key in DataHub's patches, so columns with
+# different transformations or masking must have different texts.
 
 IDENTITY = "DIRECT:IDENTITY"
-"""The column is taken as it is."""
+"""The output column is a copy of the input column."""
 
 UNKNOWN_OPERATION = "NONE"
-"""What DataHub's patches have where no transformation is known."""
+"""The operation in DataHub's patches if no transformation is known."""
 
 _OLD_TYPES = {"IDENTITY": IDENTITY, "MASKED": "DIRECT:TRANSFORMATION:MASKING"}
-"""``transformationType`` of the facet before 1-1-0, by the words that it defined."""
+"""Kinds by ``transformationType``, a field of the facet before version 1-1-0."""
 
 _MOST_KINDS = 16
-"""Of one pair of columns: OpenLineage has twelve, and what is hostile may have any number."""
+"""Kinds of one pair of columns: OpenLineage has twelve, a hostile event may have any number."""
 
 
 def transformation_kinds(transformations: Any) -> tuple[str, ...]:
-    """Give each of OpenLineage's ``transformations`` once, in DataHub's notation.
+    """Give the kind of each of OpenLineage's ``transformations`` once, in DataHub's notation.
 
-    :param transformations: a list of objects; whatever is none is left out
+    :param transformations: a list of objects; an entry that is no object with a type is left out
+    :return: () if it is no list
     """
     if not isinstance(transformations, list):
         return ()
-    if len(transformations) == 1:  # nearly all are
+    if len(transformations) == 1:  # the fast path: nearly all lists have one entry
         only = _kind_of(transformations[0])
         return (only,) if only else ()
     found = dict.fromkeys(map(_kind_of, transformations))
@@ -60,7 +62,10 @@ def transformation_kinds(transformations: Any) -> tuple[str, ...]:
 
 
 def old_transformation_kinds(transformation_type: Any) -> tuple[str, ...]:
-    """Give what the deprecated ``transformationType`` of an output column says of its inputs."""
+    """Give the kind for the deprecated ``transformationType`` of an output column.
+
+    :return: () if the value is unknown
+    """
     if not isinstance(transformation_type, str):
         return ()
     known = _OLD_TYPES.get(transformation_type.upper())
@@ -68,12 +73,12 @@ def old_transformation_kinds(transformation_type: Any) -> tuple[str, ...]:
 
 
 def transform_operation(every: tuple[str, ...]) -> str:
-    """Join kinds to DataHub's ``transformOperation``; :data:`UNKNOWN_OPERATION` without any."""
+    """Join kinds to DataHub's ``transformOperation``; :data:`UNKNOWN_OPERATION` for no kinds."""
     return every[0] if len(every) == 1 else ",".join(sorted(every)) or UNKNOWN_OPERATION
 
 
 def is_indirect(kind: str) -> bool:
-    """Whether a column only influences another: a filter, a join, a condition."""
+    """Whether a source of this kind only influences a column: by a filter, a join, a condition."""
     return kind.startswith("INDIRECT")
 
 
@@ -97,14 +102,15 @@ _NOT_IN_WORDS = re.compile(r"[^A-Z0-9_]+")
 
 
 def _notation_word(text: str) -> str:
-    """Give a word that separates nothing in the notation and in the path of a patch."""
+    """Give a word without the separators of the notation and of a patch's path."""
     return _NOT_IN_WORDS.sub("_", text[:40].upper()).strip("_")
 
 
 # Two facets have column lineage: ``columnLineage`` of the dataset, and an entry of the job's
-# ``lineage``. A column that influences all columns is a *condition*. A facet of before 1-2-0 has no
-# place for conditions and repeats each with every column: a source that all columns have is taken
-# for one here as well, so that none is multiplied by the columns on its way to DataHub.
+# ``lineage``. A column that influences all columns is a *condition*. A facet from before version
+# 1-2-0 has no place for conditions, and repeats each condition with every column. So an indirect
+# source that all columns have is read as a condition too; else DataHub would get it once for each
+# column.
 
 Source = tuple[str, str, str]
 """Namespace and name of a dataset, and its column."""
@@ -113,22 +119,22 @@ Sources = dict[Source, tuple[str, ...]]
 
 
 class Columns(NamedTuple):
-    """What an output is made of.
+    """The columns that an output is made of.
 
-    :param fields: by column of the output
-    :param conditions: what influences all of it
+    :param fields: sources by column of the output
+    :param conditions: sources that influence the whole output
     """
 
     fields: dict[str, Sources]
     conditions: Sources
 
     def datasets(self) -> list[DatasetName]:
-        """Give the datasets that are named."""
+        """Give the datasets of all sources, each once."""
         every = (*self.fields.values(), self.conditions)
         return list(dict.fromkeys(DatasetName(*source[:2]) for one in every for source in one))
 
     def is_copy(self) -> bool:
-        """Whether each column is another one as it is, and nothing was left out or added."""
+        """Whether each column is a copy of one source, and there are no conditions."""
         return (
             bool(self.fields)
             and not self.conditions
@@ -136,7 +142,7 @@ class Columns(NamedTuple):
         )
 
     def direct(self) -> Columns:
-        """Leave out what influences a column without being part of its value."""
+        """Leave out conditions, and sources that influence a column without being in its value."""
         fields = {name: _direct_sources(sources) for name, sources in self.fields.items()}
         return Columns({name: sources for name, sources in fields.items() if sources}, {})
 
@@ -159,10 +165,10 @@ def by_kind(conditions: Sources) -> dict[str, list[Source]]:
 
 
 def read_columns(facet: Json, entry: Json) -> Columns:
-    """Read what is known of an output's columns.
+    """Read the sources of an output's columns from one of two facets.
 
     :param facet: the output's ``columnLineage``
-    :param entry: of the job's ``lineage``, for an output without that facet
+    :param entry: an entry of the job's ``lineage``, read if the output has no such facet
     """
     if not facet:
         facet = {**entry, "dataset": entry.get("inputs")}
@@ -197,7 +203,7 @@ def _read_sources(inputs: Any, otherwise: tuple[str, ...]) -> Sources:
 
 
 def _lifted(fields: dict[str, Sources], conditions: Sources) -> Columns:
-    """Take what influences every one of several columns for a condition."""
+    """Turn each source that influences every one of several columns into a condition."""
     everywhere = set(_of_every_field(fields)) if len(fields) > 1 else set()
     if not everywhere:
         return Columns(fields, conditions)
@@ -237,12 +243,12 @@ def _direct_sources(sources: Sources) -> Sources:
 
 
 class Fed(NamedTuple):
-    """An output with what it is made of.
+    """An output with the columns and datasets that it is made of.
 
-    :param columns: without filters, joins and groupings, if those are not to be part of lineage
-    :param conditions: what influences all of it, in any case
-    :param sources: URNs of the datasets that feed it, without itself
-    :param is_copy: whether it is another dataset as it is
+    :param columns: without filters, joins and groupings, if the configuration leaves these out
+    :param conditions: sources that influence the whole output, with any configuration
+    :param sources: URNs of the datasets that feed the output, without the output itself
+    :param is_copy: whether the output is a copy of another dataset
     """
 
     dataset: Dataset
@@ -253,7 +259,7 @@ class Fed(NamedTuple):
 
 
 def fed_outputs(subject: Subject) -> Iterator[Fed]:
-    """Read what the outputs are made of, one after another: all of them can take much memory."""
+    """Read the sources of the outputs, one by one: all of them together can take much memory."""
     entries = _entries_by_output(subject)
     return (
         _fed_output(subject, output, entries.get(output.name, {})) for output in subject.outputs
@@ -275,7 +281,7 @@ def _fed_output(subject: Subject, output: Dataset, entry: Json) -> Fed:
 
 
 def _entries_by_output(subject: Subject) -> dict[DatasetName, Json]:
-    """Give the entries of the job's facet ``lineage`` by the outputs that they are of."""
+    """Give the entries of the job's facet ``lineage`` by their output."""
     return {
         name: entry
         for entry in lenient.items(lenient.at(subject.job_facets, LINEAGE_KEY, "entries"))
@@ -299,20 +305,20 @@ def _dataset_name(entry: Json) -> DatasetName | None:
 
 
 def _has_all_columns(output: Dataset, known: Columns) -> bool:
-    """Whether each column of the output's schema is known to come from somewhere."""
+    """Whether each column of the output's schema has a known source."""
     fields = lenient.items(lenient.at(output.facets, "schema", "fields"))
     return {lenient.text(field.get("name")) for field in fields} <= known.fields.keys()
 
 
 class FieldUrns(dict["Source", str]):
-    """The URN of each column that is asked for, by dataset and name."""
+    """URNs of columns by dataset and name; each is made on first use."""
 
     def __init__(self, subject: Subject) -> None:
         super().__init__()
         self._subject = subject
 
     def __missing__(self, source: Source) -> str:
-        """Make the URN of a column that was not asked for before."""
+        """Make and store the URN of a column on its first use."""
         namespace, name, column = source
         urn = self[source] = self._subject.field(DatasetName(namespace, name), column)
         return urn

@@ -164,9 +164,9 @@ def _spark_page(subject: Subject) -> str:
     return next(filter(None, pages), "")
 
 
-# Custom properties of a run have Airflow's own names, as in DataHub's Airflow plugin. The properties
-# that people read first have names of this package: ``error``, ``lineage``, ``missing: …``,
-# ``partitions …``.
+# Custom properties of a run have Airflow's own names, as in DataHub's Airflow plugin. The
+# properties that people read first have names of this package: ``error``, ``lineage``,
+# ``missing: …``, ``partitions …``.
 
 MAX_ERROR = 2000
 """Characters of an error's message; its stack trace is in the log, where ``externalUrl`` leads."""

@@ -1,6 +1,6 @@
 """The schema of a dataset: fields with the paths and types that DataHub's own connectors give them.
 
-In go the fields of an event's ``schema`` facet and the dataset's platform, out comes a
+The input is the fields of an event's ``schema`` facet and the dataset's platform. The output is a
 :class:`Schema`: the fields for the aspect ``schemaMetadata``, and the path of each column for
 lineage and statistics.
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 MAX_DEPTH = 16
-"""Levels of structs, arrays and maps that are read; a path of DataHub names all of them."""
+"""Levels of structs, arrays and maps that are read; a path of DataHub names each level."""
 MAX_NAME = 500
 """Characters of a column's name that are kept; a longer one ends in a checksum."""
 MAX_TYPE = 100_000
-"""Characters of a type that is read; a longer one is only shown, by its beginning."""
+"""Characters of a type that is parsed; of a longer type only the beginning is shown."""
 MAX_NATIVE = 1_000
 """Characters of a type that are shown."""
 
@@ -59,14 +59,14 @@ _OPENING, _CLOSING = "<([{", ">)]}"
 
 
 class ColumnType(NamedTuple):
-    """A type.
+    """The type of a column, or of a part of a nested column.
 
     :param native: as the producer has it, at most ``MAX_NATIVE`` characters
-    :param name: without parameters, in lower case: ``decimal``; of nested types ``struct``,
+    :param name: without parameters, in lower case: ``decimal``; for nested types ``struct``,
         ``array``, ``map``, ``union``
     :param children: the fields of a struct, the element of an array, key and value of a map, the
-        members of a union; none where they are not known
-    :param is_cut: whether it has children that are left out, being too deep or too long
+        members of a union; () if they are not known
+    :param is_cut: whether children are left out, because they are too deep or the type too long
     """
 
     native: str
@@ -78,7 +78,7 @@ class ColumnType(NamedTuple):
 class Child(NamedTuple):
     """A type within a type.
 
-    :param name: of a struct's field; else empty
+    :param name: the name of a struct's field; empty in any other type
     """
 
     name: str
@@ -92,7 +92,8 @@ class Child(NamedTuple):
 def type_of_field(field: Json, depth: int = 0) -> ColumnType:
     """Read the type of a field of a schema facet.
 
-    :param field: its ``fields``, where there are any, say more than its ``type``
+    :param field: if it has ``fields``, they are read, and ``type`` gives only the kind of nesting
+    :param depth: the number of nested types around it
     """
     written = text(field.get("type"), MAX_TYPE)
     below = items(field.get("fields"))
@@ -120,13 +121,16 @@ def _unnamed(kind: str, below: Sequence[Json]) -> Sequence[Json]:
         named = dict(zip(names, below, strict=True))
         return [named.get("key", {}), named.get("value", {})]
     if kind == ARRAY and names not in (["_element"], ["element"]):
-        # The columns of the elements, as BigQuery's repeated records have them.
+        # `below` are the columns of the elements: so BigQuery has its repeated records.
         return [{"fields": below}]
     return below
 
 
 def _rendered_type(kind: str, children: Sequence[Child]) -> str:
-    """Write a type as Spark does; its beginning is enough, and keeps deep types linear."""
+    """Write a type as Spark does.
+
+    Only the beginning is written, so that the time for a deep type grows linearly with it.
+    """
     shown = (f"{one.name}:{one.type.native}" if one.name else one.type.native for one in children)
     return _shown_type(f"{kind}<{','.join(islice(shown, MAX_NATIVE))}>")
 
@@ -136,7 +140,7 @@ def _rendered_type(kind: str, children: Sequence[Child]) -> str:
 
 @lru_cache(maxsize=4096)
 def type_of_text(written: str) -> ColumnType:
-    """Read a type from its text; one that is not nested has no children."""
+    """Read a type from its text; a type that is not nested has no children."""
     return _parsed_type(written, 0)
 
 
@@ -172,7 +176,7 @@ _COLUMN_OPTIONS = re.compile(
 
 
 def _base_name(written: str) -> str:
-    """Give the name of a type: of ``timestamp(3) with time zone`` it is ``timestamp``."""
+    """Give the name before a type's brackets: ``timestamp`` of ``timestamp(3) with time zone``."""
     start = _BRACKETS.search(written)
     return written[: start.start() if start else MAX_NATIVE].strip().lower()
 
@@ -182,13 +186,13 @@ def _shown_type(written: str) -> str:
 
 
 def _between_brackets(written: str) -> str:
-    """Give what is between the outer brackets, if the text has some and ends with them."""
+    """Give the text between the outer brackets; empty if a type has none or does not end in one."""
     start = _BRACKETS.search(written)
     return written[start.end() : -1].strip() if start and written[-1] in _CLOSING else ""
 
 
 def _split_list(inner: str) -> Iterator[str]:
-    """Part a list at the commas that are neither in brackets nor in backticks."""
+    """Split a list at the commas that are neither in brackets nor in backticks."""
     start = level = 0
     is_quoted = False
     for at, char in enumerate(inner):
@@ -206,9 +210,8 @@ def _split_list(inner: str) -> Iterator[str]:
     yield inner[start:].strip()
 
 
-# Types as DataHub has them for all platforms: a class, with no parameters. They decide the sign
-# before a column in DataHub's pages and the filters of its search; the type as the producer has it
-# is always next to it.
+# DataHub's types for all platforms: a class, with no parameters. They decide the icon of a column
+# in DataHub's pages and the filters of its search; the producer's own type is always next to it.
 
 _NAMES_BY_CLASS = {
     "Number": (
@@ -238,9 +241,9 @@ _CLASSES_BY_NAME = {name: one for one, names in _NAMES_BY_CLASS.items() for name
 
 @lru_cache(maxsize=4096)
 def data_type(of: ColumnType) -> Json:
-    """Give the ``SchemaFieldDataType`` of a type; one that is not known is a ``NullType``.
+    """Give the ``SchemaFieldDataType`` of a type; ``NullType`` for a type that is not known.
 
-    The same object for the same type: nobody changes it.
+    It is cached, so callers must not change the object.
     """
     # "double precision", "timestamp without time zone", "int unsigned"
     named = _CLASSES_BY_NAME.get(of.name) or _CLASSES_BY_NAME.get(of.name.partition(" ")[0], "Null")
@@ -258,10 +261,11 @@ def _nested_types(of: ColumnType) -> Json:
     return {"keyType": inner[0], "valueType": inner[-1]} if of.name == MAP else {}
 
 
-# A field is its path in DataHub, so a dataset that DataHub also ingests itself has our fields only
-# if our paths are the same, in each character. Version 2 of paths has types in them (SDK:
-# ``datahub.ingestion.extractor.schema_util`` for Avro, ``datahub.utilities.hive_schema_to_avro``
-# for types of Hive and Spark); which columns have one depends on the connector:
+# DataHub identifies a field by its path. If DataHub also ingests the dataset with a connector, the
+# fields from both are the same only if the paths are equal in each character. Paths of version 2
+# contain types (SDK: ``datahub.ingestion.extractor.schema_util`` for Avro,
+# ``datahub.utilities.hive_schema_to_avro`` for types of Hive and Spark). Whether a column that is
+# not nested has such a path depends on the connector:
 #
 # ====================  ====================================  ====================================
 # platform              a column that is not nested           the SDK's source
@@ -275,15 +279,15 @@ def _nested_types(of: ColumnType) -> Json:
 # databases                                                   ``bigquery_v2``, ``unity``
 # ====================  ====================================  ====================================
 #
-# A nested column has a path of version 2 in all of them. Version 1 is names with points between
-# them.
+# A nested column has a path of version 2 on every platform. A path of version 1 is names, joined by
+# points.
 
 _VERSION = "[version=2.0]"
 _STRUCT_PREFIX = f"{_VERSION}.[type=struct]"
 
 _LOWER_CASE_PLATFORMS = frozenset({"hive", "glue", "snowflake", "bigquery"})
-"""Whose columns DataHub has in lower case: a metastore stores them so, or the connector does it by
-default."""
+"""Platforms whose columns DataHub has in lower case: a metastore stores them in lower case, or the
+connector puts them into it by default."""
 
 _NESTED_KINDS = frozenset({STRUCT, ARRAY, MAP, UNION})
 
@@ -314,12 +318,12 @@ _AVRO_OF_HIVE = MappingProxyType(
         "bytes": "bytes",
     }
 )
-"""Types of Avro that stand for those of Hive and Spark; there is none for the others: ``null``."""
+"""Avro's types for those of Hive and Spark; ``null`` stands for a type that is absent here."""
 
 _AVRO_OF_DELTA = {
     name: avro for name, avro in _AVRO_OF_HIVE.items() if name not in {"byte", "short"}
 }
-"""The SDK reads Delta's names as if they were Hive's, which has no ``byte`` and no ``short``."""
+"""The SDK reads Delta's type names as Hive's names, and Hive has no ``byte`` and no ``short``."""
 
 _AVRO_OF_ICEBERG = {
     **_AVRO_OF_HIVE,
@@ -335,12 +339,13 @@ _AVRO_OF_ICEBERG = {
 
 
 class Naming(Frozen, frozen=True):
-    """How the fields of a dataset are called.
+    """The rules for naming the fields of a dataset.
 
-    :param prefix: of a column that is not nested, before its type; None if it has its name only
-    :param avro: the type of Avro for a type of a column
+    :param prefix: the beginning of the path of a column that is not nested, before its type; None
+        if the path is the name alone
+    :param avro: Avro's type for a type of a column
     :param is_lower: whether names are in lower case
-    :param version: of nested columns
+    :param version: the version of the paths of nested columns
     """
 
     prefix: str | None = None
@@ -349,18 +354,18 @@ class Naming(Frozen, frozen=True):
     version: FieldPaths = FieldPaths.V2
 
     def flat(self, type_name: str) -> str:
-        """Give what stands before the name of a column that is not nested."""
+        """Give the part of a path before the name of a column that is not nested; can be empty."""
         if self.prefix is None:
             return ""
         return f"{self.prefix}.[type={self.avro.get(type_name, 'null')}]."
 
     def token(self, of: ColumnType) -> str:
-        """Give what a type is in the path of a field that is nested."""
+        """Give the part of a nested field's path that stands for a type: ``[type=int]``."""
         known = of.name if of.name in _NESTED_KINDS else "null"
         return f"[type={self.avro.get(of.name, known)}]"
 
     def name(self, name: str) -> str:
-        """Give the name of a field as DataHub has it."""
+        """Give the name of a field in DataHub: in lower case, or as it is."""
         return name.lower() if self.is_lower else name
 
 
@@ -373,9 +378,10 @@ _NAMING_BY_PLATFORM = {
 
 
 def naming_of_platform(platform: str, version: FieldPaths) -> Naming:
-    """Give how the fields of a platform's datasets are called.
+    """Give the rules for naming the fields of a platform's datasets.
 
     :param platform: its id in DataHub: ``glue``, ``s3``
+    :param version: the version of paths; no path has types in version 1
     """
     is_lower = platform in _LOWER_CASE_PLATFORMS
     if version is FieldPaths.V1:
@@ -384,9 +390,9 @@ def naming_of_platform(platform: str, version: FieldPaths) -> Naming:
 
 
 def cased(how: Naming, names: Sequence[str]) -> Naming:
-    """Give how fields of these names are called: in lower case only if that names them all.
+    """Give the naming for a dataset with these columns, in lower case only if they stay distinct.
 
-    Where columns differ in their case only, no metastore has put them into lower case.
+    If two columns differ only in their case, no metastore has put them into lower case.
     """
     if how.is_lower and len({name.lower() for name in names}) < len(set(names)):
         return replace(how, is_lower=False)
@@ -396,10 +402,10 @@ def cased(how: Naming, names: Sequence[str]) -> Naming:
 class Field(NamedTuple):
     """A nested column, or a field below one.
 
-    :param path: of the field
-    :param names: of the column and of the fields down to this one, as the event has them
-    :param type: as declared: of an array of structs, that array
-    :param is_cut: whether there are fields below that are left out
+    :param path: the field's path in DataHub
+    :param names: the names of the column and of the fields down to this one, as the event has them
+    :param type: the declared type: for an array of structs, the array
+    :param is_cut: whether fields below this one are left out
     """
 
     path: str
@@ -410,10 +416,10 @@ class Field(NamedTuple):
 
 
 def nested_fields(how: Naming, name: str, of: ColumnType, description: str = "") -> Iterator[Field]:
-    """Give a nested column and the fields below it, parents first.
+    """Yield a nested column and the fields below it, parents first.
 
-    Arrays and maps are part of the path of a field, and have no field of their own; nor has the
-    key of a map. Only a union has several: its own and one for each member.
+    An array or a map within a field is a part of the field's path and has no field of its own; the
+    key of a map has none either. A union has a field of its own and one for each member.
     """
     prefix = _STRUCT_PREFIX if how.version is FieldPaths.V2 else ""
     yield from _fields_below(how, prefix, of, Field("", (name,), of, description))
@@ -422,10 +428,11 @@ def nested_fields(how: Naming, name: str, of: ColumnType, description: str = "")
 def _fields_below(
     how: Naming, prefix: str, at: ColumnType, field: Field, token: str = ""
 ) -> Iterator[Field]:
-    """Walk the type of a field.
+    """Walk down the type of a field, and yield the field and the fields below it.
 
-    :param at: where in its type the walk is: the type itself, its element, the value, a member
-    :param token: in the place of the type's own
+    :param prefix: the path so far
+    :param at: the current place in the type: the type itself, an element, a value, a member
+    :param token: the part of the path that stands for ``at``; empty for the type's own
     """
     token = token or how.token(at)
     inner = _joined_path(prefix, token) if how.version is FieldPaths.V2 else prefix
@@ -456,26 +463,26 @@ def _joined_path(prefix: str, part: str) -> str:
     return f"{prefix}.{part}" if prefix else part
 
 
-# A schema is bounded, and it counts the fields that are left out. GMS refuses a schema in which a
-# path is empty or comes twice (``FieldPathValidator``), so of two fields with one path the first is
-# kept.
+# A schema has a limit, and counts the fields that are left out. GMS refuses a schema with an empty
+# path or with one path twice (``FieldPathValidator``), so the first of two fields with one path
+# stays and the second is left out.
 
 MAX_FIELDS = 20_000
-"""Fields of a schema, nested ones among them: 4 MB of JSON."""
+"""Fields of a schema, with nested ones: about 4 MB of JSON."""
 MAX_DESCRIPTION = 10_000
 """Characters of a column's description."""
 
 _TOO_DEEP = f"What is below is left out: there are more than {MAX_DEPTH} levels."
 _CONTAINER_STEPS = frozenset({"_element", "element", "key", "value"})
-"""Names that lead into an array or a map, and are of no field."""
+"""Names of the steps into an array or a map; in DataHub no field has them."""
 
 
 class Schema:
     """The fields of a dataset.
 
-    :param fields: as a schema facet has them; those without a name are left out
-    :param naming: how the dataset's platform calls them
-    :param partitioning: names of columns that the dataset is partitioned by
+    :param fields: fields of a schema facet; a field without a name is left out
+    :param naming: the rules of the dataset's platform for naming fields
+    :param partitioning: names of the columns that the dataset is partitioned by
     """
 
     def __init__(
@@ -500,8 +507,8 @@ class Schema:
     def path(self, column: str) -> str:
         """Give the path of a column, or of a field of a nested one: ``address.geo.lat``.
 
-        One that the schema does not have is a column by its name. What is below a nested column and
-        is no field of it (``attributes.colour``, of a map) is that column.
+        A name below a nested column that is no field of it (``attributes.colour``, of a map) gives
+        the path of that column. Any other name that the schema does not have gives the name itself.
         """
         name = text(column, MAX_NAME)
         return (
@@ -520,7 +527,7 @@ class Schema:
 
     @cached_property
     def _by_lower_case(self) -> dict[str, str]:
-        """Paths by names in lower case: Spark finds a column so. None of names that clash."""
+        """Paths by names in lower case, as Spark finds a column; empty for names that clash."""
         found: dict[str, str] = {}
         for name, path in (*self._nested.items(), *self._flat.items()):
             found[name.lower()] = "" if name.lower() in found else path
@@ -553,7 +560,7 @@ class Schema:
         if path in self._fields or len(self._fields) >= MAX_FIELDS:
             self.left_out += 1
             return False
-        # No event says which columns are nullable, and Spark's are unless somebody forbids it.
+        # No event has whether a column is nullable. Spark's columns are, unless declared otherwise.
         field = {"fieldPath": path, "nullable": True, "type": data_type(of)}
         field["nativeDataType"] = of.native
         if description:

@@ -1,4 +1,4 @@
-"""DataHub by Airflow's configuration: how events are converted, and whether they arrive."""
+"""DataHub by Airflow's configuration: settings of the conversion, and checks of the transports."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _KEY_OF_CONNECTION = "airflow_connection_api_key"
 
 
 def conversion() -> Conversion:
-    """Give the configuration by which Airflow's transport to DataHub converts events.
+    """Give the settings by which Airflow's transport to DataHub converts events.
 
-    :return: that of the first transport to DataHub; the default if there is no such transport, or
-        if it cannot be read, which the doctor reports
+    :return: the settings of the first transport to DataHub; the default if there is none, or if it
+        cannot be read, which the doctor reports
     """
     from airflow_provider_sparklineage.datahub import configuration
     from airflow_provider_sparklineage.datahub.configuration import DEFAULT_CONVERSION

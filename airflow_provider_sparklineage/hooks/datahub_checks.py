@@ -1,9 +1,9 @@
 """Ask DataHub's server whether proposals can be sent to it, without storing anything.
 
-Its ``/config`` shows that it is one, and which; nobody needs a token for that. Then it is sent a
-proposal of an aspect that does not exist: GMS asks first who sends it (401), then whether he may
-change a dataset (403, ``AspectResource.ingestProposals``), and only then what it is, and refuses it
-in its own words before it stores anything.
+Its ``/config``, which needs no token, shows that the server is DataHub, and its version. Then the
+check sends a proposal of an aspect that does not exist. GMS first checks the token (401), then
+whether its user may change a dataset (403, ``AspectResource.ingestProposals``), and only then the
+aspect. It refuses the aspect by name before it stores anything.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PROTOCOL = ("X-RestLi-Protocol-Version", "2.0.0")
 
 
 def check_transport(given: Mapping[str, Any], path: str, place: str) -> list[Check]:
-    """Check a transport to DataHub: its configuration, and what it sends to.
+    """Check a transport to DataHub: its configuration, and the server that it sends to.
 
     :param given: its configuration
     :param path: where it stands in ``place``, e.g. ``transport``
@@ -54,7 +54,7 @@ def check_transport(given: Mapping[str, Any], path: str, place: str) -> list[Che
         bearer = found.server and found.server.bearer()
     except SparkLineageError as error:
         return [Check(TRANSPORT, Status.FAILED, error.problem, error.fix)]
-    except Exception as error:  # of whatever provides a token
+    except Exception as error:  # any: the provider of tokens is others' code
         problem = f"{path}.auth in {place} gives no token ({type(error).__name__})."
         return [
             Check(
@@ -84,9 +84,9 @@ def check_transport(given: Mapping[str, Any], path: str, place: str) -> list[Che
 
 
 def check(endpoint: Endpoint) -> list[Check]:
-    """Check the server, the way of proposals, and the web pages if there is a URL of them.
+    """Check the server, the sending of proposals, and the web pages if they have a URL.
 
-    Nothing is tried to be written where it is no DataHub: others might store it.
+    No proposal is sent to a server that is not DataHub: it might store the proposal.
     """
     server = _checked_server(endpoint)
     checks = [server]
@@ -105,12 +105,12 @@ def _checked_server(endpoint: Endpoint) -> Check:
     if problem := unusable(endpoint, answer, url):
         return failed(problem, SERVER)
     document = document_of(answer)
-    # What the SDK takes it for GMS by; the server of the pages answers as well, without it.
+    # The SDK recognizes GMS by `noCode`; the server of the pages answers as well, but without it.
     if answer.status != 200 or document.get("noCode") != "true":
         return failed(_not_gms(endpoint, answer, url), SERVER)
     version = lenient.text(lenient.at(document, "versions", "acryldata/datahub", "version"), 40)
     text = f"DataHub {version}".strip() + f" answers at {endpoint.url}."
-    # DataHub Cloud counts its own versions.
+    # DataHub Cloud has version numbers of its own.
     if _OLD.match(version) and lenient.at(document, "datahub", "serverEnv") in (None, "", "core"):
         return Check(SERVER, Status.WARNING, f"{text} {_REFUSES}", _NEWER)
     return Check(SERVER, Status.OK, text)
@@ -140,7 +140,8 @@ def _checked_write(endpoint: Endpoint) -> Check:
         return failed(_without_privilege(endpoint), WRITE)
     if problem := unusable(endpoint, answer, url):
         return failed(problem, WRITE)
-    # Of several versions: 422, 400 and 500 with its name, or 200 for what was left out.
+    # GMS refuses the aspect with 422, 400 or 500 and its name, or leaves it out and answers 200,
+    # depending on its version.
     if answer.status == 200 or _ASPECT.encode() in answer.body:
         text = "It takes proposals; one of an unknown aspect was refused, as it should be."
         return Check(WRITE, Status.OK, text)
@@ -152,7 +153,7 @@ def _checked_write(endpoint: Endpoint) -> Check:
 
 
 def _unknown() -> dict[str, Any]:
-    """Make a proposal that no DataHub takes, in the form in which one is sent."""
+    """Make a proposal that every DataHub refuses, as JSON in the form of a real one."""
     proposal = Proposal(_DATASET, _ASPECT, {})
     return {
         "entityType": proposal.entity_type,

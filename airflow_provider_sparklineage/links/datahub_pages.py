@@ -1,8 +1,8 @@
 """The URLs of DataHub's pages: of a task, of a dataset, and of an output's columns.
 
-They are those of its web application (datahub-web-react): a route for each kind of entity, its URN,
-the name of a tab (``PageRoutes``, ``getPathName`` of ``DataJobEntity`` and ``DatasetEntity``). The
-SDK makes them so as well (``datahub.ingestion.graph.links``), but for a ``%`` in a URN.
+A URL is that of DataHub's web application (datahub-web-react): a route for the kind of entity, its
+URN, the name of a tab (``PageRoutes``, ``getPathName`` of ``DataJobEntity`` and ``DatasetEntity``).
+The SDK makes the same URLs (``datahub.ingestion.graph.links``), except for a ``%`` in a URN.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _JOB = quote("urn:li:dataJob:(", safe="")
 class Pages(DataHub):
     """The pages of a task and of its datasets.
 
-    Their URLs need more than names: what a dataset is called in DataHub depends on its facets, too,
-    and where the name of a DAG ends and that of its task begins on the DAG.
+    Their URLs need more than names: the name of a dataset in DataHub also depends on its facets,
+    and the name of a job can be cut into DAG and task only if the DAG's name is known.
 
-    :param how: as the transport converts events
+    :param how: the settings by which the transport converts events
     :param dag_id: of the task
-    :param datasets: that pages are asked of, as events have them
+    :param datasets: the datasets whose pages are linked to, as in events, with their facets
     """
 
     def __init__(
@@ -67,12 +67,12 @@ class Pages(DataHub):
 
 
 def web_url_of(link: str) -> str:
-    """Give where DataHub's pages are, of the link to a task; empty if it is none."""
+    """Give the URL of DataHub's web application from a link to a task; empty for any other link."""
     web_url, route, _ = link.partition(f"/{_TASK}/{_JOB}")
     return web_url if route else ""
 
 
 def _page(web_url: str, route: str, urn: str) -> str:
-    # The web application decodes the path of a page twice, and keeps its % so.
+    # The web application decodes the path of a page twice; it writes a % as this placeholder.
     held = urn.replace("%", "{{encoded_percent}}")
     return f"{web_url.rstrip('/')}/{route}/{quote(held, safe='')}/Lineage"
