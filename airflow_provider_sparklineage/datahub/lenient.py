@@ -16,7 +16,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def at(document: Any, *keys: str) -> Any:
-    """Give the value below a path of keys; None if a key is missing, or is below no object."""
+    """Give the value at a path of keys; None if a key is missing, or a value above is no object."""
     for key in keys:
         if not isinstance(document, dict):
             return None

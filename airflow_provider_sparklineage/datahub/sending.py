@@ -75,8 +75,8 @@ def send(server: Server, proposals: Iterable[Proposal], until: float) -> int:
     :param proposals: read batch by batch, so that they are not all in memory
     :param until: ``time.monotonic()`` after which nothing is sent
     :return: the number of stored proposals, without refused ones that were no loss
-    :raise DeliveryError: if not all were stored; the text names the number of stored proposals, and
-        the others with their reasons
+    :raise DeliveryError: if not all were stored; its text has the number of stored proposals, and
+        the reasons for the others
     """
     gms = Gms(server)
     sending = _Sending(gms, server, until)
