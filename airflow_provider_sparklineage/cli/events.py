@@ -306,7 +306,7 @@ def _events(args: argparse.Namespace) -> list[Stored]:
 
 
 def events_of(inputs: Sequence[str], application: str | None = None) -> list[Stored]:
-    """Give the merged events of the input: of each bundle, and those in the files or of them.
+    """Give the merged events of the input.
 
     Each bundle is merged into one event. If the files have merged events, these are given; else all
     files together are merged into one event.

@@ -144,7 +144,7 @@ def _marks(event: model.Event) -> dict[tuple[str, DatasetName], _Marks]:
 
 
 def _facts(dataset: model.Dataset, marks: _Marks) -> str:
-    """Describe what is known of a dataset, other than its columns, in a few words."""
+    """Describe the part of a dataset that was accessed, its rows and witness, in a few words."""
     sides = dataset.of_side
     facts = []
     subset = sides.subset or model.Subset()
@@ -182,7 +182,7 @@ def print_run(event: model.Event, file: IO[str]) -> None:
 
 
 def _print_check(out: Console, event: model.Event, labels: Mapping[DatasetName, str]) -> None:
-    """Print if partitions are the expected ones, and which template gave each expected value."""
+    """Print whether partitions are as expected, and which template gave each expected value."""
     check = event.check
     _print_statuses(out, check, labels)
     table = folding_table(4)
@@ -236,7 +236,7 @@ def _how(entry: model.Checked, verb: str) -> str:
 
 
 def _difference(entry: model.Checked) -> str:
-    """Describe what was expected and observed; then what is unexpected, and what is missing."""
+    """Describe expected, observed and planned partitions, then unexpected and missing ones."""
     extents = {
         "expected": entry.expected,
         "observed": entry.observed,
@@ -258,7 +258,7 @@ _SIGNS = {str(comparison): comparison.symbol for comparison in Comparison}
 
 
 def _condition(condition: model.Condition) -> str:
-    """Write a condition as one would in SQL; of an incomplete one only its type."""
+    """Write a condition as SQL does; for an incomplete one, write only its type's name."""
     left, right = condition.left, condition.right
     if left and right and condition.type == "binary":
         return f"({_condition(left)} {condition.operator} {_condition(right)})"
@@ -269,7 +269,7 @@ def _condition(condition: model.Condition) -> str:
 
 
 def _partitions(dataset: model.Dataset, partitions: list[model.NamedPartition]) -> str:
-    """Name the partitions of a subset: all of a few, else the first, the last and how many."""
+    """Name the partitions of a subset: all if they are few, else first, last and their number."""
     names = [
         p.identifier or "/".join(f"{k}={v}" for k, v in (p.dimensions or {}).items())
         for p in partitions
@@ -312,7 +312,10 @@ def _print_columns(out: Console, output: model.Dataset, labels: Mapping[DatasetN
 
 
 def _of_all(column: model.ColumnSources) -> list[model.Transformation]:
-    """Give what is done with all sources of a column; a large event says only that."""
+    """Give the transformation of all sources of a column; [] if the event does not have it.
+
+    A large event has this one instead of the transformations of each source.
+    """
     kind, _, subtype = (column.transformationType or "").partition(":")
     return [model.Transformation(kind, subtype)] if kind in (DIRECT, INDIRECT) else []
 

@@ -224,7 +224,12 @@ class _Datasets(msgspec.Struct):
 
 
 def last_run(document: Mapping[str, Any]) -> LastRun:
-    """Take the datasets out of a merged event, with those facets that distinguish them."""
+    """Read the run and its datasets from a merged event that was kept.
+
+    Each dataset has only those of its facets that distinguish it (:data:`.last_run.KEPT`).
+
+    :param document: the event as :func:`validate` gives it
+    """
     found = model.read_as(document, _Datasets) or _Datasets()
     return LastRun(
         found.run.runId or "",

@@ -42,7 +42,7 @@ class Found(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is an event, and the archive cannot have more."""
+        """Whether there is an event, and the archive cannot have a more complete one."""
         return self.event is not None and not stored.is_preliminary(self.event)
 
 

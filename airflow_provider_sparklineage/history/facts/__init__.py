@@ -1,21 +1,15 @@
 """One event to one line of facts: the facts of a run in the form of the tables.
 
 =================  ===============================================================================
-
-This module finds the run of an event: its task of Airflow, its data interval, its parent, its
-start. An event without a usable run is skipped with a reason. A part of an event whose shape is not
-that of its schema counts as absent, and the number of such parts is given. No function here raises,
-for any text, and none opens a file: :func:`facts_of` may run on the executors of a cluster.
-=======
-:mod:`.accesses`   what was read and written, and how much of it; :mod:`.cells` which partitions
-:mod:`.line`       the line that is written
+:mod:`.accesses`   the datasets read and written, and their extents; :mod:`.cells` has partitions
+:mod:`.line`       the line as text
 =================  ===============================================================================
 
-Which run an event is of (its task of Airflow, its data interval, its parent, its start) is found
-here, and which columns were made of which. An event that says nothing usable is skipped with a
-reason; a part of one that has another shape than its schema is as if it were absent, and counted.
-Nothing here raises, whatever text it is given, and nothing opens a file: the function may run on
-the executors of a cluster.
+This module finds the run of an event (its task of Airflow, its data interval, its parent, its
+start) and its column lineage. An event without a usable run is skipped with a reason. A part of an
+event whose shape is not that of its schema counts as absent, and the number of such parts is given.
+No function here raises, for any text, and none opens a file: :func:`facts_of` may run on the
+executors of a cluster.
 """
 
 from __future__ import annotations
@@ -87,7 +81,7 @@ class Try(NamedTuple):
 
 
 def run(event: model.Event, of: Try | None) -> dict[str, Any]:
-    """Give the fields of :class:`.line.Facts` that are about the run, but those of its job.
+    """Give the fields of :class:`.line.Facts` that are about the run, without those of its job.
 
     :param of: the try, if the event comes from an archive or a bundle
     """
@@ -152,21 +146,21 @@ def _above(own: model.RunFacets, added: model.RunFacets) -> dict[str, Any]:
 
 # Both forms of the facet `columnLineage` are read: lists of transformations, and the deprecated
 # single type of a column (`IDENTITY`, `MASKED`; this package's events have `DIRECT:AGGREGATION`
-# there). Its entries of the whole dataset are INDIRECT, whatever they say (the listener gives
-# DIRECT for some).
+# there). Entries for the whole dataset become INDIRECT whatever their type is (the listener gives
+# some as DIRECT).
 #
-# The facet is half of an event and more, and that of a job's next run is nearly always the same
-# text. So each text is read once, as long as those that were read lately fit into some memory.
+# The facet is half of an event or more, and nearly always the same text in the next run of the job.
+# So the edges of each text are cached, up to a limit of memory.
 
 _DIRECT, _INDIRECT = "DIRECT", "INDIRECT"
 _MASKED = "MASKED"
 
-_MAX_KEPT = 32 << 20  # bytes of texts: of some thousand jobs
+_MAX_KEPT = 32 << 20  # bytes of cached texts: enough for some thousand jobs
 _Given = tuple[tuple[str, str, bytes], ...]
 
 
 def columns(outputs: Iterable[model.Dataset]) -> tuple[Columns, int]:
-    """Give the edges of an event's outputs; how many parts of them were not of their shape."""
+    """Give the edges of an event's outputs, and the number of parts that have a wrong shape."""
     given = tuple(
         (one.namespace, one.name, bytes(one.facets.column_lineage))
         for one in outputs
@@ -176,7 +170,7 @@ def columns(outputs: Iterable[model.Dataset]) -> tuple[Columns, int]:
 
 
 class _Known:
-    """What was read of which texts; forgets all of it when it is too much."""
+    """A cache of edges by the texts of their facets; it is emptied when it is full."""
 
     def __init__(self) -> None:
         self._found: dict[_Given, tuple[Columns, int]] = {}
@@ -184,7 +178,7 @@ class _Known:
         self.get = self._found.get
 
     def add(self, given: _Given, found: tuple[Columns, int]) -> tuple[Columns, int]:
-        """Keep what was read; give it."""
+        """Cache the edges of some facets, and give them."""
         self._size += len(found[0].text) + sum(len(text) for *_, text in given)
         if self._size > _MAX_KEPT:
             self._found.clear()
@@ -244,7 +238,7 @@ def _edge(
 
 
 def _deprecated(sources: model.ColumnSources) -> tuple[model.Transformation, ...]:
-    """Read the one type that a column has in old events; it is of all of its sources."""
+    """Read the single type that a column has in old events, as one for all of its sources."""
     kind, _, subtype = (sources.transformationType or "").partition(":")
     text = sources.transformationDescription
     if kind == _MASKED:

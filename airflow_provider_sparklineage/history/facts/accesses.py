@@ -80,7 +80,7 @@ class Known(NamedTuple):
 
     @property
     def condition(self) -> model.Condition | None:
-        """The condition that says which part of it was accessed."""
+        """The condition on the accessed part; None if the event has none."""
         subset = self.facets.subset if self.facets else None
         if subset and (found := subset.output if self.mode else subset.input):
             return found
@@ -94,7 +94,10 @@ class Known(NamedTuple):
 
     @property
     def counted(self) -> model.Counted | model.Partitions | None:
-        """The extent of the partitions, if any were; the facet of an output counts none too."""
+        """The number, first and last of the accessed partitions; None if the event has none.
+
+        An output's own facet ``sparkLineage_partitions`` with a count of 0 is ignored.
+        """
         checked = self.checked
         if checked and (found := checked.observed or (checked.unreported and checked.expected)):
             return found if found.count is not None else None
@@ -154,7 +157,10 @@ def _counted(
 
 
 def _folders(dataset: model.Dataset, condition: model.Condition) -> list[Cell]:
-    """Give the partitions that all locations are folders of, as the listener reports them."""
+    """Give the partitions of a condition's locations, as the listener reports them.
+
+    The list is empty if a location is not the folder of a partition below the dataset's name.
+    """
     root = f"{dataset.name.rstrip('/')}/"
     found: dict[Cell, None] = {}
     for location in (condition.type == "location" and condition.locations) or ():
@@ -196,7 +202,7 @@ class Reporter(NamedTuple):
 
 
 def reporter(event: model.Event) -> Reporter:
-    """Find out who made an event.
+    """Tell whether this package, or another integration for Spark, made an event.
 
     Events of this package that Airflow sends have Airflow as their producer: their run facets tell,
     and in a START event, which has no run facet of this package, the facets of its datasets.
@@ -208,7 +214,7 @@ def reporter(event: model.Event) -> Reporter:
 
 
 def accesses(event: model.Event, who: Reporter) -> Iterator[Access]:
-    """Give what was read, then what was written."""
+    """Give the reads of an event, then its writes."""
     for side, datasets in ((Side.READ, event.inputs), (Side.WRITE, event.outputs)):
         if datasets:
             seen, checked = _entries(event.run.facets, side)
@@ -223,7 +229,7 @@ _Name = tuple[str, str]
 def _entries(
     facets: model.RunFacets | None, side: Side
 ) -> tuple[dict[_Name, model.Seen], dict[_Name, model.Checked]]:
-    """Give the entries of a side in this package's run facets."""
+    """Give the entries of one side in this package's run facets, by the datasets' names."""
     if facets is None:
         return {}, {}
     seen = [one for one in (facets.capture and facets.capture.datasets) or () if one.side == side]
@@ -272,7 +278,7 @@ def _of_dataset(
 
 
 def _counts(facets: model.SideFacets | None, *, is_write: bool) -> tuple[int | None, int | None]:
-    """Give rows and bytes."""
+    """Give the numbers of rows and of bytes; None if they are not known."""
     if facets is None:
         return None, None
     found = facets.output_statistics if is_write else facets.input_statistics
@@ -292,7 +298,7 @@ def _evidence(
 
 
 def _is_declared(dataset: model.Dataset) -> bool:
-    """Whether it is this package's own word that there is such a dataset."""
+    """Whether this package itself added the dataset to the event."""
     source = dataset.facets and dataset.facets.data_source
     return bool(source and source.producer and source.producer.startswith(_OURS))
 

@@ -447,7 +447,11 @@ def _reason(error: BaseException) -> tuple[DegradationCode, str]:
 
 
 def _serious(lineage: TaskLineage, event: Event) -> list[str]:
-    """List what a person should know: as the event has it, of which its making may lose more."""
+    """List the messages that need a person's attention, as the event has them.
+
+    The event's list comes first because making the event can add degradations. The lineage's is
+    used if the event has none that need attention.
+    """
     from airflow_provider_sparklineage.event.model import CAPTURE_KEY
 
     facet = event["run"]["facets"].get(CAPTURE_KEY, {})
