@@ -258,7 +258,7 @@ _SIGNS = {str(comparison): comparison.symbol for comparison in Comparison}
 
 
 def _condition(condition: model.Condition) -> str:
-    """Write a condition as SQL does; for an incomplete one, write only its type's name."""
+    """Write a condition as SQL does; if it is incomplete or of another type, give its type."""
     left, right = condition.left, condition.right
     if left and right and condition.type == "binary":
         return f"({_condition(left)} {condition.operator} {_condition(right)})"

@@ -1,1 +1,1 @@
-"""The one event of a try: what it says, the steps that it goes through, and where it is kept."""
+"""The one event of a try: its content, the steps that it goes through, and where it is kept."""

@@ -5,17 +5,19 @@
     <archive_url>/<dag_id>/<run_id>/<task_id>/<map_index>/<try_number>.json
     <archive_url>/=unsent/<dag_id>/<run_id>/<task_id>/<map_index>/<try_number>
 
-Each name is percent-encoded, so that a path leads to one try and no name out of the archive. A file
-appears complete or not at all: it is written next to its place and moved there. Below ``=unsent``
-are marks, empty files: an event that has one is known not to have been sent.
+Each name is percent-encoded, so that each path leads to one try, and no name leads out of the
+archive. A file appears complete or not at all: it is written next to its place and moved there. The
+files below ``=unsent`` are empty; they are marks: an event with a mark is known not to have been
+sent.
 
-A file is the event, and one key more: ``sending``, which has what Airflow adds to an event that it
-sends (:mod:`~airflow_provider_sparklineage.event.sending`). Who reads an event does not get it.
+A file holds the event with one more key, ``sending``: the facets and the time that Airflow adds to
+an event when it sends it (:mod:`~airflow_provider_sparklineage.event.sending`).
+:meth:`Archive.read` gives the event without that key.
 
-The store can be slow or away. Whatever is asked of it ends within :attr:`Archive.timeout_s`, as an
-:exc:`ArchiveError`; what is still under way then is left to itself.
+The store can be slow or away. Each call ends within :attr:`Archive.timeout_s`, with an
+:exc:`ArchiveError` if the store did not answer; its work on the store then goes on unwatched.
 
-Where no archive is configured, it is a folder below ``AIRFLOW_HOME`` (:class:`OwnFolder`).
+If no archive is configured, the archive is a folder below ``AIRFLOW_HOME`` (:class:`OwnFolder`).
 """
 
 from __future__ import annotations
@@ -54,19 +56,19 @@ if TYPE_CHECKING:
 
 # --- the folder if no archive is configured -------------------------------------------------------
 #
-# What it holds is its user's alone, whatever the umask: folders are 0700, files 0600. A folder that
-# is another user's is refused. Nothing is imported to write to it, and a file takes a millisecond.
+# Only its user can read it, whatever the umask: folders are 0700, files 0600. A folder of another
+# user is refused. Writing to it needs no further import, and takes a millisecond for each file.
 
 
-# No name of a DAG begins like this: in theirs all but letters, digits and "_.-~" is encoded.
+# No folder of a DAG begins with "=": all characters but letters, digits and "_.-~" are encoded.
 _SWEPT = "=swept"
 RETENTION = timedelta(days=90)
-"""Age at which tries delete an event; who wants another one configures an archive."""
+"""Age at which tries delete an event of this folder; a configured archive keeps its events."""
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 
 
 class OwnFolder(Frozen, frozen=True):
-    """A folder of this user."""
+    """A folder of this user, with the methods of :class:`.Objects` that an archive calls."""
 
     root: Path
 
@@ -76,7 +78,7 @@ class OwnFolder(Frozen, frozen=True):
         file = self.root / name
         try:
             self._write(file, content)
-        except FileNotFoundError:  # swept, as it was empty still
+        except FileNotFoundError:  # another process swept the folder, which was still empty
             self._write(file, content)
 
     def _write(self, file: Path, content: bytes) -> None:
@@ -94,7 +96,10 @@ class OwnFolder(Frozen, frozen=True):
             raise
 
     def read(self, name: str) -> bytes:
-        """Give what a file holds."""
+        """Give the content of a file.
+
+        :raise OSError: if it cannot be read
+        """
         self._check()
         with open_regular(self.root / name) as stream:
             return stream.read()
@@ -105,7 +110,7 @@ class OwnFolder(Frozen, frozen=True):
         (self.root / name).unlink(missing_ok=True)
 
     def names(self, folder: str) -> list[str]:
-        """List the files of a folder, none if it is not there."""
+        """List the names of a folder's entries; [] if the folder does not exist."""
         try:
             self._check()
             return [file.name for file in (self.root / folder).iterdir()]
@@ -113,17 +118,20 @@ class OwnFolder(Frozen, frozen=True):
             return []
 
     def walk(self, folder: str) -> Iterator[tuple[str, datetime | None]]:
-        """Yield the files below a folder, with the time of their last write."""
+        """Yield the paths of the files below a folder, with the times of their last writes.
+
+        Paths are relative to the root. Nothing is yielded if the folder does not exist.
+        """
         with suppress(FileNotFoundError):
             self._check()
             for file, written in _files(self.root / folder):
                 yield str(file.relative_to(self.root)), written
 
     def sweep_at_times(self, *, older_than: timedelta, now: datetime, seconds: float) -> int:
-        """Delete what was written longer ago than that, unless it was done within the hour.
+        """Delete the files older than ``older_than``, unless a sweep was done within the hour.
 
-        :param seconds: that it may take; what is left then is for another hour
-        :return: how many files were deleted
+        :param seconds: time limit; files that are left after it are deleted in another hour
+        :return: number of deleted files
         """
         self._own()
         if not is_sweep_due(self.root / _SWEPT, older_than, now):
@@ -131,7 +139,11 @@ class OwnFolder(Frozen, frozen=True):
         return self.sweep(older_than=older_than, now=now, seconds=seconds)
 
     def sweep(self, *, older_than: timedelta, now: datetime, seconds: float) -> int:
-        """Delete what was written longer ago than that, and folders that are empty then."""
+        """Delete the files older than ``older_than``, and the folders that are empty after that.
+
+        :param seconds: time limit
+        :return: number of deleted files
+        """
         until = time.monotonic() + seconds
         removed = 0
         for file, written in _files(self.root):
@@ -142,17 +154,17 @@ class OwnFolder(Frozen, frozen=True):
                     file.unlink()
                     removed += 1
                     for folder in file.relative_to(self.root).parents[:-1]:
-                        (self.root / folder).rmdir()  # which ends at the first that is not empty
+                        (self.root / folder).rmdir()  # the first that is not empty ends the loop
         return removed
 
     def _own(self) -> None:
-        """Make the folder if it is not there, and keep others out of it."""
+        """Make the folder if it does not exist, and let only its user enter it."""
         _make(self.root)
         if stat.S_IMODE(self._check().st_mode) != _PRIVATE_FOLDER:
             self.root.chmod(_PRIVATE_FOLDER)
 
     def _check(self) -> os.stat_result:
-        status = self.root.stat()  # it may be a link of its user's to a larger disk
+        status = self.root.stat()  # not lstat: the user may have linked it to a larger disk
         if not is_own(status, stat.S_IFDIR):
             msg = f"{self.root} is no folder of this user (its owner has the id {status.st_uid})"
             raise PermissionError(msg)
@@ -172,9 +184,10 @@ def _make(folder: Path) -> None:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, datetime]]:
-    """Yield the files below a folder; links are not followed.
+    """Yield the files below a folder, with the times of their last writes; follow no links.
 
-    In no order, so that who has no time for all begins with others the next time.
+    The order is random, so that a sweep that runs out of time begins with other files the next
+    time.
     """
     with suppress(FileNotFoundError), os.scandir(folder) as found:
         entries = list(found)
@@ -194,7 +207,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, datetime]]:
 T = TypeVar("T")
 
 SENDING_KEY = "sending"
-UNSENT = "=unsent"  # no name of a DAG has an "=" here: it is encoded
+UNSENT = "=unsent"  # differs from each DAG's folder, where "=" is encoded
 """Folder of the marks."""
 
 _SUFFIX = ".json"
@@ -209,10 +222,10 @@ _SWEEP_S = 1.0  # once an hour
 
 
 class Entry(NamedTuple):
-    """An event that is kept.
+    """An event of the archive.
 
-    :param name: of its file, without the suffix
-    :param written: when; None if the store does not know
+    :param name: path of its file below the archive, without the suffix
+    :param written: time of the last write; None if the store does not know it
     """
 
     name: str
@@ -220,9 +233,9 @@ class Entry(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What is kept of a try.
+    """The event of a try, and the part that Airflow adds when it sends the event.
 
-    :param sending: what Airflow adds; None if the event is not for sending
+    :param sending: Airflow's part; None if the event is not for sending
     """
 
     event: Event
@@ -233,8 +246,8 @@ class Archive(Frozen, frozen=True):
     """An archive below a URL that Airflow's ``ObjectStoragePath`` takes.
 
     :param url: e.g. ``s3://aws_default@lineage/tasks``, ``file:///mnt/lineage``
-    :param timeout_s: how long the store may take over each call
-    :param is_default: whether it is the folder that is used if none is configured
+    :param timeout_s: time limit of the store for each call, in seconds
+    :param is_default: whether it is the folder that is used if no archive is configured
     """
 
     url: str
@@ -249,14 +262,15 @@ class Archive(Frozen, frozen=True):
         *,
         is_unsent: bool = False,
     ) -> None:
-        """Keep the event of a try, in place of what was kept of it before.
+        """Write the event of a try; it replaces an earlier event of the same try.
 
-        :param sending: what Airflow adds when it sends the event; None if it is not for sending
+        :param sending: the part that Airflow adds when it sends the event; None if the event is
+            not for sending
         :param is_unsent: whether to mark it as not sent, until :meth:`sent` is called
         :raise ArchiveError: if the store did not take it in time
         """
         name, content = name_of(task), written.text
-        if sending is not None:  # the JSON of the event is not made anew
+        if sending is not None:  # a prefix, because to encode a large event again takes long
             prefix = json.dumps({SENDING_KEY: sending})[:-1].encode()
             content = b"%b, %b" % (prefix, content[1:])
 
@@ -266,7 +280,7 @@ class Archive(Frozen, frozen=True):
                 store.write(mark, b"")
             try:
                 store.write(f"{name}{_SUFFIX}", content)
-            except OSError:  # a full disk has room for the mark, of which nothing could be sent
+            except OSError:  # a full disk may have taken the mark, which has no event to send now
                 if is_unsent:
                     with suppress(OSError):
                         store.remove(mark)
@@ -277,22 +291,22 @@ class Archive(Frozen, frozen=True):
     def read(self, task: TaskIdentity) -> dict[str, Any]:
         """Give the event of a try.
 
-        :raise ArchiveError: if there is none, or the store did not give it in time
-        :raise DocumentError: if what is there cannot be read
+        :raise ArchiveError: if there is no event, or the store did not give it in time
+        :raise DocumentError: if the file cannot be read as an event
         """
         return self.kept(name_of(task)).event
 
     def kept(self, name: str) -> Kept:
-        """Give what is kept under a name; raises as :meth:`read` does."""
+        """Give the event of a name with Airflow's part; raise the errors of :meth:`read`."""
         content = self._bounded(lambda: self._store().read(f"{name}{_SUFFIX}"), "read from")
         event = stored(content)
         sending = event.pop(SENDING_KEY, None)
         return Kept(event, sending if isinstance(sending, dict) else None)
 
     def tries(self, task: TaskIdentity) -> list[int]:
-        """List the tries of a task instance that have an event, the earliest first.
+        """List the numbers of a task instance's tries that have an event, in ascending order.
 
-        :raise ArchiveError: if the store did not say so in time
+        :raise ArchiveError: if the store did not list them in time
         """
         folder = name_of(task).rpartition("/")[0]
         ends = self._bounded(lambda: self._store().names(folder), "read from")
@@ -300,9 +314,9 @@ class Archive(Frozen, frozen=True):
         return sorted(int(stem) for stem in stems if stem.isdecimal())
 
     def entries(self, dag_id: str = "", task_id: str = "", run_id: str = "") -> list[Entry]:
-        """List what is kept, of one DAG, task or run of it if they are given.
+        """List the events of the archive; of one DAG, run or task only, if these are given.
 
-        :raise ArchiveError: if the store did not say so in time
+        :raise ArchiveError: if the store did not list them in time
         """
         wanted = [encoded(part) if part else "" for part in (dag_id, run_id, task_id)]
         folder = "/".join(wanted[:2]) if run_id else wanted[0]
@@ -322,17 +336,17 @@ class Archive(Frozen, frozen=True):
 
     @property
     def has_marks(self) -> bool:
-        """Whether it is noted here what was not sent.
+        """Whether this archive has marks of events that were not sent: only local folders do.
 
-        Marks are removed in the process that Airflow forks to send an event. The clients of object
-        stores do not survive the fork, and would need a connection there that nobody gives them.
+        Marks are removed in the process that Airflow forks to send an event. The client of an
+        object store does not survive the fork, and that process has no connection for a new one.
         """
         return self.url.startswith(("file://", "local://"))
 
     def unsent(self) -> list[Entry]:
-        """List the events that are known not to have been sent.
+        """List the events that are known not to have been sent; [] in an archive without marks.
 
-        :raise ArchiveError: if the store did not say so in time
+        :raise ArchiveError: if the store did not list them in time
         """
         if not self.has_marks:
             return []
@@ -345,28 +359,29 @@ class Archive(Frozen, frozen=True):
         return self._bounded(entries, "read from")
 
     def sent(self, task: TaskIdentity) -> None:
-        """Note that the event of a try was sent.
+        """Remove the mark of a try's event, because it was sent.
 
-        :raise ArchiveError: if the store did not take it in time
+        :raise ArchiveError: if the store did not do so in time
         """
         self.unmark(name_of(task))
 
     def mark(self, name: str) -> None:
-        """Mark an event as not sent; raises as :meth:`sent` does."""
+        """Mark an event as not sent; raise the errors of :meth:`sent`."""
         if self.has_marks:
             self._bounded(lambda: self._store().write(f"{UNSENT}/{name}", b""), "written to")
 
     def unmark(self, name: str) -> None:
-        """Remove the mark of an event; raises as :meth:`sent` does."""
+        """Remove the mark of an event; raise the errors of :meth:`sent`."""
         if self.has_marks:
             self._bounded(lambda: self._store().remove(f"{UNSENT}/{name}"), "written to")
 
     # --- time -------------------------------------------------------------------------------------
 
     def sweep_at_times(self, *, older_than: timedelta, now: datetime) -> int:
-        """Delete old events, now and then and only in the default archive; return how many files.
+        """Delete old events of the default archive, at most once an hour.
 
-        :raise ArchiveError: if that took longer than the store may take
+        :return: number of deleted files; 0 in a configured archive
+        :raise ArchiveError: if it took longer than the store may take
         """
         store = self._store()
         if not isinstance(store, OwnFolder):
@@ -378,7 +393,7 @@ class Archive(Frozen, frozen=True):
         return self._bounded(sweep, "swept")
 
     def within(self, timeout_s: float) -> Archive:
-        """Give the same archive, asked for at most so long."""
+        """Give the same archive with a time limit of at most ``timeout_s``."""
         return replace(self, timeout_s=min(self.timeout_s, timeout_s))
 
     def _store(self) -> OwnFolder | Objects:
@@ -399,22 +414,22 @@ class Archive(Frozen, frozen=True):
 
 
 def archive_of(settings: Settings, timeout_s: float = 10.0) -> Archive | None:
-    """Give the archive that is in force, if there is one."""
+    """Give the archive of the settings; None if they switch it off."""
     if not settings.archive_url:
         return None
     return Archive(settings.archive_url, timeout_s, settings.archive_is_default)
 
 
 def name_of(task: TaskIdentity) -> str:
-    """Give the name under which the event of a try is kept."""
+    """Give the name of a try's event in the archive."""
     parts = (task.dag_id, task.run_id, task.task_id, str(task.map_index))
     return "/".join((*map(encoded, parts), str(task.try_number)))
 
 
 def task_of(name: str) -> TaskIdentity | None:
-    """Give the try of which an event is kept under a name; the inverse of :func:`name_of`.
+    """Give the try whose event has this name; the inverse of :func:`name_of`.
 
-    :return: None if it is none's, or has a name that was too long to be in it
+    :return: None if it is not the name of a try's event, or contains a shortened id
     """
     from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
@@ -436,9 +451,9 @@ def _fits(parts: list[str], wanted: list[str]) -> bool:
 
 
 def encoded(name: str) -> str:
-    """Make a name of a path out of any text; of a very long one, its start and a checksum."""
+    """Encode a text as one name of a path; shorten a long one to its start and a checksum."""
     text = quote(name.encode("utf-8", "surrogatepass"), safe="")
-    if not text.strip("."):  # which would be the folder itself, or the one above
+    if not text.strip("."):  # "." would be the folder itself, ".." the one above it
         text = text.replace(".", "%2E") or "%"
     if len(text) > _MAX_NAME:
         digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""Run facet ``sparkLineage_capture``: what was collected, and what is missing and why.
+"""Run facet ``sparkLineage_capture``: the collected lineage, and the missing parts with reasons.
 
 The schema is shipped as ``schemas/SparkLineageCaptureRunFacet.json``.
 """
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 MAX_DATASETS = 500
-"""Datasets of which the facet says who saw them, outputs first; of more it gives counts."""
+"""Datasets whose witness the facet names, outputs first; if there are more, it gives counts."""
 MAX_DEGRADATIONS = 100
-"""Degradations that the facet names; of more it gives a count for each code."""
+"""Degradations that the facet names; if there are more, it gives a count for each code."""
 
 
 def capture_facet(
@@ -34,10 +34,10 @@ def capture_facet(
     inputs: Sequence[LineageDataset],
     outputs: Sequence[LineageDataset],
 ) -> dict[str, Any]:
-    """Describe what was collected, and what is missing.
+    """Make the facet: the application, the numbers of events read, the witnesses, the degradations.
 
-    :param report: what reading the events met
-    :param inputs: as the event has them, and ``outputs`` too
+    :param report: result of reading the listener's events
+    :param inputs: the inputs as the event has them; ``outputs`` likewise
     """
     application = lineage.application
     bare = facet(
@@ -85,13 +85,14 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def _uuid(run_id: str) -> str | None:
-    return run_id if _UUID.fullmatch(run_id) else None  # OpenLineage knows no other run ids
+    return run_id if _UUID.fullmatch(run_id) else None  # OpenLineage allows no other run ids
 
 
 def declared(event: Event, lost: Sequence[Degradation]) -> Event:
-    """Declare what a step took from the event; in an event without the facet, nowhere.
+    """Declare in the capture facet the losses that a step has caused.
 
-    That is one of a job that has not run: it has nothing yet of which a step takes much.
+    An event without the facet stays as it is: it is the event of a job that has not run, from which
+    a step takes hardly anything.
     """
     capture = event["run"]["facets"].get(CAPTURE_KEY)
     if capture is None or not lost:
@@ -103,9 +104,9 @@ def declared(event: Event, lost: Sequence[Degradation]) -> Event:
 def with_degradations(
     capture: dict[str, Any], more: Sequence[Degradation], *, in_front: bool = False
 ) -> dict[str, Any]:
-    """Give the facet with more degradations, as many as it may name, and counts of all if not all.
+    """Give the facet with more degradations; if they are too many, also with counts of all codes.
 
-    :param in_front: for what must not be lost when the list is full
+    :param in_front: whether the new ones come first, so that none of them is lost from a full list
     """
     if not more:
         return capture

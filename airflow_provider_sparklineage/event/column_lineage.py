@@ -1,20 +1,21 @@
-"""Column lineage in an event: as a facet of its outputs and of its job, and how much has a place.
+"""Column lineage in an event: the facets of its outputs and of its job, and the limit of its size.
 
 The dataset facet ``columnLineage`` of an output is the specification's, in the form of 1-2-0
 (:func:`column_lineage_facet`).
 
-The inputs and outputs of a task that makes C of A and D of B do not show who feeds whom, and a
-consumer takes it for four edges. The job facet ``lineage`` (``LineageFacet.json`` 1-0-0, which the
-specification calls experimental) has an entry for each output; a dataset-level source without a
-field feeds the output, one with a field influences all of it, and an entry without sources states
-that there are none (:func:`lineage_facet`).
+If a task makes C from A and D from B, the lists of its inputs and outputs do not show which input
+feeds which output, and a consumer draws four edges. The job facet ``lineage``
+(``LineageFacet.json`` 1-0-0, which the specification calls experimental) has an entry for each
+output; a dataset-level source without a field feeds the output, one with a field influences all of
+it, and an entry without sources states that there are none (:func:`lineage_facet`).
 
-A million edges as a facet take gigabytes, and seconds in each step, to be dropped in the last one.
-So column lineage that could never fit into the event is not even made into facets
-(:func:`bounded`). What is dropped here would be dropped at last (:mod:`.steps.size`), in the same
-order: all descriptions, all INDIRECT edges, then the column lineage of full outputs, the largest
-first. What else goes there, also before these, takes little to make. Sizes are underrated, by what
-an edge takes at least, so nothing goes that would fit. Up to :data:`CHEAP` it is not worth it.
+A million edges take gigabytes as a facet, and seconds in each step, and the last step would drop
+them. So column lineage that can never fit into the event does not become facets (:func:`bounded`).
+:mod:`.steps.size` would drop the same parts at last, in the same order: all descriptions, all
+INDIRECT edges, then the column lineage of full outputs, the largest first. The other kinds of
+detail that it drops are cheap to make. Sizes here are lower bounds, by the least bytes that an edge
+can take, so no part is dropped that would fit. Below :data:`CHEAP` bytes nothing is dropped here,
+because it would save little time.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ _DATASET_FACET = (
 
 
 def column_lineage_facet(lineage: ColumnLineage) -> dict[str, Any]:
-    """Make the facet; descriptions are in full (:func:`.steps.texts.shortened` truncates them).
+    """Make the facet with full descriptions; :func:`.steps.texts.shortened` truncates them.
 
-    Columns whose edges are one object have one entry.
+    Columns whose edges are the same object get the same entry as one object.
     """
     fields = mapped(lineage.fields, _column_field)
     return facet(
@@ -79,7 +80,7 @@ def _column_field(edges: Edges) -> dict[str, Any]:
 
 
 def input_fields(edges: Edges) -> list[dict[str, Any]]:
-    """Give edges as the specification's ``InputField``s, in the order of their columns."""
+    """Give edges as the specification's ``InputField``s, in the order of their source columns."""
     made = {id(ts): [_transformation(t) for t in ts if t.type is not None] for ts in lists(edges)}
     return [
         {
@@ -92,7 +93,7 @@ def input_fields(edges: Edges) -> list[dict[str, Any]]:
     ]
 
 
-@lru_cache(maxsize=4096)  # edges have few different ones, with texts that come again
+@lru_cache(maxsize=4096)  # many edges have the same transformation
 def _transformation(t: Transformation) -> dict[str, Any]:
     entry = {
         "type": t.type,
@@ -103,7 +104,7 @@ def _transformation(t: Transformation) -> dict[str, Any]:
     return {key: value for key, value in entry.items() if value is not None}
 
 
-# The deprecated fields are all that some consumers show.
+# Some consumers show only the deprecated fields.
 
 
 def _transformation_description(edges: Edges) -> str:
@@ -114,7 +115,10 @@ def _transformation_description(edges: Edges) -> str:
 
 
 def transformation_type(sources: list[dict[str, Any]]) -> str:
-    """``DIRECT:AGGREGATION``: the strongest of what is done with a column's sources."""
+    """Give the strongest transformation of a column's sources, e.g. ``DIRECT:AGGREGATION``.
+
+    It is ``UNKNOWN`` if no source has a transformation.
+    """
     given = {id(s["transformations"]): s["transformations"] for s in sources}
     kinds = {(t["type"], t.get("subtype") or "") for ts in given.values() for t in ts}
     for kind in (DIRECT, INDIRECT):
@@ -132,7 +136,7 @@ _JOB_FACET = "https://openlineage.io/spec/facets/1-0-0/LineageFacet.json#/$defs/
 
 
 def lineage_facet(outputs: Iterable[LineageDataset]) -> dict[str, Any] | None:
-    """Make the facet of the outputs whose sources are known; None if there are none."""
+    """Make the facet of the outputs whose sources are known; None if no output has known ones."""
     entries = [_output_entry(output) for output in outputs if output.sources is not None]
     return facet(_JOB_FACET, entries=entries) if entries else None
 
@@ -168,20 +172,20 @@ def _column_inputs(edges: Edges) -> list[dict[str, Any]]:
     ]
 
 
-# --- how much has a place -------------------------------------------------------------------------
+# --- the limit of its size ------------------------------------------------------------------------
 
 
 _EDGE_BYTES = len('{"namespace": "", "name": "", "field": ""}, ')
 _FIELD_BYTES = len('"": {"inputFields": [], "transformationType": ""}, ')
 
 CHEAP = 16 * 1024 * 1024
-"""Bytes of JSON that are made in a second or two."""
+"""Bytes of JSON that take a second or two to make."""
 
 
 def bounded(lineage: TaskLineage, max_bytes: int, option: str) -> TaskLineage:
-    """Leave out the column lineage that an event of so many bytes has no place for.
+    """Leave out the column lineage that cannot fit into an event of ``max_bytes``, and declare it.
 
-    :param option: what a person would change to get more
+    :param option: the setting that a person would change to get more
     """
     of = {d.name: d.columns for d in lineage.outputs if d.columns}
     sizes = {name: _LineageSize.of(columns) for name, columns in of.items()}
@@ -220,11 +224,13 @@ def _with_columns(
 
 
 class _LineageSize(NamedTuple):
-    """What column lineage takes at least, in bytes of JSON.
+    """The least bytes of JSON that column lineage takes, with two counts.
 
-    :param texts: its descriptions
-    :param edges: all of its edges, without their transformations
-    :param direct: those that are not INDIRECT only
+    :param texts: bytes of its descriptions
+    :param descriptions: number of its descriptions
+    :param edges: bytes of all of its edges, without their transformations
+    :param indirect: number of edges that have INDIRECT transformations only
+    :param direct: bytes of the other edges
     """
 
     texts: int
@@ -271,7 +277,7 @@ def _size_of_list(transformations: Transformations) -> tuple[int, int, bool]:
 def _with_changed_edges(
     lineage: ColumnLineage, change: Callable[[Transformations], Transformations]
 ) -> ColumnLineage:
-    """Change the transformations of all edges; edges that have none then go."""
+    """Change the transformations of all edges; leave out the edges that have none after that."""
     fields = mapped(lineage.fields, lambda edges: changed(edges, change))
     left = {name: edges for name, edges in fields.items() if edges}
     return ColumnLineage(left, changed(lineage.dataset, change))

@@ -1,17 +1,18 @@
-"""A merged event in texts for people: of its run, its datasets, and the columns of its outputs.
+"""Descriptions of a merged event for people: of its run, its datasets, and its outputs' columns.
 
-For backends that show a text of a job, a dataset or a column before all else. What an event says
-that nobody saw (declared, of the last run, failed) has none. A column's text is the same in each
-run of the same job, for Marquez makes another version of a dataset of another text: so there is no
-date in it, nor any other number that is likely to be of one run.
+They are for backends that show the description of a job, a dataset or a column before all else. An
+access that was not seen (a declared one, one of the last run, a failed one) gets no description.
+Marquez makes a new version of a dataset if a description of a column changes. So a column's
+description is the same in each run of the same job: it contains no date, and no other number that
+is likely to belong to one run.
 
-:func:`described` is a step: job, datasets and columns get texts where they have none of their own.
-Marquez keeps one text of each: that of the last event which names it. An event without one takes it
-away, be it a START, a failure, or of a task that only reads. So every dataset of an event has its
-text, and one that this run has not accessed (yet) that of the last run which did: it is then still
-true. What a task before this one wrote keeps the writer's texts, next to the reader's. Airflow puts
-the user's text of a job in the place of what is here, which
-:mod:`airflow_provider_sparklineage.operators.attempt.publish` joins with it.
+:func:`described` is a step that describes the job, datasets and columns that have no description of
+their own. Marquez keeps one description of each: that of the last event that names it. An event
+without a description deletes it, also a START, a failure, or the event of a task that only reads.
+So each dataset of an event gets a description; a dataset that this run has not accessed (yet) gets
+that of the last run that accessed it, which is still true. A dataset that a task before this one
+wrote keeps the writer's description next to the reader's. Airflow replaces the job's description by
+the user's own; :mod:`airflow_provider_sparklineage.operators.attempt.publish` joins the two.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ MAX_OF_RUN = 1000
 MAX_OF_DATASET = 500
 MAX_OF_COLUMN = 200
 _MAX_OF_COLUMNS = 500
-"""Of all columns that the text of a run names."""
+"""Characters for all columns in the description of a run."""
 _MAX_EXPRESSION = 120
 _MAX_DATASETS = 6
 _MAX_SOURCES = 4
@@ -58,14 +59,14 @@ _INCOMPLETE = frozenset(str(code) for code in DegradationCode if code.needs_atte
 
 
 class Described(NamedTuple):
-    """The texts of a dataset: its own, and of each column that has one."""
+    """The description of a dataset, and those of the columns that have one."""
 
     text: str
     columns: dict[str, str]
 
 
 class Descriptions:
-    """The texts of an event."""
+    """The descriptions of an event."""
 
     def __init__(self, event: Event) -> None:
         self._event = model.read_document(event).event
@@ -83,7 +84,10 @@ class Descriptions:
         return short_names([one.dataset_name for one in (*datasets, *sources)])
 
     def of_run(self) -> str:
-        """``2024-05-07 01:02 UTC: wrote …; read …. In revenue: total = sum(amount), from …``."""
+        """Describe the run, its mismatches and its columns.
+
+        E.g. ``2024-05-07 01:02 UTC: wrote …; read …. In revenue: total = sum(amount), from …``.
+        """
         phrases = [
             f"{verb} {some(parts, _MAX_DATASETS)}"
             for side, verb in ((Side.WRITE, "wrote"), (Side.READ, "read"))
@@ -106,11 +110,11 @@ class Descriptions:
                 yield key, parts
 
     def _every_column(self) -> str:
-        """Say what the outputs' columns are made of, as far as there is room."""
+        """Describe the outputs' columns, as many as fit into ``_MAX_OF_COLUMNS`` characters."""
         room, texts = _MAX_OF_COLUMNS, []
         for name, output in self._known[Side.WRITE].items():
             columns = [f"{column} {text}" for column, text in self._columns(output).items()]
-            columns.sort(key=lambda text: " = " not in text)  # what is only copied comes last
+            columns.sort(key=lambda text: " = " not in text)  # copied columns come last
             ends = accumulate(map(len, columns))
             count = sum(1 for end in ends if end <= room)
             if count:
@@ -137,7 +141,7 @@ class Descriptions:
 
     @cached_property
     def _known(self) -> dict[Side, dict[DatasetName, Dataset]]:
-        """The datasets of which somebody saw that the run did access them."""
+        """The datasets whose access by this run was seen and did not fail, by side and name."""
         found: dict[Side, dict[DatasetName, Dataset]] = {Side.READ: {}, Side.WRITE: {}}
         for side, datasets in ((Side.READ, self._event.inputs), (Side.WRITE, self._event.outputs)):
             for dataset in datasets or ():
@@ -156,7 +160,10 @@ class Descriptions:
         return truncated(text, MAX_OF_DATASET)
 
     def _sentence(self, side: Side, name: DatasetName, verb: str) -> str:
-        """``dt=2024-05-06 written by shop.revenue, 2024-05-07 01:02 UTC``."""
+        """Describe an access, e.g. ``dt=2024-05-06 written by shop.revenue, 2024-05-07 01:02 UTC``.
+
+        Without a known part the sentence begins with the verb: ``Written by …``.
+        """
         part_of = self._part(side, name)
         by = f"by {self._event.job.name}, {self._when}"
         return f"{part_of} {verb} {by}" if part_of else f"{verb.capitalize()} {by}"
@@ -171,7 +178,7 @@ class Descriptions:
         return f"{self._names[name]} {self._part(side, name)}".rstrip()
 
     def _part(self, side: Side, name: DatasetName) -> str:
-        """Say which part of a dataset was accessed; empty if it was all, or nobody knows."""
+        """Name the accessed part of a dataset; empty if it was all of it or is unknown."""
         entry = self._entries.get((side, name))
         if entry is None or entry.accessed in ("all", "unknown"):
             return ""
@@ -197,7 +204,7 @@ class Descriptions:
         return texts
 
     def _made_of(self, sources: list[InputField], *, with_expression: bool) -> str:
-        """``= round(avg(visib), 1), from weather.visib``."""
+        """Describe the sources of a column, e.g. ``= round(avg(visib), 1), from weather.visib``."""
         direct = [one for one in sources if any(map(_is_direct, one.transformations or ()))]
         columns = [f"{self._names[one.dataset_name]}.{one.field}" for one in direct or sources]
         origin = f"{'from' if direct else 'depends on'} {some(columns, _MAX_SOURCES)}"
@@ -214,7 +221,7 @@ def _is_direct(transformation: Transformation) -> bool:
 
 
 def _expression(sources: Iterable[InputField]) -> str:
-    """Give what makes a column of its sources; empty where it is what one of them is."""
+    """Give the expression that makes a column from its sources; empty if it is a mere copy."""
     every = [t for source in sources for t in source.transformations or ()]
     texts = dict.fromkeys(
         _without_varying(_ALIASES.sub("", t.description))
@@ -227,11 +234,12 @@ def _expression(sources: Iterable[InputField]) -> str:
 _ALIASES = re.compile(r"( AS (\w+|`[^`]*`))+\Z")
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.)*+'|\b\d[\d:.,TZ+ -]*\d\b")
 _DIGITS_OF_DATES = 6
-"""At least, as ``2024-05`` has; what has fewer is a rate or a length and comes again."""
+"""The fewest digits of a date: ``2024-05`` has six. A literal with fewer is taken for a rate or a
+length, which is the same in each run."""
 
 
 def _without_varying(expression: str) -> str:
-    """Leave the literals out that may be of this run alone: dates, times and numbers of batches."""
+    """Leave out literals that may belong to this run alone: dates, times, numbers of batches."""
 
     def kept(found: re.Match[str]) -> str:
         digits = sum(map(str.isdigit, found[0]))
@@ -249,10 +257,10 @@ _JOB_SCHEMA = f"{_FACETS}/DocumentationJobFacet.json#/$defs/DocumentationJobFace
 
 
 def described(event: Event, last: Event | None = None, upstream: Sequence[Event] = ()) -> Event:
-    """Describe the datasets of an event, and its run at the end of a try.
+    """Describe the datasets of an event, and its run if it is the event at the end of a try.
 
     :param last: the event of the task's last successful run
-    :param upstream: those of the tasks before it, the nearest first
+    :param upstream: the events of the tasks before this one, the nearest first
     """
     own = Descriptions(event)
     texts = (Descriptions(last).of_datasets() if last else {}) | own.of_datasets()

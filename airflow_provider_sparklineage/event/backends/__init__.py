@@ -1,4 +1,4 @@
-"""Lineage backends: what each cannot take, and where its pages are. See :mod:`.base` to add one."""
+"""Lineage backends: their repairs of events and their pages. See :mod:`.base` to add one."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _GENERIC = Generic()
 BACKENDS: dict[str, Backend] = {
     backend.name: backend for backend in (Marquez(), DataHub(), _GENERIC)
 }
-"""By the name that ``[sparklineage] backend`` has for them."""
+"""The backends by their names in ``[sparklineage] backend``."""
 
 
 def backend_of(name: str) -> Backend:
-    """Give a backend by its name; of a name that is not known, the one that changes nothing.
+    """Give the backend with a name; the generic one, which changes nothing, if there is none.
 
-    Settings refuse such a name; it may come from the manifest of another version.
+    Settings refuse an unknown name, but the manifest of another version may contain one.
     """
     return BACKENDS.get(name, _GENERIC)

@@ -1,25 +1,27 @@
-"""What this package asks of a lineage backend, and how to add one.
+"""The interface of a lineage backend in this package, and how to add a backend.
 
-OpenLineage specifies what an event is, and not what a backend makes of it. Each backend refuses
-some events, or takes them and shows less than is in them. A backend here knows that of one product,
-and nothing else: events are sent by Airflow's OpenLineage provider, to where its own section says.
+OpenLineage specifies events, but not how a backend handles them. Each backend refuses some events,
+or takes them and shows only a part of their content. A class here knows these limits of one
+product, and nothing else: Airflow's OpenLineage provider sends the events, to the transport of its
+own section of Airflow's configuration.
 
-To add one:
+To add a backend:
 
-1. a module of its own in this package with a class that extends :class:`Backend`; a method that is
-   left out does what is right for a backend that takes whatever the specification allows,
-2. an instance of it in :data:`~airflow_provider_sparklineage.event.backends.BACKENDS`, and its name
-   in :class:`~airflow_provider_sparklineage.settings.option_kinds.BackendName` in the same order,
+1. write a module in this package with a class that extends :class:`Backend`; the methods of
+   :class:`Backend` suit a backend that takes all that the specification allows, so override only
+   those that differ,
+2. add an instance to :data:`~airflow_provider_sparklineage.event.backends.BACKENDS`, and its name
+   to :class:`~airflow_provider_sparklineage.settings.option_kinds.BackendName` in the same order,
    so that ``[sparklineage] backend`` may name it,
-3. its row in ``docs/backends.md``, with what was measured: a repair needs a reason that can be
-   tried again.
+3. add a row to ``docs/backends.md`` with your measurements: each repair needs a reason that
+   somebody else can test again.
 
-All of it is pure: no backend is asked anything on the way of an event, which is plain JSON by then
-(:mod:`..document`). What is kept of a try is neutral; what a backend needs is done with the event
-that is sent to it (:func:`..pipeline.adapted`): ``identity`` and ``text`` are asked by
-:mod:`..steps.rename`, and ``repaired`` is a step itself. Repairs are idempotent, keep datasets
-apart that are apart, and give the same name to a dataset in every event, because names are what
-joins the lineage of one task to the next. Pages are asked for by the names that ``identity`` gives.
+The methods are pure: they send no request, and take and give events as plain JSON
+(:mod:`..document`). The kept event of a try is neutral; only the event that is sent is adapted to
+the backend (:func:`..pipeline.adapted`): :mod:`..steps.rename` calls ``identity`` and ``text``, and
+``repaired`` is a step of its own. Repairs are idempotent. They never give two datasets one name,
+and they give a dataset the same name in every event, because names join the lineage of one task to
+that of the next. The methods for pages take the names that ``identity`` gives.
 """
 
 from __future__ import annotations
@@ -36,25 +38,26 @@ class Backend(ABC):
     """A lineage backend."""
 
     name: ClassVar[str]
-    """In the configuration."""
+    """Its name in the configuration."""
     title: ClassVar[str]
-    """For people."""
+    """Its name for people."""
     versions_by_schema: ClassVar[bool] = False
-    """Whether an output is one more version of its dataset for each schema, no schema being one,
-    with which a run says it."""
+    """Whether the events of one run make a version of an output's dataset for each schema in them;
+    an event without a schema of the output makes one, too."""
     shows_descriptions: ClassVar[bool] = False
-    """Whether its pages begin with a text of the job or dataset, and show one of each column."""
+    """Whether its pages begin with the description of the job or dataset, and show a description of
+    each column."""
 
     pays_per_column: ClassVar[bool] = False
-    """Whether it takes time for each column and each edge of an event, so that many of them are
-    more than a client waits for."""
+    """Whether it needs time for each column and each edge of an event, so that a client's time
+    limit ends before it has stored an event with many of them."""
 
     # --- events -----------------------------------------------------------------------------------
 
     def identity(self, dataset: DatasetName) -> DatasetName | None:
         """Give the name under which the backend can hold a dataset; None if there is none.
 
-        A name that is given back is given back for itself.
+        The method is idempotent: for a name that it has given, it gives the same name.
         """
         return dataset
 
@@ -63,31 +66,31 @@ class Backend(ABC):
         return text
 
     def repaired(self, event: Event) -> Event:
-        """Change what the backend would choke on.
+        """Change the parts of an event that the backend cannot take.
 
-        What is lost by it is declared in the event, by
+        The event declares each loss by
         :func:`~airflow_provider_sparklineage.event.capture_facet.declared`.
 
-        :param event: with names that :meth:`identity` has given; a new one is made of it
-        :return: the same object if there is nothing to change
+        :param event: its names are those that :meth:`identity` gives; it is not changed itself
+        :return: a new event; the same object if there is nothing to change
         """
         return event
 
     # --- pages ------------------------------------------------------------------------------------
-    # Of the backend's web user interface at ``web_url``; None where it has none that opens.
+    # URLs in the backend's web user interface at ``web_url``; None if no page can be opened.
 
     def job_page(self, web_url: str, namespace: str, name: str) -> str | None:
-        """Link to the page of a job, on which its latest run is shown."""
+        """Give the URL of a job's page, which shows its latest run."""
         return None
 
     def dataset_page(self, web_url: str, dataset: DatasetName) -> str | None:
-        """Link to the page of a dataset."""
+        """Give the URL of a dataset's page."""
         return None
 
     def columns_page(
         self, web_url: str, dataset: DatasetName, column: str | None = None
     ) -> str | None:
-        """Link to the page on which the column lineage of an output is drawn.
+        """Give the URL of the page that draws the column lineage of an output.
 
         :param column: the column to highlight; None for the full dataset
         """

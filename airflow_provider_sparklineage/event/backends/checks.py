@@ -1,13 +1,14 @@
-"""Ask a backend whether lineage can be sent to it and looked at, without storing anything.
+"""Checks whether lineage can be sent to a backend and looked at there; they store nothing.
 
-:func:`ask` sends one request and gives the answer, or in words what keeps it from answering. A
-person chooses the URL, and Airflow's API server may be what asks: so of what answers nothing is
-shown but its status, and it has a limited time and size for that. What an answer says about the way
-to a backend is the same whichever backend it is (:func:`unusable`).
+:func:`ask` sends one request and gives the answer, or the problem in words. A person chooses the
+URL, and Airflow's API server may send the request: so the messages show only the status of an
+answer, and its time and size are limited. Some answers come from a proxy or a login page instead of
+the backend; :func:`unusable` recognises them for all backends.
 
-Marquez has no URL for a check (:func:`check`). A list that it gives shows that it is one, and an
-empty event, which it refuses in its own words before it stores anything, that the way for events is
-open. :func:`compare` finds out whether Airflow sends lineage to where it is looked at.
+Marquez has no URL for a check, so :func:`check` sends two kinds of requests. Lists of namespaces
+and jobs show that the server is a Marquez. An empty event shows that events get there: Marquez
+refuses it in its own words before it stores anything. :func:`compare` checks that the URL to which
+Airflow sends lineage is the one at which a connection looks at it.
 """
 
 from __future__ import annotations
@@ -36,24 +37,26 @@ if TYPE_CHECKING:
 
 
 TIMEOUT_S = 5.0
-"""As long as OpenLineage's own client waits; here for all of an answer."""
+"""Seconds for a complete answer; OpenLineage's own client waits as long."""
 MAX_BYTES = 16 * 1024 * 1024
-"""Of an answer: ten jobs with all facets of their latest runs."""
+"""Limit of an answer: ten jobs with all facets of their latest runs fit."""
 _EMPTY: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """How a backend is reached.
+    """The URLs and credentials of a backend.
 
-    :param url: of the API, as
+    :param url: URL of the API, as
         :func:`~airflow_provider_sparklineage.settings.connection.api_url` gives it
-    :param verify: check its certificate: as the ``verify`` of OpenLineage's HTTP transport
-    :param place: where ``url`` and ``api_key`` stand
-    :param web_place: where ``web_url`` stands
-    :param port: where such a backend listens, in words
-    :param headers: to be sent as well; one of them may authenticate, instead of ``api_key``
-    :param cert: path to a certificate of one's own with its key, or paths to both
+    :param verify: whether to check its certificate, or the path to the authority's; as the
+        ``verify`` of OpenLineage's HTTP transport
+    :param timeout: time limit of one request, in seconds
+    :param place: the settings that hold ``url`` and ``api_key``, for messages
+    :param web_place: the setting that holds ``web_url``, for messages
+    :param port: a half-sentence on the usual port of such a backend
+    :param headers: further headers; one of them may authenticate instead of ``api_key``
+    :param cert: path to a client certificate with its key, or paths to both
     """
 
     url: str
@@ -70,9 +73,9 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back.
+    """The answer to a request.
 
-    :param location: to which it sends on; empty if to nowhere
+    :param location: target of a redirect; empty if the answer is none
     """
 
     status: int
@@ -83,7 +86,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong, and what to do about it."""
+    """A problem and its fix, each in a sentence for people."""
 
     message: str
     fix: str
@@ -92,10 +95,11 @@ class Problem:
 def ask(
     endpoint: Endpoint, method: str, path: str, document: Mapping[str, Any] = _EMPTY
 ) -> Answer | Problem:
-    """Send a request, and give the answer whatever its status; redirects are not followed.
+    """Send a request, and give the answer whatever its status; do not follow redirects.
 
-    :param path: below the endpoint's URL, from its first slash on
-    :param document: what a POST sends
+    :param path: path below the endpoint's URL, from its first slash on
+    :param document: body of a POST
+    :return: a problem if no complete answer came within the limits of time and size
     """
     import requests
     import urllib3
@@ -138,7 +142,7 @@ def _answer(
         method,
         url,
         auth=_authentication(endpoint),
-        headers={**dict(endpoint.headers), "Accept-Encoding": "identity"},  # a small body stays one
+        headers={**dict(endpoint.headers), "Accept-Encoding": "identity"},  # nothing to unpack
         json=document if method == "POST" else None,
         allow_redirects=False,
         timeout=endpoint.timeout,
@@ -165,7 +169,10 @@ def _answer(
 
 
 def _authentication(endpoint: Endpoint) -> Callable[[PreparedRequest], PreparedRequest]:
-    """Authenticate by the key, else as the URL says, and never by what ``.netrc`` has for all."""
+    """Authenticate by the API key, else by the URL's user and password.
+
+    ``requests`` never adds a password from ``.netrc`` to a request that has its own authentication.
+    """
     from requests.auth import HTTPBasicAuth
 
     parts = urlsplit(endpoint.url)
@@ -210,16 +217,16 @@ def _connection_problem(endpoint: Endpoint, url: str, error: str) -> Problem:
     )
 
 
-# --- what an answer says --------------------------------------------------------------------------
+# --- the content of an answer ---------------------------------------------------------------------
 
 
 def failed(problem: Problem, name: str) -> Check:
-    """Make a check of what is wrong."""
+    """Make a failed check of a problem."""
     return Check(name, Status.FAILED, problem.message, problem.fix)
 
 
 def unusable(endpoint: Endpoint, answer: Answer, url: str) -> Problem | None:
-    """Recognise answers that do not come from the backend itself."""
+    """Recognise an answer that does not come from the backend itself; None if it may do."""
     code, place = answer.status, endpoint.place
     if 300 <= code < 400:
         return Problem(
@@ -241,12 +248,12 @@ def unusable(endpoint: Endpoint, answer: Answer, url: str) -> Problem | None:
 
 
 def is_html(answer: Answer) -> bool:
-    """Whether it is a web page, which no API has."""
+    """Whether the answer is a web page, which no API gives."""
     return "html" in answer.content_type
 
 
 def document_of(answer: Answer) -> dict[str, Any]:
-    """Give the JSON object in it; an empty one if there is none."""
+    """Give the JSON object in an answer; {} if there is none."""
     try:
         found = json.loads(answer.body)
     except (ValueError, RecursionError):
@@ -255,7 +262,7 @@ def document_of(answer: Answer) -> dict[str, Any]:
 
 
 def _host_of(location: str) -> str:
-    """Name where an answer sends to; a path and a query may hold a session."""
+    """Name the host of a redirect, without path and query, which may contain a session's key."""
     try:
         parts = urlsplit(location)
         host = parts.hostname or ""
@@ -274,11 +281,12 @@ _LISTS = (("/api/v1/namespaces?limit=1", "namespaces"), ("/api/v1/jobs?limit=10"
 
 
 def check(endpoint: Endpoint, *, is_marquez: bool = True) -> list[Check]:
-    """Check the way of reading, that of events, and the web pages if there is a URL of them.
+    """Check that a backend can be read, takes events, and has web pages if there is a URL of them.
 
-    Events are not tried where reading has shown that this is no Marquez: others might store one.
+    The check of events is left out if reading shows that the server is no Marquez: another backend
+    might store the empty event.
 
-    :param is_marquez: False if it is configured as another backend; then any answer is enough
+    :param is_marquez: False if another backend is configured; then any answer is enough
     """
     read = _checked_read(endpoint) if is_marquez else _checked_answer(endpoint)
     checks = [read]
@@ -332,9 +340,9 @@ def _checked_write(endpoint: Endpoint) -> Check:
 
 
 def checked_web(endpoint: Endpoint) -> Check:
-    """Check the web pages of a backend, whichever it is."""
+    """Check the web pages of any backend."""
     url = str(endpoint.web_url).rstrip("/")
-    # Another host than the API's, so it is not given the API's key.
+    # It is another host than the API's, so it must not get the API's key.
     answer = ask(replace(endpoint, url=url, api_key=None, headers=(), cert=None), "GET", "/")
     fix = (
         f"Correct {endpoint.web_place}: it is the URL at which you open the backend's pages in a "
@@ -378,9 +386,9 @@ def compare(
     transport: Mapping[str, Any] | None,
     config_conn_id: str = "",
 ) -> Check:
-    """Compare where Airflow sends lineage with where the connection looks at it.
+    """Compare the URLs to which Airflow sends lineage with the one at which a connection looks.
 
-    :param transport: that of Airflow's OpenLineage provider; None if it has none
+    :param transport: the transport of Airflow's OpenLineage provider; None if it has none
     :param config_conn_id: Airflow's ``[openlineage] config_conn_id``
     """
     if transport is None:
@@ -420,7 +428,7 @@ def compare(
 
 
 _KEYS = ("auth", "token", "custom_headers", "headers")
-"""What a transport may authenticate by: those of HTTP, and that to DataHub."""
+"""Keys by which a transport may authenticate: of an HTTP transport, and of that to DataHub."""
 
 
 def _keyless(connection: LineageConnection) -> Check:
@@ -451,9 +459,9 @@ def _transport_fix(connection: LineageConnection | None) -> str:
 def endpoint_of(
     connection: LineageConnection, web_url: str | None, web_place: str = "web_url"
 ) -> Endpoint | None:
-    """Give what a connection looks at; None if it has no URL.
+    """Give the endpoint at which a connection looks; None if the connection has no URL.
 
-    :param web_place: where ``web_url`` stands
+    :param web_place: the setting that holds ``web_url``, for messages
     """
     if connection.backend_url is None:
         return None

@@ -1,4 +1,4 @@
-"""DataHub, which this package's own transport converts events for: they stay as they were made."""
+"""DataHub: events are not adapted here, because this package's own transport converts them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from airflow_provider_sparklineage.event.backends.base import Backend
 
 
 class DataHub(Backend):
-    """DataHub; ``links/datahub_pages`` knows its pages.
+    """DataHub; ``links/datahub_pages`` gives the URLs of its pages.
 
-    A page is that of a URN, which is not made of names alone.
+    The URL of a page contains a URN, for which the names of a dataset are not enough.
     """
 
     name = "datahub"

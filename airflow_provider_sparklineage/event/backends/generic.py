@@ -1,4 +1,4 @@
-"""A backend that takes whatever OpenLineage allows: events leave as they were made."""
+"""A backend that takes all that OpenLineage allows: events are sent unchanged."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from airflow_provider_sparklineage.event.backends.base import Backend
 
 
 class Generic(Backend):
-    """Any consumer of OpenLineage; nothing is known of its pages."""
+    """Any consumer of OpenLineage; it has no pages that are known here."""
 
     name = "generic"
     title = "any OpenLineage backend"

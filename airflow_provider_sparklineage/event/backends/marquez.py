@@ -1,24 +1,26 @@
-"""Marquez 0.51: names that it can hold, the URLs of its pages, and repairs of what it cannot take.
+"""Marquez 0.51: the names that it can hold, the URLs of its pages, and the repairs of events.
 
-Marquez checks little of what it is sent and has no transactions. A dataset's namespace with a
-character outside of those of its own ``NamespaceName`` is answered with an error after the name has
-been written, and from then on the lists of namespaces and jobs answer 500, for everybody and for
-good. So such names must never get there (:meth:`Marquez.identity`).
+Marquez checks little of an event, and stores it without a transaction. If a dataset's namespace has
+a character that its own ``NamespaceName`` does not allow, it writes the name and then answers with
+an error. From then on its lists of namespaces and jobs answer 500, for everybody and for good. So
+such a name must never get there (:meth:`Marquez.identity`).
 
-Pages are addressed by names, percent-encoded, and by node ids (``job:NAMESPACE:NAME``), which it
-takes apart again (``marquez.service.models.NodeId``): some names that it holds cannot be opened.
+The URL of a page contains percent-encoded names and a node id (``job:NAMESPACE:NAME``). Marquez
+splits the node id again (``marquez.service.models.NodeId``), so the pages of some names that it
+holds cannot be opened.
 
-What it answers with an error, or takes and is broken by, is repaired before it is sent:
+Some parts of an event make Marquez answer with an error, or break it once it has stored them. These
+are repaired before the event is sent:
 
 =========================================  =====================================================
-what an event has                          what is done
+part of an event                           repair
 =========================================  =====================================================
 NUL, or half of a surrogate pair, in text  taken out, for PostgreSQL holds neither
 NaN and infinite numbers                   left out
 a symlink's namespace with characters      the identifier is left out; of such a symlink Marquez
 that Marquez has no namespaces with        would answer nothing more, for good
 no ``dataSource``, or one without name     one of the namespace's name: else the list of sources
-or URI                                     fails for good, or what follows is lost
+or URI                                     fails for good, or the rest of the event is lost
 a facet without ``_producer``,             added; all of the event would be refused
 ``_schemaURL``, or with what is no URI
 a schema's field without a name            left out; all of the event would be refused
@@ -32,7 +34,7 @@ an output with over 500 kB of facets       goes without detail (:mod:`..steps.si
                                            its page grows with the square of that
 =========================================  =====================================================
 
-What is only added is not declared, for nothing is missing then.
+The event declares all repairs but additions, which lose nothing.
 """
 
 from __future__ import annotations
@@ -67,23 +69,25 @@ if TYPE_CHECKING:
 
 
 NOT_IN_NAMESPACES = re.compile(r"[^A-Za-z0-9:;=/_.@+-]")
-"""Of ``marquez.common.models.NamespaceName``, as which it reads all namespaces again."""
+"""Characters that ``marquez.common.models.NamespaceName`` refuses; Marquez reads all of its
+namespaces as that class."""
 MAX_NAMESPACE = 1024
 
 _UNHELD = re.compile("[\\x00\\ud800-\\udfff]")
 
 
 def held_text(text: str) -> str:
-    """Take out of a text what PostgreSQL cannot hold."""
+    """Remove the characters of a text that PostgreSQL cannot hold."""
     return _UNHELD.sub("", text) if _UNHELD.search(text) else text
 
 
 # --- the backend ----------------------------------------------------------------------------------
 
 
-# What it makes of a job's namespace by itself.
+# Marquez itself replaces these characters of a job's namespace.
 _NOT_IN_JOB_NAMESPACES = re.compile(r"[^A-Za-z0-9:/_.@+-]")
-# Symlinks are looked up by a varchar(255): of longer names, two with one beginning are the same.
+# Marquez looks symlinks up by a varchar(255): two longer names with the same beginning would be
+# one.
 _MAX_NAME = 255
 _DIGEST = 16
 
@@ -98,9 +102,9 @@ class Marquez(Backend):
     pays_per_column = True
 
     def identity(self, dataset: DatasetName) -> DatasetName | None:
-        """Replace characters of the namespace, and shorten what is too long, by a checksum.
+        """Replace characters of the namespace, and the end of an overlong name by a checksum.
 
-        None if nothing would be left of either.
+        :return: None if nothing would be left of the namespace or of the name
         """
         namespace, name = held_text(dataset.namespace), held_text(dataset.name)
         if not namespace.strip() or not name.strip():
@@ -109,17 +113,17 @@ class Marquez(Backend):
         return DatasetName(namespace, _with_checksum(name, _MAX_NAME))
 
     def text(self, text: str) -> str:
-        """Take out what PostgreSQL cannot hold."""
+        """Remove the characters that PostgreSQL cannot hold."""
         return held_text(text)
 
     def repaired(self, event: Event) -> Event:
-        """Repair what the table above lists."""
+        """Make the repairs in the table of this module."""
         return repaired(event)
 
     # --- pages ------------------------------------------------------------------------------------
 
     def job_page(self, web_url: str, namespace: str, name: str) -> str | None:
-        """Link to the graph of a job, with its drawer open."""
+        """Give the URL of a job's graph, with its drawer open."""
         namespace = _NOT_IN_JOB_NAMESPACES.sub("_", namespace)
         if not _opens("job", namespace, name):
             return None
@@ -127,7 +131,7 @@ class Marquez(Backend):
         return f"{_page_url(web_url, 'lineage/job', namespace, name)}?tableLevelNode={node}"
 
     def dataset_page(self, web_url: str, dataset: DatasetName) -> str | None:
-        """Link to the graph around a dataset, with its drawer open."""
+        """Give the URL of the graph around a dataset, with its drawer open."""
         if not _opens("dataset", *dataset):
             return None
         node = quote(f"dataset:{dataset.namespace}:{dataset.name}", safe="")
@@ -136,9 +140,9 @@ class Marquez(Backend):
     def columns_page(
         self, web_url: str, dataset: DatasetName, column: str | None = None
     ) -> str | None:
-        """Link to the column lineage of an output; a source has an empty page."""
+        """Give the URL of an output's column lineage; the page of a source would be empty."""
         names = (*dataset, column if column is not None else "column")
-        # What follows a # is taken for a version, on the pages of columns only.
+        # On the pages of columns, and only there, Marquez takes the text after a # for a version.
         if not _opens("datasetField", *names) or any("#" in name for name in names):
             return None
         page = _page_url(web_url, "datasets/column-level", *dataset)
@@ -165,7 +169,7 @@ _DELIMITER = re.compile(r":(?!//|[0-9])")
 
 
 def _opens(kind: str, *names: str) -> bool:
-    """Whether Marquez finds these names again in the node id that it makes of them.
+    """Whether Marquez gets these names back from the node id that consists of them.
 
     It splits an id at its colons (and at ``#``); if that gives too many pieces, at the first colons
     that have neither ``//`` nor a digit after them. The web application decodes URLs twice.
@@ -183,12 +187,12 @@ def _opens(kind: str, *names: str) -> bool:
 
 
 MAX_OUTPUT_BYTES = 500_000
-"""Of the facets of one output; the page of a dataset with 0.8 MB opens in 0.2 s, with 4.5 in 7."""
+"""Limit of one output's facets: a dataset's page opens in 0.2 s with 0.8 MB, in 7 s with 4.5 MB."""
 
 _MAX_COLUMN = 255
-"""Of the columns of its own tables that hold names of facets and fields, and kinds of edges."""
+"""Characters in Marquez's own columns for names of facets and fields, and for kinds of edges."""
 _MAX_TYPE = 1000
-"""In bytes; an entry of its index of fields has 2,704 of them, for the name and the type."""
+"""Bytes of a type; an entry of Marquez's index of fields has 2,704 for the name and the type."""
 _MAX_LIFECYCLE_STATE = 63
 
 _BASE = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/BaseFacet"
@@ -199,11 +203,11 @@ _URI = re.compile(
     rf"(?:[A-Za-z][A-Za-z0-9+.-]*:/{{0,3}}|/?(?![^/?#]*:)){_PART}(?:{_PART}|[/:])*"
     rf"(?:[?](?:{_PART}|[/:?])*)?(?:#(?:{_PART}|[/:?])*)?"
 )
-"""Texts that ``java.net.URI`` takes; not all of them, but nothing else."""
+"""Matches only texts that ``java.net.URI`` takes, though not all of them."""
 
 
 def repaired(event: Event) -> Event:
-    """Repair an event; see the module."""
+    """Repair an event by the table of this module, and declare the losses in it."""
     repairing = _Repairing()
     inputs = [repairing.dataset(d) for d in event["inputs"]]
     outputs = [repairing.dataset(d) for d in event["outputs"]]
@@ -217,7 +221,7 @@ def repaired(event: Event) -> Event:
 
 
 class _Repairing:
-    """Repairs value by value; what needs no repair is given back as it is."""
+    """Repairs value by value; for a value that needs no repair, gives the same object."""
 
     def __init__(self) -> None:
         self.notes: list[Degradation] = []
@@ -249,21 +253,21 @@ class _Repairing:
         return {**dataset, **changed} if changed else dataset
 
     def facets(self, facets: Facets, of: str, dataset: DatasetName | None = None) -> Facets:
-        """Repair texts and numbers in facets of any kind, and drop those with too long a name."""
+        """Repair texts and numbers in facets of any kind, and drop facets with too long a name."""
         kept = {}
         for key, facet in facets.items():
             if len(key) > _MAX_COLUMN:
                 self._note(f"The facet {key[:40]}… of {of} was left out", dataset)
                 continue
             cleaned = facet if _is_holdable(facet) else self._clean.value(facet)
-            # That names which it mentions cannot be held has been declared in it by then.
+            # The capture facet is an exception: renaming has declared each name in it that changes.
             if cleaned is not facet and key != CAPTURE_KEY:
                 self._note(f"Characters of the facet {key} of {of} were left out", dataset)
             kept[key] = cleaned
         return facets if same(kept, facets) else kept
 
     def sized(self, output: dict[str, Any]) -> dict[str, Any]:
-        """Drop detail of an output whose page would take too long."""
+        """Drop detail of an output whose page would take too long to open."""
         alone = {"inputs": [], "outputs": [output], "run": {"facets": {}}, "job": {"facets": {}}}
         fits, dropped = reduced(alone, MAX_OUTPUT_BYTES, "a page of Marquez")
         if not dropped:
@@ -374,9 +378,9 @@ _MODELLED: dict[str, Callable[[_Repairing, dict[str, Any], DatasetName], dict[st
     "documentation": _Repairing._described,
     "dataSource": _Repairing._source,
     "lifecycleStateChange": _Repairing._changed,
-    "description": _Repairing._unheld,  # would have to be a text, which no facet is
+    "description": _Repairing._unheld,  # Marquez wants a text here, but each facet is an object
 }
-"""Facets that Marquez has classes of its own for, by which it judges the event."""
+"""The facets that Marquez decodes into classes of its own; it refuses events that do not fit."""
 
 
 def _is_held(name: object) -> bool:
@@ -388,7 +392,7 @@ def _is_uri(text: object) -> bool:
 
 
 def _with_held_type(field: dict[str, Any]) -> dict[str, Any]:
-    """Give a schema's field with texts that can be held; the same object if it has none else."""
+    """Give a schema's field with texts that Marquez can hold; the same object if it has them."""
     others = {
         key: value
         for key, value in field.items()
@@ -415,9 +419,10 @@ def _is_link(identifier: dict[str, Any]) -> bool:
 
 
 def _is_holdable(facet: Any) -> bool:
-    """Whether nothing in a facet needs a repair; False also where only a walk can find out.
+    """Whether nothing in a facet needs a repair; False also if only a walk can find that out.
 
-    To look at its JSON is far cheaper; what is no finite number is null there.
+    A search in the facet's JSON is far cheaper than a walk; NaN and infinite numbers are null
+    there.
     """
     try:
         text = msgspec.json.encode(facet)
