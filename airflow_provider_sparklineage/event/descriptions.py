@@ -221,7 +221,7 @@ def _is_direct(transformation: Transformation) -> bool:
 
 
 def _expression(sources: Iterable[InputField]) -> str:
-    """Give the expression that makes a column from its sources; empty if it is a mere copy."""
+    """Give the expression that makes a column of its sources; empty if it is a copy or unknown."""
     every = [t for source in sources for t in source.transformations or ()]
     texts = dict.fromkeys(
         _without_varying(_ALIASES.sub("", t.description))

@@ -1,13 +1,13 @@
-"""The merged RunEvent as plain JSON, which all that handles the event takes and gives.
+"""The merged RunEvent as plain JSON, the form in which all steps take and give it.
 
-A document is made of dicts, lists, texts, numbers and booleans. It has no nulls: what is not known
-is absent. ``run.facets``, ``job.facets``, ``inputs`` and ``outputs`` are always there; the header
-(:class:`Header`) is not yet, where the document is only for Airflow's hooks on START.
+A document consists of dicts, lists, texts, numbers and booleans. It has no nulls: the key of an
+unknown value is absent. ``run.facets``, ``job.facets``, ``inputs`` and ``outputs`` are always
+there; the header (:class:`Header`) is absent if the document is only for Airflow's hooks on START.
 
-Nobody changes a document, or anything in it: a step gives a new one, which shares with the one that
-it was given all that stays as it is, and it gives that one back where nothing changes. That goes
-for :func:`replaced`, which changes the parts of an event, for :class:`Walk`, which changes its
-texts and numbers wherever they stand, and for :class:`MeasuredEvent`, which takes facets out of it.
+No function changes a document or an object in it. A step gives a new document, which shares all
+unchanged objects with the given one; if nothing changes, the step gives the same document. The same
+holds for :func:`replaced`, which changes the parts of an event, for :class:`Walk`, which changes
+its texts and numbers wherever they stand, and for :class:`MeasuredEvent`, which removes facets.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 Event = dict[str, Any]
 Facets = dict[str, Any]
 Step = Callable[[Event], Event]
-"""What is done with an event after it was made; see :mod:`.pipeline`."""
+"""A change of an event after it was made; see :mod:`.pipeline`."""
 
 _SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
 
 
 class Written:
-    """An event with its JSON, which is made once for all who keep it."""
+    """An event with its JSON, which is made once for the XCom and the archive."""
 
     def __init__(self, event: Event) -> None:
         self.event = event
@@ -55,10 +55,10 @@ class Written:
 
 
 class Header(NamedTuple):
-    """Whose event it is.
+    """The run, the job and the time of an event.
 
-    :param run_id: a UUID
-    :param event_time: in ISO 8601, with a time zone
+    :param run_id: UUID of the run
+    :param event_time: time in ISO 8601, with a time zone
     """
 
     run_id: str
@@ -68,7 +68,7 @@ class Header(NamedTuple):
 
 
 def empty(header: Header | None, outcome: Outcome) -> Event:
-    """Make an event that has no datasets and no facets (yet).
+    """Make an event without datasets and facets.
 
     :param header: None for Airflow's hooks, which fill it in themselves
     """
@@ -100,9 +100,9 @@ def replaced(
     run_facets: Facets | None = None,
     job_facets: Facets | None = None,
 ) -> Event:
-    """Give an event with other datasets or facets; None leaves what it has.
+    """Give an event with other datasets or facets; those for which None is given stay.
 
-    :return: the same object, if it has the very same ones already
+    :return: the same object if the event already has the same objects
     """
     changes: Event = {}
     for side, datasets in (("inputs", inputs), ("outputs", outputs)):
@@ -115,7 +115,7 @@ def replaced(
 
 
 def same(first: dict[str, Any], second: dict[str, Any]) -> bool:
-    """Whether two have the same keys, and the very same values."""
+    """Whether two dicts have equal keys, and the same objects as values."""
     return len(first) == len(second) and all(
         key in second and second[key] is value for key, value in first.items()
     )
@@ -152,23 +152,23 @@ IDENTITIES = frozenset(
         "column",
     }
 )
-"""Keys of what is no text for people: names of datasets and columns, words of the specification,
-and what else identifies an event."""
+"""Keys of values that are no texts for people: names of datasets and columns, words of the
+specification, and further values that identify an event."""
 
 
 class Walk:
-    """Changes texts, numbers and keys of a value; what holds nothing to change is given back."""
+    """Changes texts, numbers and keys of a value; gives the same object if nothing changes."""
 
     def text(self, text: str, key: str, /) -> str:
         """Change a text.
 
-        :param key: what it stands under; ``""`` in a list that stands under nothing, and for what
-            stands under a name of the user's
+        :param key: the key of the text, or of the list that contains it; ``""`` if there is no key,
+            or if the key is a name of the user's
         """
         raise NotImplementedError
 
     def number(self, number: float) -> float | None:
-        """Change a number that is no integer; None leaves it out."""
+        """Change a number that is no integer; None removes it."""
         return number
 
     def key(self, key: str) -> str:
@@ -176,10 +176,10 @@ class Walk:
         return key
 
     def value(self, value: Any, key: str = "") -> Any:
-        """Change a value and all that it holds; None if nothing is left of it."""
+        """Change a value with all values in it; None if nothing of it remains."""
         if isinstance(value, str):
             text = self.text(value, key)
-            return value if text == value else text  # a cache may give an equal one of another
+            return value if text == value else text  # a cache may give an equal, but other object
         if isinstance(value, float):
             return self.number(value)
         if isinstance(value, dict):
@@ -189,7 +189,7 @@ class Walk:
         return value
 
     def _object(self, value: dict[str, Any], key: str) -> dict[str, Any]:
-        # The keys of dimensions are columns, whatever they are called.
+        # The keys of dimensions are names of columns; one of them may be spelt like a key of ours.
         theirs = key == "dimensions"
         entries = {}
         for k, before in value.items():
@@ -212,7 +212,7 @@ class Walk:
 def without_nulls(value: Any) -> Any:
     """Leave nulls out of a value, and empty objects out of its lists, as OpenLineage's client does.
 
-    It does so when it sends an event, so that what it would leave out is in no other copy either.
+    The client does so when it sends an event; the copies that are kept should not differ from that.
     """
     if isinstance(value, dict):
         return {k: without_nulls(v) for k, v in value.items() if v is not None}
@@ -223,10 +223,10 @@ def without_nulls(value: Any) -> Any:
 
 
 def is_unchanged(value: object, change: Callable[[str], str]) -> bool:
-    """Whether no text in a value would be changed; False also where only a walk can find out.
+    """Whether no text in a value would be changed; False also if only a walk can find that out.
 
-    To change all of its texts at once, each on a line of its own, is far cheaper than to walk,
-    which is seldom needed. Most of them come again with each dataset and each edge.
+    One change of all different texts at once, each on a line of its own, is far cheaper than a
+    walk, and a walk is seldom needed. Most texts are repeated in each dataset and each edge.
     """
     text = msgspec.json.encode(value)
     if b"\\" in text:
@@ -235,31 +235,33 @@ def is_unchanged(value: object, change: Callable[[str], str]) -> bool:
     while text:
         pieces = text.split(b'"', _AT_ONCE)
         text = pieces.pop() if len(pieces) > _AT_ONCE else b""
-        texts.update(dict.fromkeys(pieces[1::2]))  # nothing is escaped: every other one is a text
+        texts.update(dict.fromkeys(pieces[1::2]))  # no escapes: every other piece is a text
     lines = b"\n".join(texts).decode()
     return change(lines) == lines
 
 
 _AT_ONCE = 200_000
-"""Pieces of a text: each takes more memory than its characters. An even number."""
+"""Pieces that are split off at once, because each takes more memory than its characters. The number
+must be even, so that the texts are at the odd places in each round."""
 
 
-# --- how large it is, facet by facet --------------------------------------------------------------
+# --- the size of an event, facet by facet ---------------------------------------------------------
 #
 # A size is in bytes or in columns (:class:`Measure`). Bytes are those of the JSON that
 # OpenLineage's client sends: ASCII, a space after each separator.
 
 
 HEADER = 1024
-"""Bytes for the event's run, job, time and producer, which it may not have yet."""
+"""Bytes that are counted for the event's run, job, time and producer, which may still be absent."""
 _SEPARATORS = len(": ") + len(", ")
 
 
 def size_of(value: Any) -> int:
-    """Give the bytes of a value in JSON, as OpenLineage's client writes it.
+    """Give the number of bytes of a value in JSON, as OpenLineage's client writes it.
 
-    That encoder is slow. Where the text of a fast one differs from its by spaces only, they are
-    counted: not where there is something to escape, null, or a number that is no integer.
+    The client's encoder, Python's own, is slow. The text of a fast encoder mostly differs from it
+    by spaces only, which are counted here. The slow one is used if the value has a character to
+    escape, a null, or a number that is no integer.
     """
     text = msgspec.json.encode(value)
     if not text.isascii() or b"\\" in text or b"\x7f" in text:
@@ -286,10 +288,10 @@ _PRINTABLE = bytes(range(0x20, 0x7F))
 
 
 def is_surely_within(event: Event, max_bytes: int) -> bool:
-    """Whether an event has at most so many bytes, by a look that is cheap and overrates them.
+    """Whether an event surely has at most ``max_bytes``: a cheap upper bound of its size fits.
 
-    What the fast encoder does not escape has six bytes more at most, and so has a number, with the
-    space before it; each of them is after a separator or a bracket.
+    The bound adds six bytes for each byte that the fast encoder does not escape, and for each
+    separator and bracket: at most so much longer are a number and the space before it.
     """
     text = msgspec.json.encode(event)
     values = sum(map(text.count, (b",", b":", b"[")))
@@ -298,15 +300,15 @@ def is_surely_within(event: Event, max_bytes: int) -> bool:
 
 
 Reduced = tuple[dict[str, Any] | None, int]
-"""What is left of a facet (None: nothing), and how much went."""
+"""The rest of a facet (None if nothing is left), and the number of removed parts."""
 
 
 class Measure(Frozen, frozen=True):
-    """What the size of an event is made of.
+    """The way to measure the size of an event.
 
-    :param facet: the size of a facet, by its key and its value
-    :param rest: that of an event without facets
-    :param of_text: whether text is a part of it, and not only columns and edges
+    :param facet: gives the size of a facet from its key and its value
+    :param rest: gives the size of an event without facets
+    :param of_text: whether texts count, and not only columns and edges
     """
 
     facet: Callable[[str, Any], int]
@@ -318,7 +320,13 @@ BYTES = Measure(_size_of_facet, lambda event: HEADER + size_of(event), of_text=T
 
 
 class Place(NamedTuple):
-    """Where a facet stands: ``inputs[2].inputFacets["subset"]``; 0 and "" for run and job."""
+    """The place of a facet in an event, e.g. ``inputs[2].inputFacets["subset"]``.
+
+    :param group: ``inputs``, ``outputs``, ``run`` or ``job``
+    :param number: index of the dataset; 0 for run and job
+    :param facets: key of the dataset's facets; "" for run and job
+    :param key: key of the facet
+    """
 
     group: str
     number: int
@@ -327,7 +335,7 @@ class Place(NamedTuple):
 
 
 class MeasuredEvent:
-    """An event, from which facets can be taken."""
+    """An event with the sizes of its facets, from which facets can be removed."""
 
     def __init__(self, event: Event, measure: Measure = BYTES) -> None:
         self._event = event
@@ -335,10 +343,14 @@ class MeasuredEvent:
         self._facets = dict(_facets(event))
         self._sizes = {place: self._sized(place, facet) for place, facet in self._facets.items()}
         self.size = measure.rest(self._with({})) + sum(self._sizes.values())
-        """How large all of it is by now."""
+        """The present size of the event."""
 
     def places(self, *keys: str, group: str = "") -> list[Place]:
-        """Give the places of facets with these keys, or of all, on one side of the job or any."""
+        """Give the places of the facets with these keys in this group.
+
+        :param keys: if there are none, facets with any key
+        :param group: if empty, facets of all groups
+        """
         return [
             place
             for place in self._facets
@@ -346,21 +358,21 @@ class MeasuredEvent:
         ]
 
     def largest_first(self, places: Iterable[Place]) -> list[Place]:
-        """Sort places by the size of what stands there."""
+        """Sort places by the sizes of their facets, in descending order."""
         return sorted(places, key=lambda place: (-self._sizes[place], place))
 
     def facet(self, place: Place) -> Any:
-        """Give what is left of a facet; None if nothing is."""
+        """Give the rest of a facet; None if it was removed."""
         return self._facets.get(place)
 
     def dataset(self, place: Place) -> DatasetName | None:
-        """Name the dataset that a facet is of."""
+        """Give the name of a facet's dataset; None for a facet of the run or the job."""
         if place.group not in _OF_DATASETS:
             return None
         return name_of(self._event[place.group][place.number])
 
     def reduce(self, place: Place, reduced: Callable[[Any], Reduced]) -> int:
-        """Put what is left of a facet into its place, and count what went."""
+        """Replace a facet by its rest, and give the number of removed parts."""
         left, count = reduced(self._facets[place])
         if not count:
             return 0
@@ -377,7 +389,7 @@ class MeasuredEvent:
         return self._measure.facet(place.key, facet)
 
     def event(self) -> Event:
-        """Give the event with the facets that are left."""
+        """Give the event with the remaining facets."""
         return self._with(self._facets)
 
     def _with(self, kept: Mapping[Place, Any]) -> Event:

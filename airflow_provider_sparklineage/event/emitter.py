@@ -1,21 +1,23 @@
 """The process that sends events: a script of its own, which imports OpenLineage's client.
 
 It is not Airflow's process, so that a transport that hangs, crashes or leaves threads behind costs
-the task nothing but the time that it was given. From its standard input it reads one line of JSON,
-the header, and then one event a line, or a list of an event and of the one that it carries for a
-transport which converts events; on its standard output it says one line a result.
+the task no more than the time limit. From its standard input it reads one line of JSON, the header,
+and then one event in each line, or a list of an event and of the neutral event that it carries for
+a transport that converts events. On its standard output it writes each result as a line of JSON.
 
 ========  ==========================================================================================
-header    ``configuration`` of the client (none: as the environment says), ``path`` (``sys.path``),
-          ``parent`` (process id that it must not outlive), ``seconds`` that it may take
-result    ``{"sent": 3}`` (events that the transport took), ``{"refused": "why"}`` (of one event, by
-          one of several transports at least), ``{"stopped": "why"}`` (of this and all further
-          ones), ``{"lost": 2}`` (taken and not delivered, as far as the transport says)
+header    ``configuration`` of the client (if null, the client takes it from the environment),
+          ``path`` (``sys.path``), ``parent`` (id of the process after whose end it sends no more),
+          ``seconds`` (time limit)
+result    ``{"sent": 3}``: the transport has taken 3 events by now;
+          ``{"refused": "why"}``: at least one of the transports refused an event;
+          ``{"stopped": "why"}``: this event and all further ones are not sent;
+          ``{"lost": 2}``: by its own count, the transport took 2 events and did not deliver them
 ========  ==========================================================================================
 
-A composite transport raises only if none of its places took an event; of one that failed it logs
-no more than that. To keep it for another time that has to be known (:func:`failures`): here, and
-in the task, whose event Airflow sends by the same transport.
+A composite transport raises an error only if none of its children took an event; if only some
+failed, it just logs that. An event can be kept for another time only if such a failure is known, so
+:func:`failures` records it: here, and in the task, whose event Airflow sends by the same transport.
 """
 
 from __future__ import annotations
@@ -36,19 +38,19 @@ if TYPE_CHECKING:
     from openlineage.client.event_v2 import RunEvent
 
 
-# --- what a composite transport did not send ------------------------------------------------------
+# --- failures of a composite transport's children -------------------------------------------------
 #
-# Where one place is enough (``continue_on_success: false``), one that failed before it is no loss.
+# If one child is enough (``continue_on_success: false``), the failure of an earlier one is no loss.
 
 
 class Failure(NamedTuple):
-    """What a child of a composite transport raised."""
+    """An error that a child of a composite transport raised."""
 
     child: Any
     error: Exception
 
     def repeat(self) -> None:
-        """Let the child raise it for each event to come, which the others need not wait for."""
+        """Let the child raise this error for each further event, so that none waits for it."""
 
         def failing(_: Any) -> NoReturn:
             raise self.error
@@ -58,9 +60,10 @@ class Failure(NamedTuple):
 
 @contextmanager
 def failures(transport: Any) -> Iterator[list[Failure]]:
-    """Give what the children of a transport raise meanwhile, and it does not.
+    """Record the errors that a composite transport's children raise, and that it does not pass on.
 
-    :param transport: of OpenLineage's client; nothing is raised below one that is not composite
+    :param transport: a transport of OpenLineage's client; the list stays empty if it is not
+        composite
     """
     found: list[Failure] = []
     with ExitStack() as noted:
@@ -101,15 +104,15 @@ def _noted(child: Any, found: list[Failure]) -> Iterator[None]:
 # --- the process ----------------------------------------------------------------------------------
 
 
-# Answers that are about the event that was sent; after any other the next would fare no better.
+# HTTP statuses that are about the event itself; after another error the next event would fail, too.
 _REFUSALS = frozenset({400, 409, 413, 422})
 
 
 def run_event(event: dict[str, Any], neutral: dict[str, Any] | None = None) -> RunEvent:
-    """Make the client's event of one as the listener wrote it; facets stay as they are.
+    """Make an event of OpenLineage's client from JSON; facets stay as they are.
 
-    :param neutral: what it carries for a transport that converts events
-    :raise Exception: if the client would not have made such an event (its run id is no UUID, …)
+    :param neutral: the event that it carries for a transport that converts events
+    :raise Exception: if the client does not allow such an event (its run id is no UUID, …)
     """
     from openlineage.client import event_v2
     from openlineage.client.facet_v2 import parent_run, tags_job, tags_run
@@ -120,7 +123,8 @@ def run_event(event: dict[str, Any], neutral: dict[str, Any] | None = None) -> R
             for d in event.get(key) or ()
         ]
 
-    # Three facets are looked into: Kafka's keys are of the topmost run, and tags may be added.
+    # The client reads two facets as its own classes: it takes Kafka's keys from the topmost run in
+    # ``parent``, and may add tags to those of run and job.
     facets, job_facets = (dict(event[of].get("facets") or {}) for of in ("run", "job"))
     if neutral is not None:
         from airflow_provider_sparklineage.event.openlineage import with_neutral
@@ -180,7 +184,11 @@ def send_all(
     say: Callable[[str, Any], None],
     going_on: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Send events in order; ends at the first failure that is not about the event itself."""
+    """Send events in order, up to the first failure that is not about the event itself.
+
+    :param say: writes a result
+    :param going_on: asked before each event; if it says False, no more events are sent
+    """
     sent = 0
     for line in lines:
         if not going_on():
@@ -211,12 +219,15 @@ def send_all(
 
 
 def _is_refusal(error: BaseException | None) -> bool:
-    """Whether an error is about the event, be it under the error of a composite transport."""
+    """Whether an error is about the event itself; look also at the causes of the error.
+
+    A composite transport raises an error of its own, with its child's error as the cause.
+    """
     while error is not None:
         status = getattr(getattr(error, "response", None), "status_code", None)
         if status is not None:
             return int(status) in _REFUSALS
-        if getattr(error, "is_refusal", False):  # of DataHub's
+        if getattr(error, "is_refusal", False):  # an error of the transport to DataHub
             return True
         error = error.__cause__
     return False
@@ -229,9 +240,10 @@ def _reason(error: BaseException) -> str:
 
 
 def heed_redirects(client: OpenLineageClient) -> None:
-    """Let an answer that sends events elsewhere be an error where they would not get there.
+    """Raise an error for a redirect after which the event would not arrive.
 
-    The HTTP transport takes it for success: it follows most of them by a GET, without the event.
+    The HTTP transport takes a redirect for success, but follows most of them by a GET, without the
+    event.
     """
     for child in _children(client.transport):
         if hooks := getattr(getattr(child, "session", None), "hooks", None):
@@ -249,7 +261,11 @@ def _no_detour(response: Any, **_: Any) -> None:
 
 
 def close(client: OpenLineageClient, seconds: float, say: Callable[[str, Any], None]) -> None:
-    """Wait for what a transport has taken and not delivered yet; say what it did not deliver."""
+    """Wait until a transport has delivered its events; say how many it did not deliver.
+
+    :param seconds: time limit
+    :param say: writes a result
+    """
     try:
         done = client.close(seconds)
     except Exception as error:
@@ -276,9 +292,9 @@ def _children(transport: Any) -> Iterable[Any]:
 
 
 def main() -> None:
-    """Send what standard input holds."""
+    """Send the events of standard input."""
     results = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever a transport prints is no result
+    os.dup2(2, 1)  # so that a transport prints to standard error, not among the results
 
     def say(kind: str, value: Any) -> None:
         results.write(json.dumps({kind: value}) + "\n")
@@ -286,7 +302,7 @@ def main() -> None:
 
     header = json.loads(sys.stdin.buffer.readline())
     begun = time.monotonic()
-    signal.alarm(int(header["seconds"]) + 2)  # ends this process whatever it is busy with
+    signal.alarm(int(header["seconds"]) + 2)  # ends this process even if a transport hangs
     sys.path[:] = header["path"]
     logging.basicConfig(level=logging.ERROR, stream=sys.stderr, format="%(message)s")
     # The console transport logs its events.

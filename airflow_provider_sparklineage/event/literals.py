@@ -1,4 +1,4 @@
-"""Literals of filters and descriptions, hidden where they are not wanted in the backend."""
+"""Hiding of the literals in filters and descriptions, for users who want none in the backend."""
 
 from __future__ import annotations
 
@@ -29,13 +29,16 @@ if TYPE_CHECKING:
     Hide = Callable[[str], str]
 
 HIDDEN = "?"
-"""Stands for a literal."""
+"""The sign that replaces a literal."""
 
 
-@lru_cache(maxsize=4096)  # descriptions come again with each edge
+@lru_cache(maxsize=4096)  # many edges have the same description
 def hidden(text: str) -> str:
-    """Hide the literals of an SQL expression; all of it where it cannot be read as one."""
-    from sqlglot.dialects.spark import Spark  # half a second, for those who want it
+    """Hide the literals of an SQL expression; hide all of a text that cannot be read as SQL.
+
+    A comment could contain a literal, so a text with a comment is also hidden as a whole.
+    """
+    from sqlglot.dialects.spark import Spark  # takes half a second, so only if literals are hidden
     from sqlglot.errors import TokenError
 
     try:
@@ -55,12 +58,12 @@ def hidden(text: str) -> str:
 
 
 def without_literals(lineage: TaskLineage, budget: Budget = UNLIMITED) -> TaskLineage:
-    """Hide the literals in what a task's lineage describes as SQL.
+    """Hide the literals in the conditions and descriptions of a task's lineage.
 
-    This is done before the event is made of it, for the event repeats conditions in summaries.
-    Partitions and locations stay: they are what the event is about.
+    This is done before the event is made, because the event repeats conditions in summaries.
+    Partitions and locations stay, for they are the content of the event.
 
-    :param budget: when nothing is left, texts are hidden as a whole, and a degradation reports it
+    :param budget: once it is spent, texts are hidden as a whole, and a degradation reports that
     """
 
     def hide(text: str) -> str:

@@ -1,14 +1,14 @@
 """A task's lineage to the RunEvent: the only place that makes one.
 
-Facets of this package begin with its ``_producer``. Facets of the listener are passed on as they
-came, with its own, if they are what they should be. One facet that is not as the specification has
-it makes the full event invalid, and a backend that looks refuses all of it: so such a facet is left
-out, and that is declared. Facets that the specification does not know are passed on if they are
-facets at all.
+Facets of this package have its ``_producer``. Facets of the listener are passed on as they came,
+with the listener's ``_producer``, if they are valid. One facet that violates its specification
+makes the full event invalid, and a backend that checks it refuses the event: so such a facet is
+left out, and the event declares that. Facets that the specification does not know are passed on if
+they have the two keys of every facet (:class:`Facet`).
 
-What is made here is neutral: what a backend, a limit or privacy asks for is done by the steps that
-follow (:mod:`.pipeline`). A task waits for the imports of its START, so what that never has is
-imported where it is made.
+The event is neutral here: the later steps (:mod:`.pipeline`) adapt it to a backend, to limits and
+to privacy. A task waits for the imports of its START, so modules that a START never needs are
+imported inside the functions that use them.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ if TYPE_CHECKING:
 
 
 class Facet(msgspec.Struct):
-    """What each facet has."""
+    """The keys that each facet has."""
 
     _producer: str
     _schemaURL: str  # noqa: N815  (the specification's name)
 
 
 class SchemaField(msgspec.Struct):
-    """A column, and the fields of a struct."""
+    """A column, or a field of a struct."""
 
     name: str
     type: str = ""
@@ -132,9 +132,9 @@ _SHAPES: dict[str, type[Facet]] = {
 
 
 class Forwarding:
-    """Decodes the facets of an event's datasets; many have the same, which are one object then.
+    """Decodes the facets of an event's datasets; equal facets become one object.
 
-    :param lost: what has to be left out is added to it
+    :param lost: a degradation is added to it for each facet that is left out
     """
 
     def __init__(self, lost: list[Degradation]) -> None:
@@ -147,7 +147,7 @@ class Forwarding:
         for name in sorted(facets):
             try:
                 kept[name] = self._decoded(name, bytes(facets[name]))
-            except (ValueError, RecursionError) as error:  # among them all that msgspec raises
+            except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
                 reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
                 message = (
                     f"The facet {name} that the listener reported of {dataset} is not as it should "
@@ -159,7 +159,8 @@ class Forwarding:
 
 
 _REMEMBERED = 512
-"""Facets; what the datasets of a job share is among the last ones that were met."""
+"""Number of decoded facets that are cached; datasets of a job that share a facet come close to each
+other."""
 
 
 _ABSENT = re.compile(rb"null|\{\s*\}")
@@ -187,10 +188,10 @@ def made(
 ) -> Event:
     """Make the event of a task's lineage, before any step.
 
-    :param report: what reading the events met; None before the job has run: then there is no
-        capture facet, and no partition check, for there is nothing to check
+    :param report: result of reading the listener's events; None before the job has run: then there
+        is no capture facet and no partition check, because there is nothing to check
     :param header: None for Airflow's hooks, which fill it in themselves
-    :param budget: for this; when nothing is left, datasets have no facets
+    :param budget: time for this function; once it is spent, datasets get no facets
     """
     if representation.redact_literals:
         from airflow_provider_sparklineage.event.literals import without_literals
@@ -200,7 +201,8 @@ def made(
     forwarding = Forwarding(lost)
     bare = representation.bare_partitions
     room = _Room(budget)
-    # One by one: what there is time and room for is asked while facets are made.
+    # A generator, so that each dataset's time and memory are checked just before its facets are
+    # made.
     outputs = [(d, _output(d, forwarding, bare)) for d in map(room.bounded, lineage.outputs)]
     inputs = [(d, _input(d, forwarding)) for d in map(room.bounded, lineage.inputs)]
     read, written = ([dataset for dataset, _ in side] for side in (inputs, outputs))
@@ -227,11 +229,11 @@ def made(
 
 _FOR_LITERALS = 0.3
 MAX_FACETS_BYTES = 64 * 1024 * 1024
-"""Of all facets that are forwarded, as JSON; as objects they take ten times as much."""
+"""Bytes of JSON of all forwarded facets; as objects they take ten times as much memory."""
 
 
 class _Room:
-    """The time and the memory for facets."""
+    """The time and the memory that are left for facets."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
@@ -239,7 +241,7 @@ class _Room:
         self._without = 0
 
     def bounded(self, dataset: LineageDataset) -> LineageDataset:
-        """Give a dataset, or its name alone where there is no time or no room for more."""
+        """Give a dataset; without its facets if no time or no memory is left for them."""
         facets = (*dataset.facets.values(), *dataset.side_facets.values())
         size = sum(len(memoryview(facet)) for facet in facets)
         if size > self._bytes or self._budget.is_spent():

@@ -1,11 +1,12 @@
-"""What an event says, typed: OpenLineage's keys, and those of this package's own facets.
+"""The content of an event, typed: OpenLineage's keys, and those of this package's own facets.
 
-All that is not named here is passed over. A key that may be absent may be null as well.
+Keys without a field in these classes are ignored. A key that may be absent may also be null.
 
-Events are of any producer, so that each part of one may have any shape. An event that fits as a
-whole, as nearly all do, is decoded in one go. Of another one each part is tried by itself: what
-fits is as it would have been, an element of a list or a map that does not is left out of it, and a
-key that does not is as if it were absent. What is left out is counted.
+An event can come from any producer, so each part of it can have any shape. An event of the right
+shape, as nearly all are, is decoded in one go. In any other event each part is decoded by itself: a
+part of the right shape is the same as in a valid event, an element of a wrong shape is left out of
+its list or map, and a key with a value of a wrong shape counts as absent. The left-out parts are
+counted.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ LINEAGE_KEY = "lineage"
 
 
 def name_of(dataset: dict[str, Any]) -> DatasetName:
-    """Name a dataset of an event, or whatever else has a ``namespace`` and a ``name``."""
+    """Give the name of a dataset in an event, or of another object with the same two keys."""
     return DatasetName(dataset["namespace"], dataset["name"])
 
 
@@ -49,19 +50,19 @@ def name_of(dataset: dict[str, Any]) -> DatasetName:
 
 
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-"""What a ``BIGINT`` holds; nobody counts below nothing."""
+"""A number that is not negative and fits into a ``BIGINT``."""
 Value = str | int | float | bool | None
 
 
 class Name(Struct):
-    """Whatever has a ``namespace`` and a ``name``."""
+    """An object with a ``namespace`` and a ``name``."""
 
     namespace: str
     name: str
 
     @property
     def dataset_name(self) -> DatasetName:
-        """What it is called, if it is a dataset."""
+        """The two as the name of a dataset."""
         return DatasetName(self.namespace, self.name)
 
 
@@ -69,13 +70,13 @@ class Name(Struct):
 
 
 class Id(Struct):
-    """A run by its id."""
+    """A reference to a run: its id."""
 
     runId: str | None = None  # noqa: N815  (OpenLineage's names, here and below)
 
 
 class Root(Struct):
-    """The root of the runs that a run is below of."""
+    """The topmost of a run's ancestors."""
 
     run: Id | None = None
 
@@ -88,7 +89,7 @@ class Parent(Struct):
 
 
 class NominalTime(Struct):
-    """Run facet ``nominalTime``: of a task of Airflow, its data interval."""
+    """Run facet ``nominalTime``; for a task of Airflow it is the data interval."""
 
     nominalStartTime: str | None = None  # noqa: N815
     nominalEndTime: str | None = None  # noqa: N815
@@ -117,7 +118,7 @@ class Task(Struct):
 
 
 class TaskInstance(Struct):
-    """A try, in Airflow's run facet; no ``map_index`` if the task is not mapped."""
+    """A try, in Airflow's run facet; ``map_index`` is absent if the task is not mapped."""
 
     try_number: int | None = None
     map_index: int | None = None
@@ -137,7 +138,7 @@ class AirflowFacet(Struct):
 
 
 class Counted(Struct):
-    """The extent of some partitions."""
+    """The number, the first and the last of some partitions, and a summary for people."""
 
     summary: str | None = None
     count: Count | None = None
@@ -146,7 +147,7 @@ class Counted(Struct):
 
 
 class Seen(Struct):
-    """An entry of ``sparkLineage_capture.datasets``: who saw a dataset accessed, how much of it."""
+    """An entry of ``sparkLineage_capture.datasets``: the witness and the extent of an access."""
 
     dataset: Name
     side: str
@@ -158,7 +159,7 @@ class Seen(Struct):
 
 
 class Missing(Struct):
-    """A degradation: something that is missing, and why."""
+    """A degradation: a missing part of the lineage, with the reason."""
 
     code: str | None = None
     message: str | None = None
@@ -173,13 +174,13 @@ class Capture(Struct):
 
     @property
     def unlisted(self) -> int:
-        """How many degradations there are beyond those that are listed."""
+        """The number of degradations that are counted but not listed."""
         counted = sum((self.degradationCounts or {}).values())
         return max(0, counted - len(self.degradations or ()))
 
 
 class Compared(Struct):
-    """Part of a condition: a field, or a literal."""
+    """One side of a comparison: a field, or a literal."""
 
     type: str | None = None
     field: str | None = None
@@ -189,7 +190,8 @@ class Compared(Struct):
 class Condition(Struct, omit_defaults=True):
     """A condition of the facet ``subset``, of any of its types.
 
-    :param left: of a comparison or a binary condition; ``right`` too
+    :param left: left side of a comparison or a binary condition
+    :param right: its right side
     """
 
     type: str | None = None
@@ -204,14 +206,14 @@ class Condition(Struct, omit_defaults=True):
 
 
 class NamedPartition(Struct, omit_defaults=True):
-    """A partition of a condition; who knows no dimensions may have an identifier."""
+    """A partition of a condition, by its dimensions, or by an identifier if these are not known."""
 
     dimensions: dict[str, Value] | None = None
     identifier: str | None = None
 
 
 class ValueSource(Struct):
-    """Where an expected value comes from: a template, a declaration, an argument."""
+    """The source of an expected value: a template, a declaration, or an argument."""
 
     value: str
     kind: str
@@ -221,7 +223,7 @@ class ValueSource(Struct):
 
 
 class Checked(Struct):
-    """An entry of ``sparkLineage_partitionCheck``: what was expected and observed of a dataset."""
+    """An entry of ``sparkLineage_partitionCheck``: a dataset's expected and observed partitions."""
 
     dataset: Name
     summary: str | None = None
@@ -247,7 +249,7 @@ class Check(Struct):
     writes: list[Checked] | None = None
 
     def of_side(self, side: str) -> list[Checked]:
-        """Give the entries of what was read, or of what was written."""
+        """Give the entries of the reads, or of the writes; [] if there are none."""
         return (self.reads if side == Side.READ else self.writes) or []
 
 
@@ -280,7 +282,7 @@ class Job(Struct):
 
 
 class Transformation(Struct):
-    """What is done with a source of a column."""
+    """A transformation of a column's source."""
 
     type: str | None = None
     subtype: str | None = None
@@ -296,7 +298,10 @@ class InputField(Name):
 
 
 class ColumnSources(Struct):
-    """The sources of a column; the transformation is deprecated, and some producers' only one."""
+    """The sources of a column.
+
+    Its own transformation is deprecated, but some producers give no other.
+    """
 
     inputFields: list[InputField] | None = None  # noqa: N815
     transformationType: str | None = None  # noqa: N815
@@ -311,7 +316,7 @@ class ColumnLineage(Struct):
 
     @property
     def sources(self) -> Iterator[InputField]:
-        """Every source of every column, in the order of the facet, then those of all columns."""
+        """The sources of each column in the facet's order, then those of the whole dataset."""
         for column in (self.fields or {}).values():
             yield from column.inputFields or ()
         yield from self.dataset or ()
@@ -337,14 +342,14 @@ class Lifecycle(Struct):
 
 
 class Dimension(Struct):
-    """What a dataset is partitioned by."""
+    """A dimension of a dataset's partitioning."""
 
     fields: list[str] | None = None
     transform: str | None = None
 
 
 class Partitions(Struct):
-    """Dataset facet ``sparkLineage_partitions``: which partitions of an output were written."""
+    """Dataset facet ``sparkLineage_partitions``: an output's partitioning, and its partitions."""
 
     summary: str | None = None
     dimensions: list[Dimension] | None = None
@@ -354,13 +359,13 @@ class Partitions(Struct):
 
 
 class Made(Struct):
-    """A facet of which only its producer is read."""
+    """A facet; only its producer is decoded."""
 
     producer: str | None = field(name="_producer", default=None)
 
 
 class DatasetFacets(Struct):
-    """Facets of a dataset; the large ones are text until somebody asks for what is in them."""
+    """Facets of a dataset; the large ones stay text until their content is needed."""
 
     schema: msgspec.Raw = msgspec.Raw()
     lifecycle: Lifecycle | None = field(name=LIFECYCLE_KEY, default=None)
@@ -407,23 +412,23 @@ class Dataset(Name, dict=True):
 
     @property
     def of_side(self) -> SideFacets:
-        """Facets of it as an input or as an output, whichever it has."""
+        """Its facets as an input or as an output; empty if it has neither."""
         return self.inputFacets or self.outputFacets or SideFacets()
 
     @property
     def partitions(self) -> Partitions:
-        """Facet ``sparkLineage_partitions``; empty without one."""
+        """Facet ``sparkLineage_partitions``; an empty one if it is absent."""
         return (self.facets and self.facets.partitions) or Partitions()
 
     @cached_property
     def columns(self) -> list[SchemaField]:
-        """Columns of its schema; none without one."""
+        """Columns of its schema; [] without a schema, or with one that cannot be read."""
         found = _part(self.facets.schema, Schema)[0] if self.facets else None
         return (found and found.fields) or []
 
     @cached_property
     def column_lineage(self) -> ColumnLineage:
-        """Facet ``columnLineage``; empty without one."""
+        """Facet ``columnLineage``; an empty one if it is absent or cannot be read."""
         found = _part(self.facets.column_lineage, ColumnLineage)[0] if self.facets else None
         return found or ColumnLineage()
 
@@ -432,14 +437,14 @@ class Dataset(Name, dict=True):
 
 
 class Sending(Struct):
-    """What the archive has of a try next to its event (:mod:`.event.sending`)."""
+    """The key ``sending`` of an event in the archive: Airflow's part (:mod:`.event.sending`)."""
 
     started: str | None = None
     facets: RunFacets | None = field(name="runFacets", default=None)
 
 
 class Event(Struct):
-    """A run event; ``sending`` is there if it is one of the archive."""
+    """A run event; it has ``sending`` only if it comes from the archive."""
 
     run: Run = field(default_factory=Run)
     job: Job = field(default_factory=Job)
@@ -452,17 +457,17 @@ class Event(Struct):
 
     @property
     def capture(self) -> Capture:
-        """This package's word on what was collected; empty without one."""
+        """Facet ``sparkLineage_capture``; an empty one if it is absent."""
         return (self.run.facets and self.run.facets.capture) or Capture()
 
     @property
     def check(self) -> Check:
-        """What was expected and observed; empty without such a facet."""
+        """Facet ``sparkLineage_partitionCheck``; an empty one if it is absent."""
         return (self.run.facets and self.run.facets.check) or Check()
 
     @property
     def accesses(self) -> dict[tuple[str, DatasetName], Seen]:
-        """Who saw datasets accessed and how much of them, by side and name, as far as listed."""
+        """The entries of the capture facet, which may not list all datasets, by side and name."""
         return {(one.side, one.dataset.dataset_name): one for one in self.capture.datasets or ()}
 
     @property
@@ -484,9 +489,9 @@ _ABSENT = object()
 
 
 class Read(NamedTuple):
-    """An event as it could be read.
+    """An event that was read.
 
-    :param left_out: how many parts of it were not of their shape
+    :param left_out: number of its parts that were left out because of a wrong shape
     """
 
     event: Event
@@ -494,10 +499,10 @@ class Read(NamedTuple):
 
 
 def read(text: bytes) -> Read | None:
-    """Read an event.
+    """Read an event from JSON text.
 
-    :return: None if the text is no object; what makes it an event may be absent
-    :raise ValueError: if it is no JSON
+    :return: None if the text is not a JSON object; an object without the keys of an event is read
+    :raise ValueError: if the text is not JSON
     :raise RecursionError: if it is nested too deeply
     """
     event, left_out = _read(text, DECODER, Event)
@@ -505,7 +510,7 @@ def read(text: bytes) -> Read | None:
 
 
 def read_document(document: Mapping[str, Any]) -> Read:
-    """Read an event that is JSON already; one that is nested too deeply is empty."""
+    """Read an event from decoded JSON; if it is nested too deeply, give an empty event."""
     try:
         return read(_text_of(document)) or Read(Event())
     except RecursionError:
@@ -513,7 +518,7 @@ def read_document(document: Mapping[str, Any]) -> Read:
 
 
 def read_as(document: Mapping[str, Any], of: type[_Part]) -> _Part | None:
-    """Read JSON as another shape, part by part; None if nothing of it can be read."""
+    """Read decoded JSON as another class, part by part; None if nothing of it can be read."""
     try:
         found, _ = _read(_text_of(document), decoder(of), of)
     except RecursionError:
@@ -524,20 +529,23 @@ def read_as(document: Mapping[str, Any], of: type[_Part]) -> _Part | None:
 def _text_of(document: Mapping[str, Any]) -> bytes:
     try:
         return msgspec.json.encode(document)
-    except (ValueError, OverflowError):  # msgspec takes no halves of surrogate pairs
+    except (ValueError, OverflowError):  # msgspec refuses half of a surrogate pair
         return json.dumps(document).encode()
 
 
 def read_columns(text: bytes) -> tuple[ColumnLineage | None, int]:
     """Read the text of a facet ``columnLineage``.
 
-    :return: None if nothing of it can be read; how many parts of it were not of their shape
+    :return: the facet, or None if nothing of it can be read; the number of left-out parts
     """
     return _part(text, ColumnLineage)
 
 
 def _part(text: bytes, of: type[_Part]) -> tuple[_Part | None, int]:
-    """Read a facet that is text; None without one, or if nothing of it can be read."""
+    """Read a facet from its text, and count the left-out parts.
+
+    :return: None instead of the facet if the text is empty or nothing of it can be read
+    """
     if not text:
         return None, 0
     try:
@@ -549,7 +557,7 @@ def _part(text: bytes, of: type[_Part]) -> tuple[_Part | None, int]:
 
 @cache
 def decoder(of: type[Struct]) -> msgspec.json.Decoder[Any]:
-    """Give the decoder of a shape, or null, in one go."""
+    """Give the decoder of a class, which decodes all in one go, and null to None."""
     shape: Any = of
     return msgspec.json.Decoder(shape | None)
 
@@ -566,19 +574,22 @@ def _read(text: bytes, decoder: msgspec.json.Decoder[Any], of: type) -> tuple[An
 
 
 def _any_json(text: bytes) -> Any:
-    """Read what Python's own module writes, and msgspec refuses: NaN, halves of surrogate pairs."""
+    """Decode JSON that only Python's own module reads: with NaN, or half of a surrogate pair.
+
+    NaN and infinite numbers become None, and half of a surrogate pair becomes ``?``.
+    """
     value = json.loads(text, parse_constant=lambda _: None)
     return msgspec.json.decode(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
 
 
 class _Fitting:
-    """Makes values of types; counts what fits nowhere."""
+    """Converts decoded JSON to types, part by part; counts the parts of a wrong shape."""
 
     def __init__(self) -> None:
         self.left_out = 0
 
     def to(self, value: Any, of: Any) -> Any:
-        """Make a value of a type; ``_ABSENT`` if nothing of it can be."""
+        """Convert a value to a type; ``_ABSENT`` if nothing of it has the right shape."""
         try:
             return msgspec.convert(value, of)
         except msgspec.ValidationError:
@@ -614,13 +625,13 @@ class _Fitting:
         return of(**made)
 
 
-@cache  # to resolve the annotations takes longer than all else
+@cache  # resolving the annotations takes longer than the rest of the conversion
 def _fields(of: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
     return msgspec.structs.fields(of)
 
 
 def _without_null(of: Any) -> Any:
-    """Give what a type is if it is not null; unions of several others have no parts."""
+    """Give a type without null; for a union of several others ``str``, which has no parts."""
     if get_origin(of) in (Union, types.UnionType):
         others = [one for one in get_args(of) if one is not types.NoneType]
         return others[0] if len(others) == 1 else str

@@ -1,18 +1,18 @@
 """The event's parts as OpenLineage's classes: the one place that makes them, for Airflow's hooks.
 
-Airflow redacts what an operator gives it: it goes through dicts by the names of their keys, and
-would blank the lineage of a column called ``password``. Facets of this package hold no secret by
-then (:func:`.steps.texts.masked`), so each is given to Airflow as an object that asks to be left
-alone; that goes for all that is in it. Facets of the listener stay dicts, for Airflow's redactor to
-see.
+Airflow redacts the facets that an operator gives it: it looks at the keys of dicts, and would blank
+the lineage of a column called ``password``. The facets of this package contain no secret by then
+(:func:`.steps.texts.masked`), so each becomes an object that Airflow's redactor skips with all that
+is in it. The facets of the listener stay dicts, so that the redactor does its work on them.
 
-The classes of OpenLineage's client for facets would not do: not every version that this package
-runs with has all of them, and making their objects takes longer than all that is before.
+The classes of OpenLineage's client for facets are not used: some of the client's versions with
+which this package runs lack some of them, and making their objects takes longer than all previous
+work on the event.
 
-What is handed over was made for one backend (:func:`.pipeline.leaving`). A transport for another
-one, next to it, needs the event as it was before that. So the object of the capture facet can carry
-it, in a slot that is no field: nobody writes it into JSON, and Airflow's redactor does not look
-there.
+The event that an operator gives to Airflow is adapted to one backend (:func:`.pipeline.leaving`). A
+second transport, for another product, needs the event as it was before. So the object of the
+capture facet can carry the neutral event, in a slot that is no field: no encoder writes it into
+JSON, and Airflow's redactor does not look there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class OpenLineageParts(NamedTuple):
-    """What an operator gives to Airflow's OpenLineage provider."""
+    """The datasets and facets that an operator gives to Airflow's OpenLineage provider."""
 
     inputs: list[InputDataset]
     outputs: list[OutputDataset]
@@ -41,7 +41,7 @@ class OpenLineageParts(NamedTuple):
 
 
 def parts(event: Event) -> OpenLineageParts:
-    """Give the parts of an event; what OpenLineage's client writes of them is the event again."""
+    """Give the parts of an event; OpenLineage's client writes them as the same JSON."""
     return OpenLineageParts(
         [
             InputDataset(
@@ -70,12 +70,12 @@ def parts(event: Event) -> OpenLineageParts:
 
 
 def with_neutral(run_facets: Facets, neutral: Event) -> Facets:
-    """Let the capture facet among the facets of a run carry the event as no backend has changed it.
+    """Let the capture facet among a run's facets carry the neutral event.
 
-    :param run_facets: as :func:`parts` gives them, or as JSON has them
-    :param neutral: with secrets hidden in facets of other producers; the job's ``documentation`` is
-        the user's own, or absent where there is none
-    :return: the same object if there is no capture facet, as of a job that has not run
+    :param run_facets: the facets as :func:`parts` gives them, or as JSON has them
+    :param neutral: the event before its adaptation to a backend, with secrets hidden in facets of
+        other producers; its job's ``documentation`` is the user's own, or absent if there is none
+    :return: the same object if there is no capture facet: the job has not run
     """
     capture = run_facets.get(CAPTURE_KEY)
     if capture is None:
@@ -102,11 +102,11 @@ def _unredacted(facet: Facets) -> Any:
 
 
 class _Facet(RedactMixin):
-    """What facets are compared and printed by: all that is in them."""
+    """A facet as an object; it is compared and printed by its keys and values."""
 
     __slots__ = ("neutral",)  # no field, and not among the vars()
     neutral: Event
-    """What :func:`with_neutral` lets it carry."""
+    """The event that it carries (:func:`with_neutral`)."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Facet) and vars(self) == vars(other)
@@ -119,9 +119,9 @@ class _Facet(RedactMixin):
 
 @cache  # facets have few sets of keys
 def _class(keys: tuple[str, ...]) -> type[Any]:
-    """Make the class of facets with these keys: plain values in it survive Airflow's redactor.
+    """Make the class of facets with these keys, whose values Airflow's redactor skips.
 
-    Keys may have spaces, of which attrs can write no code.
+    The class has none of the methods that attrs generates as code, because keys may have spaces.
     """
     return attrs.make_class(
         "SparkLineageFacet",

@@ -1,16 +1,16 @@
-"""Facets on partitions and subsets: what was accessed, how it is partitioned, and why.
+"""Facets on partitions and subsets: the accessed parts of datasets, and the check of partitions.
 
 ======================================  ==========================================================
 ``subset`` of an input or output        the specification's facet: types location, partition,
                                         compare and binary only
-``sparkLineage_subsetDescription``      what that facet has no condition for, in words
+``sparkLineage_subsetDescription``      parts that no condition of that facet fits, in words
 ``sparkLineage_partitions``             an output's partitioning, and its partitions for people
 ``partitions``                          the proposal's facet, on request
-``sparkLineage_partitionCheck``         what was expected, why, and what was observed
+``sparkLineage_partitionCheck``         expected partitions with their sources, and observed ones
 ======================================  ==========================================================
 
-The definition of an input's partitioning is in the run facet only: as a dataset facet it would
-replace the writer's.
+The partitioning of an input is in the run facet only: as a dataset facet it would replace the
+writer's.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 
 MAX_SOURCES = 100
-"""Values of one dataset whose source is named."""
+"""Limit of the values of one dataset whose sources are named."""
 
 
 # --- conditions -----------------------------------------------------------------------------------
@@ -61,12 +61,12 @@ _DESCRIPTION = f"{SCHEMA_BASE}:subsetDescription:1-0-0"
 
 
 def input_facets(dataset: LineageDataset) -> Facets:
-    """Describe which part of a dataset was read."""
+    """Make the facets on the part of a dataset that was read; {} if no condition is known."""
     return _side_facets(dataset, _INPUT_SUBSET, "inputCondition")
 
 
 def output_facets(dataset: LineageDataset) -> Facets:
-    """Describe which part of a dataset was written."""
+    """Make the facets on the part of a dataset that was written; {} if no condition is known."""
     return _side_facets(dataset, _OUTPUT_SUBSET, "outputCondition")
 
 
@@ -81,9 +81,10 @@ def _side_facets(dataset: LineageDataset, schema: str, key: str) -> Facets:
 
 
 def _expressible(condition: Condition | None) -> tuple[Condition | None, str]:
-    """Part what the specification has a condition for from what is left, as a description.
+    """Split a condition into one that the specification can express, and a text for the rest.
 
-    Of an AND both are true of all rows, so each may stand by itself; of an OR neither is.
+    Both sides of an AND are true of all rows, so each side may stand alone. A side of an OR may
+    not, so an OR with a side that cannot be expressed becomes a text as a whole.
     """
     match condition:
         case None:
@@ -135,9 +136,10 @@ def _condition(condition: Condition) -> dict[str, Any]:
 
 
 def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> Facets:
-    """Describe how an output is partitioned, and which partitions were written.
+    """Make the facets on an output's partitioning and the partitions that were written.
 
-    :param bare: also as the proposal's own facet, with its body and nothing else
+    :param bare: whether to add the proposal's own facet, with the proposal's body and no more
+    :return: {} if the write failed, or the output is not partitioned
     """
     dimensions, partitions = dataset.dimensions, dataset.selected.partitions
     if dataset.failed or (not dimensions and not partitions):
@@ -166,7 +168,10 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> Facets:
 
 
 def _partitioned_by(dimensions: Sequence[Dimension]) -> str | None:
-    """``PARTITIONED BY (dt, days(ts))``, as the proposal's examples have it."""
+    """Write the partitioning as the proposal's examples do: ``PARTITIONED BY (dt, days(ts))``.
+
+    :return: None without dimensions
+    """
     texts = []
     for dimension in dimensions:
         fields = ", ".join(dimension.fields)
@@ -182,15 +187,15 @@ def _partitioned_by(dimensions: Sequence[Dimension]) -> str | None:
     return f"PARTITIONED BY ({', '.join(texts)})" if texts else None
 
 
-# --- what was expected ----------------------------------------------------------------------------
+# --- the check of partitions ----------------------------------------------------------------------
 
 
 def check_facet(
     inputs: Collection[LineageDataset], outputs: Collection[LineageDataset]
 ) -> dict[str, Any] | None:
-    """Describe of each dataset what was expected, where that comes from, and what was observed.
+    """Describe each dataset's expected partitions, their sources, and the observed partitions.
 
-    :return: None if nothing was expected of any dataset and none is partitioned
+    :return: None if no dataset has expectations or is partitioned
     """
     if not any(d.expected or d.dimensions for d in (*inputs, *outputs)):
         return None
@@ -201,9 +206,9 @@ def check_facet(
 def with_entries(
     check: Mapping[str, Any], reads: list[dict[str, Any]], writes: list[dict[str, Any]]
 ) -> dict[str, Any] | None:
-    """Give the facet with other entries, and the summary and status that follow from them.
+    """Give the facet with other entries, and with the summary and status that follow from them.
 
-    :return: None if they have nothing that was expected or is partitioned
+    :return: None if no entry has expectations or dimensions
     """
     if not any("from" in entry or "dimensions" in entry for entry in (*reads, *writes)):
         return None
@@ -211,7 +216,7 @@ def with_entries(
 
 
 def renamed_entry(entry: dict[str, Any], name: DatasetName) -> dict[str, Any]:
-    """Give an entry of the facet for a dataset by another name."""
+    """Give an entry of the facet with another name of its dataset."""
     before = _label(entry["dataset"]["name"])
     summary = _label(name.name) + entry["summary"].removeprefix(before)
     return {**entry, "dataset": name._asdict(), "summary": summary}
@@ -233,7 +238,7 @@ def _check(reads: list[dict[str, Any]], writes: list[dict[str, Any]]) -> dict[st
 
 
 def how(entry: Mapping[str, Any], side: Side) -> str:
-    """Say how the dataset of an entry was accessed, if it was."""
+    """Give the verb for the access of an entry's dataset, also if it failed or was not seen."""
     if entry.get("failed"):
         return "was to write"
     if unreported := entry.get("unreported"):
@@ -244,9 +249,9 @@ def how(entry: Mapping[str, Any], side: Side) -> str:
 
 
 def part(summary: str, name: str) -> str:
-    """Take the dataset off the summary of its entry; the rest is the part that was accessed.
+    """Give the accessed part of a dataset: the summary of its entry without the dataset's name.
 
-    :param name: of the dataset
+    :param name: name of the dataset
     """
     return summary.removeprefix(_label(name)).lstrip(", ")
 
@@ -284,7 +289,7 @@ def _checked(dataset: LineageDataset, side: Side) -> dict[str, Any]:
 
 
 def _reservations(dataset: LineageDataset) -> dict[str, Any]:
-    """Say what keeps an entry from being a plain read or write of this try."""
+    """Give the keys of an entry that is no plain read or write of this try; {} if it is one."""
     if dataset.failed:
         return {"failed": True}
     if dataset.witness in (None, Witness.DECLARED):
@@ -315,7 +320,7 @@ def _counted(partitions: Collection[Partition]) -> dict[str, Any]:
 
 
 def source_entry(source: Source) -> dict[str, Any]:
-    """Describe where a value comes from; :func:`.steps.texts.shortened` truncates the template."""
+    """Describe the source of a value; :func:`.steps.texts.shortened` truncates the template."""
     entry: dict[str, Any] = {
         "value": source.value,
         "kind": str(source.kind),

@@ -1,30 +1,30 @@
 """A task's lineage to its event, and to the event that is sent: the steps, in their order.
 
 The event is made once (:mod:`.make`). Then it goes through a list of steps, each ``event -> event``
-(:data:`.document.Step`), each giving back what it was given where it has nothing to do. What a step
-takes away it declares in the event itself (:func:`.capture_facet.declared`). XCom, archive, tab and
-commands take what comes out, which is neutral: nothing in it was changed for one backend.
+(:data:`.document.Step`); a step with nothing to do gives the same event. A step declares in the
+event the parts that it removes (:func:`.capture_facet.declared`). The result is for XCom, archive,
+tab and commands. It is neutral: no part of it was changed for one backend.
 
 =============================  =====================================================================
 :func:`event_of`
 ``without_credentials``        users and passwords of URIs are stripped, in names too
-``masked``                     what Airflow masks in logs is masked here, but for names
+``masked``                     secrets that Airflow masks in logs are masked, but not in names
 ``shortened``                  long texts are truncated; after secrets, of which half would not be
                                recognised
 ``with_lines``                 the partition check gets a line for each dataset
 ``fitted``                     detail is dropped until the event fits
 =============================  =====================================================================
 
-What Airflow keeps of a try (XCom, archive) has all that is known, as it is called where it is: that
-is what the tab, the commands and the next run read, and what a transport for another product gets
-(``datahub/transport``). A backend may not hold some names, choke on some facets, need more to show
-it, or take less. So what is sent is made for a backend, by pure functions: when an event is handed
-to Airflow's OpenLineage provider, or is sent again.
+The kept event of a try (in XCom and archive) has all known lineage, under the original names. The
+tab, the commands and the next run read this event, and a transport for another product gets it
+(``datahub/transport``). A backend may be unable to hold some names or to take some facets, may need
+texts to show, or may take fewer bytes. So the event that is sent is made for the backend, by pure
+functions, when an event is given to Airflow's OpenLineage provider or is sent again.
 
 =============================  =====================================================================
 :func:`adapted`
 ``renamed``                    names that the backend cannot hold are replaced
-``Backend.repaired``           what the backend would choke on is changed
+``Backend.repaired``           parts that the backend cannot take are changed
 ``with_lines``                 the lines of the partition check get these names
 ``fitted``                     detail is dropped until the event fits
 :func:`leaving`
@@ -32,13 +32,12 @@ to Airflow's OpenLineage provider, or is sent again.
 ``with_few_columns``           columns are dropped that the backend has no time for
 =============================  =====================================================================
 
-Names and repairs come before the last two steps of an event, which they have a say in: how long a
-line's name is, and how much there is to drop. So both events are made of the same one
-(:func:`events_of`), and are the same object where the backend needs nothing changed.
+Names and repairs come before the last two steps, because they change the length of a line and the
+amount of detail to drop. So the kept event and the adapted one are both made of the event before
+those two steps (:func:`events_of`); they are one object if the backend needs no change.
 
-To adapt a large event takes seconds, and is done while Airflow waits for the task. What
-:func:`leaving` does needs other runs, and is done in the hooks, which Airflow ends after a few
-seconds.
+Adapting a large event takes seconds, and is done while Airflow waits for the task. The steps of
+:func:`leaving` need other runs, and are done in the hooks, which Airflow ends after a few seconds.
 """
 
 from __future__ import annotations
@@ -84,12 +83,12 @@ SIZE_OPTION = "[sparklineage] max_event_bytes"
 
 
 class Others(NamedTuple):
-    """Events of other runs, which have what this one does not know of its datasets.
+    """Events of other runs, which have facts on datasets that this run's event lacks.
 
-    They are :func:`adapted` to the same backend: it knows datasets by those names.
+    They are :func:`adapted` to the same backend, so that a dataset has the same name in all.
 
-    :param last: of the task's last successful run
-    :param upstream: of the tasks before it in the same run, the nearest first
+    :param last: event of the task's last successful run
+    :param upstream: events of the tasks before it in the same run, the nearest first
     """
 
     last: Event | None = None
@@ -100,11 +99,11 @@ NO_OTHERS = Others()
 
 
 def adapted(event: Event, how: Leaving, budget: Budget = UNLIMITED) -> Event:
-    """Give an event as its backend can take it: with other names, and repaired.
+    """Adapt an event to its backend: rename datasets and columns, and repair it.
 
-    :param event: as it is kept, or on its way to that
-    :param budget: when nothing is left, column lineage and facets go at once
-    :return: the same object if the backend needs nothing changed
+    :param event: the kept event, or the event before its last two steps
+    :param budget: once it is spent, column lineage and facets are dropped as a whole
+    :return: the same object if the backend needs no change
     """
     backend = backend_of(how.backend)
     held = backend.repaired(renamed(event, backend.identity, backend.text))
@@ -112,31 +111,31 @@ def adapted(event: Event, how: Leaving, budget: Budget = UNLIMITED) -> Event:
 
 
 def finished(event: Event, max_bytes: int, budget: Budget = UNLIMITED) -> Event:
-    """Do what is done last with an event whose names are those that it will have."""
-    if CHECK_KEY in event["run"]["facets"]:  # START has none
+    """Do the last two steps of an event, whose names are final: lines of the check, and size."""
+    if CHECK_KEY in event["run"]["facets"]:  # a START has no check
         event = with_lines(event)
     return fitted(event, max_bytes, SIZE_OPTION, budget)
 
 
 def sent_of(kept: Event, how: Leaving, last: Event | None = None) -> Event:
-    """Give what is sent of an event that was kept.
+    """Give the event to be sent to the backend, made of a kept event.
 
-    :param last: of the task's last successful run, as it was kept
+    :param last: kept event of the task's last successful run
     """
     return leaving(adapted(kept, how), how, Others(last and adapted(last, how)))
 
 
 def leaving(event: Event, how: Leaving, others: Others = NO_OTHERS) -> Event:
-    """Give what is sent of an event.
+    """Give the event to be sent, made of an event that is adapted to the backend.
 
-    :param event: :func:`adapted` to the backend; that of START has no header
+    :param event: the result of :func:`adapted`; the event of a START has no header
     :return: the same object if there is nothing to do
     """
     return reduce(lambda this, step: step(this), _steps_for_backend(how, others), event)
 
 
 def shows_descriptions(how: Leaving) -> bool:
-    """Whether jobs, datasets and columns are described when an event leaves."""
+    """Whether jobs, datasets and columns get descriptions before an event is sent."""
     return how.describe_datasets and backend_of(how.backend).shows_descriptions
 
 
@@ -153,11 +152,11 @@ def _steps_for_backend(how: Leaving, others: Others) -> tuple[Step, ...]:
 
 
 class Made(NamedTuple):
-    """The event of a task's lineage, for those who keep it and for those who send it.
+    """The two events of a task's lineage: one to be kept, and one to be sent.
 
-    :param kept: neutral
-    :param adapted: as the backend can take it, see :func:`adapted`; the same object if
-        that needs nothing
+    :param kept: the neutral event
+    :param adapted: the event for the backend, see :func:`adapted`; the same object if the backend
+        needs no change
     """
 
     kept: Event
@@ -172,12 +171,12 @@ def event_of(
     header: Header | None = None,
     budget: Budget = UNLIMITED,
 ) -> Event:
-    """Make the event of a task's lineage, as it is kept.
+    """Make the event of a task's lineage that is kept.
 
-    :param report: what reading the events met; None before the job has run
+    :param report: result of reading the listener's events; None before the job has run
     :param mask: hides the secrets in a text; Airflow knows them
     :param header: None for Airflow's hooks, which fill it in themselves
-    :param budget: for all of this; when nothing is left, facets are left out
+    :param budget: time for all steps; once it is spent, facets are left out
     """
     clean = _clean(lineage, report, representation, mask, header, budget)
     return finished(clean, representation.max_event_bytes, budget)
@@ -192,9 +191,9 @@ def events_of(
     header: Header | None = None,
     budget: Budget = UNLIMITED,
 ) -> Made:
-    """Make the event of a task's lineage, as it is kept and for a backend; see :func:`event_of`.
+    """Make the events of a task's lineage: to be kept and for a backend; see :func:`event_of`.
 
-    :param how: what is done for the backend
+    :param how: the settings of the adaptation to the backend
     """
     clean = _clean(lineage, report, representation, mask, header, budget)
     sent = adapted(clean, how, budget.part(_FOR_BACKEND))
@@ -210,9 +209,9 @@ def _clean(
     header: Header | None,
     budget: Budget,
 ) -> Event:
-    """Make an event, and take out of it what nobody may see."""
-    if report is not None:  # else there are no columns yet, and nothing to declare in
-        # START does not wait for this import.
+    """Make an event without credentials and secrets, and with short texts."""
+    if report is not None:  # else there are no columns yet, and no facet to declare losses in
+        # Imported here so that START does not wait for it.
         from airflow_provider_sparklineage.event.column_lineage import bounded
 
         lineage = bounded(lineage, representation.max_event_bytes, SIZE_OPTION)
@@ -222,9 +221,9 @@ def _clean(
 
 
 _FOR_MAKING = 0.25
-"""The steps take as long, and sizes twice as long."""
+"""The part of the time for making the event; the steps take as long, and sizes twice as long."""
 _FOR_BACKEND = 0.6
-"""Of the rest, where there is more than one event: a backend waits for one of them."""
+"""The part of the remaining time for the event of the backend, if there are two events."""
 
 
 # --- the event of a bundle ------------------------------------------------------------------------
@@ -237,7 +236,7 @@ def merged_event(
     mask: Callable[[str], str] = str,
     budget: Budget = UNLIMITED,
 ) -> Event:
-    """Make the merged RunEvent, as it is kept.
+    """Make the merged RunEvent of a bundle that is kept.
 
     :param mask: hides the secrets in a text; Airflow knows them
     """
@@ -253,14 +252,14 @@ def merged_events(
     mask: Callable[[str], str] = str,
     budget: Budget = UNLIMITED,
 ) -> Made:
-    """Make the merged RunEvent, as it is kept and for a backend; see :func:`merged_event`."""
+    """Make a bundle's merged RunEvents: to be kept and for a backend; see :func:`merged_event`."""
     representation = bundle.manifest.representation
     of = header(bundle, lineage)
     return events_of(lineage, how, bundle.report, representation, mask, of, budget)
 
 
 def header(bundle: CaptureBundle, lineage: TaskLineage) -> Header:
-    """Name run, job and time of an event: the manifest's, else the application's."""
+    """Give run, job and time of an event: the manifest's, else the application's."""
     manifest, application = bundle.manifest, lineage.application
     time = manifest.ended or (application and application.last_event) or manifest.started
     job = manifest.job
@@ -273,7 +272,7 @@ def header(bundle: CaptureBundle, lineage: TaskLineage) -> Header:
 
 
 def _uuid(run_id: str) -> str:
-    """Make a run id of what an event calls one: OpenLineage wants a UUID, and may get another."""
+    """Give a run id as a UUID, which OpenLineage requires; make one of any other text."""
     try:
         return str(uuid.UUID(run_id))
     except ValueError:

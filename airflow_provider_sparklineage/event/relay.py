@@ -2,11 +2,12 @@
 
 They are read from the capture bundle once Spark has ended, and sent before the task's own terminal
 event, in the order in which the listener wrote them, by a process of its own (:mod:`.emitter`).
-Nothing here knows Airflow; what Airflow is asked for is in ``operators/attempt/publish.py``.
+This module does not use Airflow; ``operators/attempt/publish.py`` asks Airflow for the transport
+and the rest.
 
-The merged event is made of what this package knows, fact by fact; these events are passed on as the
-listener wrote them. So what the merged event never says is taken out of them: stack traces and
-texts of exceptions, properties that Spark itself would redact, and on request literals.
+The merged event is made of single known facts, but these events are passed on as the listener wrote
+them. So the parts that the merged event never has are removed: stack traces and messages of
+exceptions, properties that Spark itself would redact, and literals if the user wants that.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-# --- what is not for others -----------------------------------------------------------------------
+# --- secrets, exceptions and literals -------------------------------------------------------------
 
 
 _REDACTED_BY_SPARK = re.compile(REDACTED_BY_DEFAULT)
 
 _PROPERTIES = ("spark_properties", "environment-properties")
 _PLANS = ("spark.logicalPlan", "spark_unknown")
-"""Run facets that hold whole plans; no text of theirs is an expression by itself."""
+"""Run facets that contain whole plans; no text in them is an expression by itself."""
 _EXPRESSIONS = frozenset({"description", "transformationDescription", "query", "jobDescription"})
 _VALUES = frozenset({"inputCondition", "outputCondition"})
 
@@ -48,7 +49,7 @@ _VALUES = frozenset({"inputCondition", "outputCondition"})
 def fit_to_pass_on(
     event: dict[str, Any], mask: Callable[[str], str], *, literals: bool
 ) -> dict[str, Any]:
-    """Give a Spark event without secrets; identities (names, run ids, times) stay as they are.
+    """Remove the secrets from a Spark event; identities (names, run ids, times) stay as they are.
 
     :param mask: hides the secrets in a text
     :param literals: whether literals of expressions are hidden as well
@@ -84,7 +85,7 @@ def _clean_run_facets(facets: dict[str, Any]) -> dict[str, Any]:
             **{name: value for name, value in exception.items() if name.startswith("_")},
             "message": message.partition(":")[0].partition("\n")[0],  # the class, as Java prints it
         }
-    # What has such a name in a plan may also be a node, with much below it.
+    # In a plan a key with such a name may also have a node with much below it: only texts are hidden.
     for names, kind in ((_PROPERTIES, object), (_PLANS, str)):
         for name in names:
             if name in kept:
@@ -93,9 +94,9 @@ def _clean_run_facets(facets: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_secret_keys(value: Any, kind: type) -> Any:
-    """Hide what stands under keys of secrets.
+    """Hide the values under keys of secrets.
 
-    :param kind: of the values that are hidden; in others further keys are looked for
+    :param kind: type of the values that are hidden; values of other types are searched for keys
     """
     if isinstance(value, list):
         return [_without_secret_keys(item, kind) for item in value]
@@ -129,14 +130,14 @@ def _without_literals(value: Any, *, condition: bool = False) -> Any:
 
 
 MAX_BYTES = 32 * 1024 * 1024
-"""Of the listener's file that are read, because they are held in memory."""
+"""Bytes of the listener's file that are read; the events are in memory together."""
 
 
 @dataclass
 class Prepared:
     """Events that are ready to be sent, as JSON.
 
-    :param why: reason why not all of the file was read; empty if it was
+    :param why: reason why only a part of the file was read; empty if all of it was read
     """
 
     lines: list[bytes] = field(default_factory=list)
@@ -151,13 +152,14 @@ def prepare(
     past_deadline: Callable[[], bool] = lambda: False,
     max_bytes: int = MAX_BYTES,
 ) -> Prepared:
-    """Read the listener's events as they shall be sent: whole, in order, without secrets.
+    """Read the listener's events and make them ready to be sent: whole, in order, without secrets.
 
-    Lines that are no events are left out; merging has reported them.
+    Lines that are no events are left out; merging has reported them. A file that does not exist has
+    no events.
 
     :param mask: hides the secrets in a text
     :param literals: whether literals of expressions are hidden
-    :raise CaptureError: if the file is there and cannot be read
+    :raise CaptureError: if the file exists but cannot be read
     """
     prepared = Prepared()
     read = 0
@@ -192,15 +194,17 @@ def relay(
     literals: bool = False,
     past_deadline: Callable[[], bool] = lambda: False,
 ) -> tuple[str, Sent]:
-    """Send the events in a file on; describe what was not sent ("" if all was), and what was.
+    """Send the events of a file.
 
-    :param path: of the listener's events
-    :param configuration: of OpenLineage's client; None: as it finds it in its environment
+    :param path: file of the listener's events
+    :param configuration: configuration of OpenLineage's client; None if the client takes it from
+        its environment
     :param mask: hides the secrets in a text
-    :param seconds: that all of it may take
+    :param seconds: time limit for reading and sending
     :param literals: whether literals of expressions are hidden
-    :param past_deadline: says True once the worker has to end
-    :raise CaptureError: if the file is there and cannot be read
+    :param past_deadline: gives True once the worker has to end
+    :return: a sentence on the events that were not sent ("" if all were), and the result of sending
+    :raise CaptureError: if the file exists but cannot be read
     :raise OSError: if no process can be started
     """
     until = time.monotonic() + seconds
