@@ -15,7 +15,7 @@ an event when it sends it (:mod:`~airflow_provider_sparklineage.event.sending`).
 :meth:`Archive.read` gives the event without that key.
 
 The store can be slow or away. Each call ends within :attr:`Archive.timeout_s`, with an
-:exc:`ArchiveError` if the store did not answer; its work on the store then goes on unwatched.
+:exc:`ArchiveError` if the store did not answer; nothing waits for the rest of the call then.
 
 If no archive is configured, the archive is a folder below ``AIRFLOW_HOME`` (:class:`OwnFolder`).
 """

@@ -37,7 +37,8 @@ def capture_facet(
     """Make the facet: the application, the numbers of events read, the witnesses, the degradations.
 
     :param report: result of reading the listener's events
-    :param inputs: the inputs as the event has them; ``outputs`` likewise
+    :param inputs: the inputs as the event has them
+    :param outputs: the outputs as the event has them
     """
     application = lineage.application
     bare = facet(

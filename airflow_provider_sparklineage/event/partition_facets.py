@@ -139,7 +139,7 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> Facets:
     """Make the facets on an output's partitioning and the partitions that were written.
 
     :param bare: whether to add the proposal's own facet, with the proposal's body and no more
-    :return: {} if the write failed, or the output is not partitioned
+    :return: {} if the write failed, or the output has neither dimensions nor partitions
     """
     dimensions, partitions = dataset.dimensions, dataset.selected.partitions
     if dataset.failed or (not dimensions and not partitions):

@@ -85,7 +85,7 @@ def _clean_run_facets(facets: dict[str, Any]) -> dict[str, Any]:
             **{name: value for name, value in exception.items() if name.startswith("_")},
             "message": message.partition(":")[0].partition("\n")[0],  # the class, as Java prints it
         }
-    # In a plan a key with such a name may also have a node with much below it: only texts are hidden.
+    # In plans only texts are hidden: a key with such a name may have a node with much below it.
     for names, kind in ((_PROPERTIES, object), (_PLANS, str)):
         for name in names:
             if name in kept:

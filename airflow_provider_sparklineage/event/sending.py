@@ -1,18 +1,19 @@
-"""Events that are sent again from the archive, and the process by which any are sent.
+"""Events that are sent again from the archive, and the process that sends events.
 
-A backend such as Marquez takes the event that comes last for the latest, whatever its time is: the
-columns of a dataset and the datasets of a job become those of an old run. So whoever sends an event
-again sends after it the latest one of its job, and of each dataset that it wrote
-(:func:`followers`).
+A backend such as Marquez takes the event that it gets last for the latest, whatever the event's
+time is: after an old event, the columns of a dataset and the datasets of a job are those of the old
+run. So if an event is sent again, the latest event of its job and of each dataset that it wrote
+must be sent after it (:func:`followers`).
 
-What is sent of a try is START and its end, with run id and times as they were (:func:`lines_of`).
-Without a START the run would have no beginning, if the backend was away then as well; one that
-comes twice changes nothing, because the end follows. Both have what Airflow's OpenLineage provider
-adds that a backend needs to find the run's place and shows first: parent, nominal time, Airflow's
-own facet of the try, type and text of the job. Its other facets (owners, tags) are not kept.
+Two events of a try are sent: a START and its end, with the original run id and times
+(:func:`lines_of`). Without the START the run would have no beginning if the backend was away then,
+too; a START that the backend gets twice changes nothing, because the end follows. Both events have
+those facets of Airflow's OpenLineage provider by which a backend finds the run's place, and which
+it shows first: parent, nominal time, Airflow's own facet of the try, type and text of the job. The
+provider's other facets (owners, tags) are not kept.
 
-The lines are sent by a process of its own (:mod:`.emitter`), which :func:`send` starts, feeds, and
-ends when time is up.
+A process of its own sends the lines (:mod:`.emitter`); :func:`send` starts it, gives it the events,
+and ends it when time is up.
 """
 
 from __future__ import annotations
@@ -48,17 +49,18 @@ if TYPE_CHECKING:
 
 # --- for a transport that converts events ---------------------------------------------------------
 #
-# The kept event holds facets of other producers as they came. Airflow redacts those by the names of
-# their keys when it sends an event, and sees nothing of what travels next to that; so it is done
-# here. A job's text for people is the user's own: the one that is sent may begin with what the run
-# did, for a backend that shows no more than that text (:func:`.descriptions.described`).
+# The kept event has facets of other producers as they came. Airflow redacts such facets by the
+# names of their keys when it sends an event, but does not see the neutral event that the sent one
+# carries; so they are redacted here. The neutral event's text of the job is the user's own. The
+# sent one's may begin with a description of the run, for a backend that shows no other text
+# (:func:`.descriptions.described`).
 
 
 def neutral(kept: Event, redact: Callable[[Facets], Facets], documentation: Facets | None) -> Event:
-    """Give a kept event as a transport may convert it.
+    """Make the event that a transport may convert of a kept event.
 
-    :param redact: hides secrets in facets that are not of this package, as Airflow does
-    :param documentation: the job facet of the user's own text, if there is one
+    :param redact: hides the secrets in other producers' facets, as Airflow does
+    :param documentation: the job facet with the user's own text; None if there is none
     """
     safe = redacted(kept, redact)
     if documentation is None:
@@ -68,9 +70,9 @@ def neutral(kept: Event, redact: Callable[[Facets], Facets], documentation: Face
 
 
 def redacted(event: Event, redact: Callable[[Facets], Facets]) -> Event:
-    """Hide secrets in facets that are not of this package.
+    """Hide the secrets in facets of other producers than this package.
 
-    :param redact: gives facets without them
+    :param redact: gives facets without their secrets
     """
 
     def safe(facets: Facets) -> Facets:
@@ -97,22 +99,24 @@ def redacted(event: Event, redact: Callable[[Facets], Facets]) -> Event:
     }
 
 
-# --- what is sent of the archive ------------------------------------------------------------------
+# --- events of the archive ------------------------------------------------------------------------
 
 
 STARTED, RUN_FACETS, JOB_FACETS = "started", "runFacets", "jobFacets"
-"""Keys of what Airflow adds: the time of START, and facets of every event."""
+"""Keys of the part that Airflow adds: the time of the START, and facets of both events."""
 OWN_TEXT = "documentation"
-"""Key of the job facet of the user's own text, which one of Airflow's may begin with another."""
+"""Key of the job facet with the user's own text; the text of Airflow's own facet may begin with
+another one."""
 
 
 class Candidate(NamedTuple):
     """An event of the archive that can be sent.
 
-    :param name: in the archive
-    :param time: of the event
-    :param state: how the try ended
-    :param keys: its job, and the datasets that it wrote if the job succeeded
+    :param name: name in the archive
+    :param time: time of the event
+    :param state: the event's type, which tells how the try ended
+    :param keys: its job, and the datasets that it wrote if it succeeded: a backend shows the latest
+        event of each
     """
 
     name: str
@@ -126,12 +130,12 @@ class Candidate(NamedTuple):
 def candidate(name: str, event: Event) -> Candidate:
     """Describe a kept event.
 
-    :raise ValueError: if it is none that can be sent: without a run, or a time
+    :raise ValueError: if it cannot be sent because it has no run or no time
     """
     run_id, job = event["run"].get("runId"), event["job"]
     if not isinstance(run_id, str) or not isinstance(job.get("namespace"), str):
         msg = "it is of no run"
-        raise ValueError(msg)  # noqa: TRY004  (what is kept is wrong, not what calls)
+        raise ValueError(msg)  # noqa: TRY004  (the kept event is wrong, not the caller)
     time = datetime.fromisoformat(str(event.get("eventTime")))
     time = time if time.tzinfo else time.replace(tzinfo=UTC)
     state = str(event.get("eventType"))
@@ -142,18 +146,18 @@ def candidate(name: str, event: Event) -> Candidate:
 
 
 def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Sort events as they happened; of the same time, by their names."""
+    """Sort events by their times, and those of the same time by their names."""
     return sorted(candidates, key=lambda one: (one.time, one.name))
 
 
 def followers(chosen: Iterable[Candidate], known: Iterable[Candidate]) -> list[Candidate]:
-    """Find the later events that have to be sent with some, so that they stay the latest.
+    """Find the later events that must be sent with the chosen ones, so that they stay the latest.
 
-    All of them are sent in their order: one that follows may be older than one that is chosen.
+    All of these events are sent in their order, as a follower may be older than a chosen event.
 
-    :param chosen: what is sent
-    :param known: all that there is since the first of them
-    :return: none of those that are chosen
+    :param chosen: the events to be sent
+    :param known: all events since the first chosen one
+    :return: the followers, without chosen events
     """
     latest = {key: one for one in in_order(known) for key in one.keys}
     sent = {one.name for one in chosen}
@@ -163,7 +167,7 @@ def followers(chosen: Iterable[Candidate], known: Iterable[Candidate]) -> list[C
         one = to_look_at.pop()
         for key in one.keys:
             last = latest.get(key, one)
-            # One that follows writes datasets as well, and of each of them the latest follows.
+            # A follower writes datasets as well, and the latest event of each must follow it.
             if last.name not in sent and last.name not in found:
                 found[last.name] = last
                 to_look_at.append(last)
@@ -179,15 +183,15 @@ def lines_of(
     with_start: bool,
     with_neutral: bool = False,
 ) -> list[bytes]:
-    """Give what is sent of a try, each event as a line of JSON.
+    """Give the events of a try that are sent, each as a line of JSON.
 
-    A line is an event, or a list of that and of the one that it carries for a transport which
-    converts events; :mod:`.emitter` sends either.
+    A line is an event, or a list of an event and of the neutral event that it carries for a
+    transport that converts events; :mod:`.emitter` sends both forms.
 
-    :param kept: with what Airflow adds
-    :param last: of the task's last successful run before it
-    :param redact: hides secrets in facets that are not of this package, as Airflow does
-    :param with_start: whether its START is sent as well
+    :param kept: the try's event, with the part that Airflow adds
+    :param redact: hides the secrets in other producers' facets, as Airflow does
+    :param last: event of the task's last successful run before this try
+    :param with_start: whether to send the START as well
     :param with_neutral: whether there is a transport that converts events
     """
     sending = kept.sending or {}
@@ -207,10 +211,10 @@ def lines_of(
             "inputs": [_as_known(d, "inputFacets") for d in end["inputs"]],
             "outputs": [_as_known(d, "outputFacets") for d in end["outputs"]],
         }
-        if with_neutral:  # a START carries nothing
+        if with_neutral:  # a START carries no neutral event, so it must have the user's own text
             job_facets = _with_own_text(job_facets, sending.get(OWN_TEXT))
         found.insert(0, _with_additions(start, run_facets, job_facets))
-    # Not by msgspec, which refuses halves of surrogate pairs; what is kept may have some.
+    # Not by msgspec, which refuses half of a surrogate pair; a kept event may have one.
     return [json.dumps(event).encode() + b"\n" for event in found]
 
 
@@ -229,7 +233,7 @@ def _with_own_text(job_facets: Facets, own: Facets | None) -> Facets:
 
 
 def _as_known(dataset: Mapping[str, Any], own: str) -> dict[str, Any]:
-    """Give a dataset as START has it: what identifies it, and nothing of the run."""
+    """Give a dataset as a START has it: with the facets that identify it, and none of the run."""
     facets = {key: facet for key, facet in dataset["facets"].items() if key in KEPT}
     return {**dataset, "facets": facets, own: {}}
 
@@ -238,17 +242,17 @@ def _as_known(dataset: Mapping[str, Any], own: str) -> dict[str, Any]:
 
 
 _LOOK_S = 0.25
-"""How often it is asked whether time is up: a worker that is killed has seconds."""
+"""Seconds between two checks whether time is up: a worker that is killed has only seconds left."""
 
 
 class Sent(Frozen, frozen=True):
-    """What became of the events that were to be sent.
+    """The result of sending events.
 
-    :param outcomes: of each event that was come to, in order: empty if the transport took it, else
-        why it did not want it
-    :param stopped: why no more were sent; empty if there was no such reason
-    :param lost: how many were taken and not delivered, as far as the transport says
-    :param printed: what the transport printed or logged
+    :param outcomes: one text for each event that the process handled, in order: empty if the
+        transport took the event, else the reason for which it refused it
+    :param stopped: reason why the further events were not sent; empty if there was none
+    :param lost: number of events that the transport took and, by its own count, did not deliver
+    :param printed: output and logs of the transport
     """
 
     outcomes: tuple[str, ...] = ()
@@ -258,12 +262,12 @@ class Sent(Frozen, frozen=True):
 
     @property
     def events(self) -> int:
-        """How many the transport took."""
+        """The number of events that the transport took."""
         return self.outcomes.count("")
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """Why, of those that it did not want."""
+        """The reasons of the refused events."""
         return tuple(filter(None, self.outcomes))
 
 
@@ -277,11 +281,11 @@ def send(
     """Send events through a transport, in their order, in a process that ends when this returns.
 
     :param lines: events as JSON, each with its line end
-    :param configuration: of OpenLineage's client; it goes through a pipe and is nowhere to be seen.
-        None: as the client finds it in its environment
-    :param seconds: that it may take
-    :param past_deadline: asked now and then; when it says True, the process is ended
-    :param notice: called now and then with how many events were come to
+    :param configuration: configuration of OpenLineage's client; None if the client takes it from
+        its environment. It goes through a pipe, so no list of processes shows its secrets
+    :param seconds: time limit
+    :param past_deadline: called now and then; once it gives True, the process is ended
+    :param notice: called now and then with the number of events that were handled
     :raise OSError: if the process cannot be started
     """
     header = {
@@ -309,7 +313,8 @@ def send(
                 notice(_lines_so_far(out))
                 late = time.monotonic() >= until or past_deadline()
         finally:  # Airflow's task timeout can fire in here
-            # And what a transport has started, which would keep the writer waiting at the pipe.
+            # The group, because a process that a transport started could keep the pipe open, and
+            # the writer would wait there.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -319,7 +324,7 @@ def send(
 
 
 def _write_all(stdin: IO[bytes], given: Iterable[bytes]) -> None:
-    with contextlib.suppress(OSError), stdin:  # a process that was ended reads no more
+    with contextlib.suppress(OSError), stdin:  # the pipe breaks if the process was ended
         stdin.writelines(given)
 
 
@@ -332,7 +337,7 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _lines_so_far(file: IO[bytes]) -> int:
-    # Not by seeking: the process that writes to it would go on from there.
+    # Not by seeking: the process shares the position, and would go on writing there.
     return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).count(b"\n")
 
 
@@ -347,7 +352,7 @@ def _outcome_of(out: bytes, err: bytes, stopped: str, code: int) -> Sent:
     for line in out.splitlines():
         try:
             result = json.loads(line)
-        except ValueError:  # the last one of a process that was ended
+        except ValueError:  # the incomplete last line of a process that was ended
             continue
         lost = result.get("lost", lost)
         stopped = stopped or result.get("stopped", "")

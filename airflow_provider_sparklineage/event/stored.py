@@ -1,11 +1,13 @@
 """A merged event that is read again: from XCom, from the archive or from a file.
 
-XCom, archive and files hold the event itself, in no envelope. Which version wrote it is in the
-capture facet's ``_schemaURL``: another minor version is shown, a newer major one is refused.
+XCom, archive and files contain the event itself, without an envelope. The capture facet's
+``_schemaURL`` has the version of its format: another minor version is shown, a newer major version
+is refused.
 
-An event in a file can be anybody's. :func:`readable` gives one of which all that commands read has
-its shape. What they do not read may be as it likes, and all that is absent or null is not known.
-Nothing here needs the libraries of a terminal: the tab reads events as well.
+An event in a file can come from any program. :func:`readable` gives it only if all parts that
+commands read have the right shape; the other parts may have any shape, and an absent part or a null
+is not known. This module does not need the libraries of a terminal, because the tab reads events as
+well.
 """
 
 from __future__ import annotations
@@ -31,15 +33,16 @@ if TYPE_CHECKING:
 
 
 MAJOR = 1
-"""The newest version of the capture facet that is understood."""
+"""The newest major version of the capture facet that this package reads."""
 
 _VERSION = re.compile(re.escape(f"{SCHEMA_BASE}:capture:") + r"(\d{1,9})-")
 
 
 def validate(value: object) -> dict[str, Any]:
-    """Give a stored value back as the merged event that it is.
+    """Give a stored value as a merged event, after checks of its shape and version.
 
-    :raise DocumentError: if it is none, or of a version that is too new; a sentence for people
+    :raise DocumentError: if it is no merged event, or its version is too new; the error is a
+        sentence for people
     """
     event = value if isinstance(value, dict) else {}
     capture = _at(event, "run", "facets", model.CAPTURE_KEY)
@@ -69,12 +72,12 @@ def validate(value: object) -> dict[str, Any]:
 
 
 def stored(text: bytes) -> dict[str, Any]:
-    """Give the merged event that was stored as a text.
+    """Give the merged event that was stored as text.
 
-    :raise DocumentError: if it is none that can be read; says why
+    :raise DocumentError: if it cannot be read as one; the error says why
     """
     try:
-        value = json.loads(text)  # not by msgspec, which takes no halves of surrogate pairs
+        value = json.loads(text)  # not by msgspec, which refuses half of a surrogate pair
     except (ValueError, RecursionError) as error:
         msg = f"The stored lineage is damaged and cannot be read ({error})."
         raise DocumentError(msg) from error
@@ -97,7 +100,7 @@ def _at(value: Any, *keys: str) -> Any:
 
 
 class Stored(NamedTuple):
-    """A merged event: as JSON has it, and what it says."""
+    """A merged event: as JSON, and typed."""
 
     document: dict[str, Any]
     event: model.Event
@@ -114,7 +117,7 @@ class _Run(msgspec.Struct):
 
 
 class _Shown(msgspec.Struct):
-    """What commands read of an event; the rest may be as it likes."""
+    """The parts of an event that commands read; the other parts may have any shape."""
 
     run: _Run
     job: model.Name
@@ -139,9 +142,10 @@ _SHOWN = msgspec.json.Decoder(_Shown)
 
 
 def readable(event: object) -> Stored:
-    """Give a stored event that may be anybody's, if all that commands read of it has its shape.
+    """Give a stored event of any program, if all parts that commands read have the right shape.
 
-    :raise DocumentError: if it is none, or of a version that is too new; says what is wrong
+    :raise DocumentError: if a part has a wrong shape, it is no merged event, or its version is too
+        new; the error names the problem
     """
     try:
         text = msgspec.json.encode(event)
@@ -159,9 +163,9 @@ def readable(event: object) -> Stored:
 
 
 def _require_facets(dataset: model.Dataset, side: str, path: str) -> None:
-    """Read what is text until it is asked for, and conditions to their ends.
+    """Check the facets of a dataset that stay text, and all conditions of its facet ``subset``.
 
-    :raise ValueError: if something is not of its shape; says where
+    :raise ValueError: if a part has a wrong shape; the error gives its path
     """
     facets = dataset.facets or model.DatasetFacets()
     for key, text, of in (
@@ -202,7 +206,7 @@ def _codes(document: Mapping[str, Any]) -> set[Any]:
 
 
 def misses_detail(document: Mapping[str, Any]) -> bool:
-    """Whether detail was dropped so that it fits where it was kept; another place may have it."""
+    """Whether the event lost detail to fit into its place; another place may have the detail."""
     return DegradationCode.DETAIL_DROPPED in _codes(document)
 
 
@@ -210,7 +214,7 @@ _OF_COLLECTING = frozenset(code for code in DegradationCode if code.is_of_collec
 
 
 def is_preliminary(document: Mapping[str, Any]) -> bool:
-    """Whether the archive may have more of its try: all detail, or what was collected later."""
+    """Whether the archive may have more of the try: all detail, or lineage collected later."""
     return misses_detail(document) or not _OF_COLLECTING.isdisjoint(_codes(document))
 
 
@@ -239,6 +243,6 @@ def last_run(document: Mapping[str, Any]) -> LastRun:
 
 
 def _distinguished(dataset: LastRunDataset) -> LastRunDataset:
-    # A copy, for what is decoded keeps the text of the whole event.
+    # Copies, because a decoded facet would keep the text of the whole event in memory.
     facets = {key: dataset.facets[key].copy() for key in KEPT if key in dataset.facets}
     return LastRunDataset(dataset.namespace, dataset.name, facets)

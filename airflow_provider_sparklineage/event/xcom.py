@@ -1,14 +1,14 @@
-"""XComs of a try: its merged event, and what is expected of it while its job runs.
+"""XComs of a try: its merged event, and the expected accesses while its job runs.
 
-The merged event is what the tab shows, and what the next run knows of this one. The value is the
-event itself where it fits, so that people can read it; else it is compressed; and what is too large
-for that goes without detail, which the event then says.
+The tab shows the merged event, and the next run reads it. The value is the event itself if it fits,
+so that people can read it; else it is the compressed event. An event that is too large even then
+loses detail, which it declares.
 
-Until there is an event the tab shows what is expected, which has an XCom of its own. Its
-``entries`` have the form of those of the partition check (:mod:`.partition_facets`), without what
-was observed, and with a ``side``: ``read``, ``write``, or ``either`` for a path among the
-arguments, which has none. An entry without a dataset is of any output, or of the dates among the
-arguments.
+Until there is an event, the tab shows the expected accesses, which have an XCom of their own. Its
+``entries`` have the form of those of the partition check (:mod:`.partition_facets`), without the
+observed partitions, and with a ``side``: ``read``, ``write``, or ``either`` for a path among the
+arguments, whose side is not known. An entry without a dataset is for any output, or for the dates
+among the arguments.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ KEY = "sparklineage"
 """Key of the XCom."""
 
 MAX_BYTES = 48 * 1024
-"""XComs are rows of the metadata database, and not every one takes more than 64 KiB in a field."""
+"""XComs are rows of the metadata database; some databases hold at most 64 KiB in a field."""
 BOUND = "an XCom of 48 KiB"
-"""The same as sentences call it."""
+"""The name of this limit in sentences."""
 
 _ENCODING = "zlib+base64"
 _ROUNDS = 8
 _STALLED = 2
 """Rounds without effect after which all detail is gone."""
-# PostgreSQL has no JSON with NUL or with halves of surrogate pairs; of whole pairs it has, but they
-# are too rare to be recognised.
+# PostgreSQL refuses JSON with NUL or with half of a surrogate pair. This also finds whole pairs,
+# which it takes: they are too rare to be worth a better search.
 _UNSTORABLE = re.compile(rb"\\u(?:0000|d[89a-f])")
-# An event is a few MB at most; what claims to be more is no event.
+# An event is a few MB at most; so a larger one was not written by this package.
 _MAX_EVENT_BYTES = 64 * 1024 * 1024
 
 
@@ -68,9 +68,9 @@ def encode(
 ) -> dict[str, Any] | None:
     """Make the XCom of an event: at most ``max_bytes`` of JSON, as Airflow writes it.
 
-    :param smaller: gives the event without detail, in about so many bytes of JSON; called again, in
-        ever fewer
-    :return: the value, or None if not even names fit
+    :param smaller: gives the event with less detail, in about the given number of bytes of JSON; it
+        is called with ever smaller numbers
+    :return: the value, or None if not even the names fit
     """
     allowed = before = stalled = 0
     for _ in range(_ROUNDS):
@@ -87,7 +87,7 @@ def encode(
         stalled += bool(before) and len(text) >= before
         if stalled == _STALLED:
             return None
-        # What is left compresses about as well as all of it did, and then a little worse.
+        # The smaller event compresses about as well as the larger one, or a little worse.
         allowed = min(allowed or len(text), int(len(text) * max_bytes / size * 0.9))
         before, written = len(text), Written(smaller(allowed))
         allowed = int(allowed * 0.7)
@@ -95,14 +95,14 @@ def encode(
 
 
 def is_storable(text: bytes) -> bool:
-    """Whether each of Airflow's databases can hold this JSON as it is."""
+    """Whether each of Airflow's databases can hold this JSON unchanged."""
     return not _UNSTORABLE.search(text)
 
 
 def decode(value: object) -> dict[str, Any]:
-    """Give back the event of an XCom.
+    """Give the event of an XCom.
 
-    :raise DocumentError: if it holds none that can be read; says why
+    :raise DocumentError: if the XCom has no event that can be read; the error says why
     """
     if not isinstance(value, dict) or "encoding" not in value:
         return validate(value)
@@ -122,7 +122,7 @@ def decode(value: object) -> dict[str, Any]:
     return stored(text)
 
 
-# --- what is expected -----------------------------------------------------------------------------
+# --- the expected accesses ------------------------------------------------------------------------
 
 
 EXPECTED_KEY = "sparklineage_expected"
@@ -130,7 +130,7 @@ EXPECTED_KEY = "sparklineage_expected"
 
 EITHER = "either"
 MAX_ENTRIES = 200
-"""The job waits for them, and nobody reads more."""
+"""Limit of the entries, because the job waits for them, and people do not read more."""
 
 
 def expected_document(
@@ -140,9 +140,10 @@ def expected_document(
     expectations: Sequence[Expectation],
     mask: Callable[[str], str],
 ) -> dict[str, Any]:
-    """Describe what a try is expected to access.
+    """Describe the accesses that are expected of a try.
 
-    :param inputs: datasets that are declared, with what is expected of them or without
+    :param inputs: declared inputs, with or without expectations
+    :param outputs: declared outputs, with or without expectations
     :param mask: hides the secrets in a text
     """
     entries = [*_entries(expectations)]
@@ -160,9 +161,9 @@ def expected_document(
 
 
 def fitted_document(document: dict[str, Any], max_bytes: int) -> dict[str, Any] | None:
-    """Leave out entries until the document has at most so many bytes of JSON.
+    """Leave out entries until the document has at most ``max_bytes`` of JSON.
 
-    :return: None if none would be left, or a database could refuse it
+    :return: None if no entry would be left, or a database could refuse the document
     """
     entries = document["entries"]
     kept = len(entries)
@@ -177,11 +178,11 @@ def fitted_document(document: dict[str, Any], max_bytes: int) -> dict[str, Any] 
 
 
 def _entries(expectations: Sequence[Expectation]) -> Iterator[dict[str, Any]]:
-    """Give an entry for each dataset and side, and one for all dates among the arguments."""
+    """Yield an entry for each dataset and side, and one for all dates among the arguments."""
     declared = {_about(e) for e in expectations if e.kind is Kind.DECLARED}
     statements: dict[tuple[Kind, str, DatasetName], list[Expectation]] = {}
     for expectation in expectations:
-        # A path that is also declared has a side.
+        # A path among the arguments is left out if it is also declared, because that has a side.
         is_known = expectation.kind is Kind.PATH and _about(expectation) in declared
         if expectation.kind is not Kind.INFERRED and not is_known:
             side = str(expectation.side or EITHER)

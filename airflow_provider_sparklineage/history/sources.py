@@ -1,12 +1,12 @@
-"""Where events are: files, folders, archives, bundles, here or at a URL; and all to lines of facts.
+"""The sources of events: files, folders, archives and bundles, here or at a URL.
 
-A source gives pieces: what is new in one file (:class:`FilePiece`, of :class:`LocalFiles`;
-:class:`RemotePiece`, of :class:`RemoteFiles`) or in a capture bundle (:class:`BundlePiece`). A
-piece gives documents (:class:`Documents`), and then a mark (:class:`Mark`): the next build goes on
-there. :class:`Reading` makes lines of facts of all of them, with counts of what was skipped. To add
-a source, give objects with the two methods of :class:`Source` and :class:`Piece`. Only what the
-user named is an error where it cannot be had; a file below that which cannot be read is counted,
-and tried again by the next build.
+A source gives pieces. A piece is the new part of one file (:class:`FilePiece`, of
+:class:`LocalFiles`; :class:`RemotePiece`, of :class:`RemoteFiles`) or a new capture bundle
+(:class:`BundlePiece`). A piece gives documents (:class:`Documents`), and then a mark
+(:class:`Mark`), at which the next build goes on. :class:`Reading` makes lines of facts of all
+documents, and counts the skipped parts. To add a source, write classes with the methods of
+:class:`Source` and :class:`Piece`. It is an error if the path or URL that the user named cannot be
+read; a file below it that cannot be read is counted, and the next build tries it again.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
 
 
 class Skip(StrEnum):
-    """Why something of a source gives no event; events are skipped for :class:`.facts.Reason`."""
+    """The reason why a part of a source gives no event; those of events: :class:`.facts.Reason`."""
 
     TORN_LINE = "torn_line"
     """The last line of a file is not complete: the next build reads it."""
     TORN_FILE = "torn_file"
-    """A compressed file ends too early, or is damaged; what was before that is read."""
+    """A compressed file ends too early, or is damaged; the part before that is read."""
     TOO_LARGE = "too_large"
     """A line or document is longer than :data:`MAX_BYTES`."""
     OTHER_FILE = "other_file"
-    """A file below a folder has no name of one with events: ``.json``, ``.ndjson``, ``.jsonl``."""
+    """A file below a folder has another suffix than ``.json``, ``.ndjson`` and ``.jsonl``."""
     UNREADABLE = "unreadable"
     """A file cannot be opened or fetched; the next build tries again."""
     UNUSABLE_BUNDLE = "unusable_bundle"
@@ -63,9 +63,9 @@ class Skip(StrEnum):
 
 
 class Document(NamedTuple):
-    """One document of JSON: an event, if all is well.
+    """One document of JSON, which is an event in a valid file.
 
-    :param of: the try that it is of, where its place says so
+    :param of: the try of the event, if the document's place tells it
     """
 
     text: bytes
@@ -73,11 +73,12 @@ class Document(NamedTuple):
 
 
 class Piece(Protocol):
-    """What is new in one file.
+    """The new part of one file.
 
-    :param place: what its mark is kept by: an absolute path, or a URL
-    :param source: what the tables say it was read from: as the user named it
-    :param mark: how far it was read, once all documents were taken; empty if it is to be read again
+    :param place: key of its mark: an absolute path, or a URL
+    :param source: name of the file in the tables, which begins as the user named the source
+    :param mark: the place up to which it was read, once all documents were taken; empty if the next
+        build must read it again
     """
 
     place: str
@@ -85,26 +86,27 @@ class Piece(Protocol):
     mark: str
 
     def documents(self, skipped: Counter[str]) -> Iterator[Document]:
-        """Give what is new; add to the counts what is not given."""
+        """Yield the new documents; add the skipped parts to the counts."""
         ...
 
 
 class Source(Protocol):
-    """Something with events that a user named."""
+    """A path or URL with events that a user named."""
 
     def pieces(self, known: Mapping[str, str], skipped: Counter[str]) -> Iterator[Piece]:
-        """Give what is new in each file, in the order of their names.
+        """Yield the new part of each file, in the order of the files' names.
 
-        :param known: marks by places, of the build before
-        :raise UnusableInputError: if the source is not there, or cannot be listed
+        :param known: marks of the previous build, by places
+        :param skipped: counts of skipped parts are added to it
+        :raise UnusableInputError: if the source does not exist, or cannot be listed
         """
         ...
 
 
 MAX_BYTES = 64 * 1024 * 1024
-"""Of one event; they are in memory one at a time."""
+"""Limit of one event; only one event is in memory at a time."""
 SUFFIXES = (".json", ".ndjson", ".jsonl")
-"""Of files with events in folders; each may be followed by ``.gz``."""
+"""Suffixes of the files with events in a folder; ``.gz`` may follow each of them."""
 
 _OF_LINES = (".ndjson", ".jsonl")
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
@@ -113,37 +115,39 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # which some editors write
 
 
 def has_events(name: str) -> bool:
-    """Whether a file's name is one of a file with events."""
+    """Whether a file's name has the suffix of a file with events."""
     return name.removesuffix(".gz").endswith(SUFFIXES)
 
 
 class Readable(Protocol):
-    """A stream: a file, or what unpacks one."""
+    """A stream: a file, or an unpacked file."""
 
     def readline(self, size: int = -1, /) -> bytes:
-        """Give the rest of the line, or its first bytes."""
+        """Give the rest of the line, at most ``size`` bytes."""
         ...
 
     def read(self, size: int = -1, /) -> bytes:
-        """Give the next bytes."""
+        """Give the next bytes, at most ``size``."""
         ...
 
 
 class Documents:
-    """The documents of a stream, from where it stands: one a line, one over many lines, or arrays.
+    """The documents of a stream, from its position on: one in each line, or one in all lines.
 
-    What a file is, its content says: OpenLineage's file transport appends lines to files of any
-    name. If its first line is a JSON value, each line is one; else all of the file is. Files that
-    are named ``.ndjson`` or ``.jsonl`` have lines in any case.
+    A document that is an array gives one document for each element.
 
-    :param is_of_lines: whether its name says that each line is a document
-    :param skipped: counts are added to it
+    The content tells the form of a file, because OpenLineage's file transport appends lines to
+    files of any name. If the first line is a JSON value, each line is a document; else the whole
+    file is one. Files that are named ``.ndjson`` or ``.jsonl`` have documents in lines in any case.
+
+    :param is_of_lines: whether the file's name tells that each line is a document
+    :param skipped: counts of skipped parts are added to it
     """
 
     def __init__(self, stream: Readable, skipped: Counter[str], *, is_of_lines: bool) -> None:
         self._stream, self._skipped, self._is_of_lines = stream, skipped, is_of_lines
         self.taken = 0
-        """Bytes of complete lines that were read; 0 if the file is one document."""
+        """Number of bytes in the complete lines that were read; 0 if the file is one document."""
 
     def __iter__(self) -> Iterator[bytes]:
         line = self._stream.readline(MAX_BYTES + 1)
@@ -158,7 +162,7 @@ class Documents:
                 if len(line) > MAX_BYTES:
                     line = self._passed(line)
                     continue
-                if not _is_json(line):  # its writer is at it, or was killed
+                if not _is_json(line):  # its writer has not finished it, or was killed
                     self._skipped[Skip.TORN_LINE] += not line.isspace()
                     return
             self.taken += len(line)
@@ -167,7 +171,7 @@ class Documents:
             line = self._stream.readline(MAX_BYTES + 1)
 
     def _passed(self, line: bytes) -> bytes:
-        """Pass a line that is too long; give the one after it."""
+        """Skip a line that is too long, and give the next line."""
         self._skipped[Skip.TOO_LARGE] += 1
         while line and not line.endswith(b"\n"):
             self.taken += len(line)
@@ -184,7 +188,7 @@ class Documents:
 
 
 def is_of_lines(name: str) -> bool:
-    """Whether a file's name says that it has a document in each line."""
+    """Whether a file's name tells that each line is a document."""
     return name.removesuffix(".gz").endswith(_OF_LINES)
 
 
@@ -197,7 +201,10 @@ def _is_json(text: bytes) -> bool:
 
 
 def _split(text: bytes) -> Iterator[bytes]:
-    """Give the elements of an array; any other text as it is, whose reader may count it."""
+    """Yield the elements of an array; yield any other text as it is.
+
+    A text that is not JSON is counted later, as an event that cannot be read.
+    """
     text = text.removeprefix(_BYTE_ORDER_MARK)
     if text.lstrip()[:1] == b"[":
         try:
@@ -214,16 +221,17 @@ _FIELDS = 4
 
 
 class Mark(NamedTuple):
-    """How far a file was read: what it was like then, and the byte after the last complete line.
+    """The state of a file when it was read, and the offset after its last complete line.
 
-    A file that has the size and the time of its mark is not opened. One that has grown is read on
-    from there, if what is before that byte is what was there: a log that was rotated or a document
-    that was written anew begins again. What is read twice is counted once, by its checksum.
+    A file with the size and the time of its mark is not opened. A larger file is read from the
+    offset on, if the bytes before the offset are the same as then. Otherwise it is read from its
+    start: it is a log that was rotated, or a document that was written again. An event that is read
+    twice counts once, by its checksum.
 
-    :param size: of the file, in bytes
-    :param modified: when it was written last, in nanoseconds since the epoch
-    :param offset: where the next build goes on; 0 if it begins again
-    :param tail: checksum of what is before that
+    :param size: size of the file, in bytes
+    :param modified: time of its last write, in nanoseconds since the epoch
+    :param offset: offset at which the next build goes on; 0 if it begins at the start
+    :param tail: checksum of the last bytes before the offset
     """
 
     size: int
@@ -236,26 +244,26 @@ class Mark(NamedTuple):
 
     @classmethod
     def parsed(cls, text: str | None) -> Mark | None:
-        """Read a mark; None if there is none, or it is of another version."""
+        """Parse a mark; None if there is no text, or it comes from another version."""
         size, modified, offset, tail = (*(text or "").split("."), *[""] * _FIELDS)[:_FIELDS]
         if not (size.isdecimal() and modified.isdecimal() and offset.isdecimal()):
             return None
         return cls(int(size), int(modified), int(offset), tail)
 
     def is_of(self, size: int, modified: int) -> bool:
-        """Whether nothing has changed since."""
+        """Whether a file with this size and time has not changed since it was read."""
         return (self.size, self.modified) == (size, modified)
 
 
 def tail_of(stream: IO[bytes], offset: int) -> str:
-    """Give the checksum of the last KB before an offset."""
+    """Give the checksum of the last KiB before an offset."""
     start = max(0, offset - _TAIL)
     stream.seek(start)
     return blake2b(stream.read(offset - start), digest_size=8).hexdigest()
 
 
 def start_of(stream: IO[bytes], known: Mark | None, size: int) -> int:
-    """Give where to begin in a file, by its mark."""
+    """Give the offset at which reading begins: that of the mark if it fits the file, else 0."""
     if known is None or not known.offset or known.offset > size:
         return 0
     return known.offset if tail_of(stream, known.offset) == known.tail else 0
@@ -265,19 +273,20 @@ _FILES = (MANIFEST, EVENTS, OBSERVATIONS)
 
 
 def is_bundle(files: Sequence[str]) -> bool:
-    """Whether a folder with these files is a bundle."""
+    """Whether a folder with these files is a capture bundle."""
     return MANIFEST in files and (EVENTS in files or OBSERVATIONS in files)
 
 
 Merge = Callable[[Path], Document]
-"""Merges the bundle in a folder, for merging knows Spark, and a history knows events only.
+"""Function that merges the bundle in a folder. Callers give it, because merging needs the modules
+for Spark, and the history reads events only.
 
-It raises a :exc:`.SparkLineageError` or an :exc:`OSError` if the bundle is none that can be merged.
+It raises a :exc:`.SparkLineageError` or an :exc:`OSError` if the bundle cannot be merged.
 """
 
 
 def refused(folder: Path) -> Document:
-    """Merge no bundle: each is counted as unusable.
+    """Refuse to merge a bundle, so that it is counted as unusable.
 
     :raise UnusableInputError: always
     """
@@ -286,9 +295,9 @@ def refused(folder: Path) -> Document:
 
 
 class BundlePiece:
-    """A capture bundle, as the event that ``sparklineage merge`` makes of it.
+    """A capture bundle, which gives the event that ``sparklineage merge`` makes of it.
 
-    All of it is new if one of its files has changed.
+    The event is new if one of the bundle's files has changed.
     """
 
     def __init__(self, folder: Path, source: str, merge: Merge) -> None:
@@ -296,7 +305,7 @@ class BundlePiece:
         self.place, self.source, self.mark = str(folder), source, _bundle_state(folder)
 
     def documents(self, skipped: Counter[str]) -> Iterator[Document]:
-        """Give the merged event; see :class:`.Piece`."""
+        """Yield the merged event; see :class:`.Piece`."""
         try:
             document = self._merge(self._folder)
         except (SparkLineageError, OSError):
@@ -306,7 +315,7 @@ class BundlePiece:
 
 
 def _bundle_state(folder: Path) -> str:
-    """Give what changes when a file of the bundle does."""
+    """Give a checksum of the sizes and times of the bundle's files."""
     states = []
     for name in _FILES:
         try:
@@ -321,7 +330,7 @@ _PARTIAL = ".part"
 
 
 def try_of(place: str) -> Try | None:
-    """Give the try that a file of an archive is of, by the end of its path; None for others."""
+    """Give the try of an archive's file from the end of its path; None for other files."""
     task = task_of("/".join(place.removesuffix(".json").split("/")[-5:]))
     if task is None or not place.endswith(".json"):
         return None
@@ -329,13 +338,13 @@ def try_of(place: str) -> Try | None:
 
 
 class LocalFiles:
-    """A file of this machine, or all below a folder.
+    """A file of this machine, or all files below a folder.
 
-    A folder may be an archive, a folder of captured tries or any other: a file of an archive says
-    by its path which try it is of, and a folder with a manifest is a bundle. Links to folders are
-    not followed.
+    The folder may be an archive, a folder of captured tries or any other one. The path of an
+    archive's file tells its try, and a folder with a manifest is a bundle. Links to folders are not
+    followed.
 
-    :param name: as the user named it
+    :param name: the path as the user wrote it
     :param merge: makes an event of a bundle
     """
 
@@ -343,7 +352,7 @@ class LocalFiles:
         self._root, self._name, self._merge = path.absolute(), name.rstrip("/"), merge
 
     def pieces(self, known: Mapping[str, str], skipped: Counter[str]) -> Iterator[Piece]:
-        """Give what is new in each file; see :class:`.Source`."""
+        """Yield the new part of each file; see :class:`.Source`."""
         if not self._root.is_dir():
             yield from self._file(self._root, self._name, known)
             return
@@ -355,7 +364,7 @@ class LocalFiles:
             raise UnusableInputError(msg) from error
         for at, folders, files in os.walk(self._root):
             folder, below = Path(at), f"{self._name}{at.removeprefix(str(self._root))}"
-            if is_store(files, folders):  # it has no events, and may be the one that is built
+            if is_store(files, folders):  # a store has no events, and may be the one being built
                 folders.clear()
                 continue
             if is_bundle(files):
@@ -383,16 +392,16 @@ class LocalFiles:
 def _file_state(path: Path) -> tuple[int, int]:
     try:
         status = path.stat()
-    except OSError:  # whoever opens it counts it
+    except OSError:  # opening it fails as well, and is counted
         return -1, -1
     return status.st_size, status.st_mtime_ns
 
 
 class FilePiece:
-    """What is new in a file.
+    """The new part of a file.
 
-    :param known: how far it was read
-    :param place: what its mark is kept by, if that is not its path
+    :param known: mark of the previous build; None if the file was not read
+    :param place: key of its mark, if that is not its path
     """
 
     def __init__(self, path: Path, source: str, known: Mark | None = None, place: str = "") -> None:
@@ -400,7 +409,7 @@ class FilePiece:
         self.place, self.source, self.mark = place or str(path), source, ""
 
     def documents(self, skipped: Counter[str]) -> Iterator[Document]:
-        """Give the documents after the mark; see :class:`.Piece`."""
+        """Yield the documents after the mark; see :class:`.Piece`."""
         try:
             with open_regular(self._path) as stream:
                 yield from self._of(stream, skipped)
@@ -425,7 +434,7 @@ class FilePiece:
 
 
 def _unpacked(stream: IO[bytes], name: str, skipped: Counter[str]) -> Iterator[bytes]:
-    """Give the documents of a compressed file, as far as it is whole."""
+    """Yield the documents of a compressed file, up to its end or to damage."""
     with closing(gzip.GzipFile(fileobj=stream)) as unpacked:
         try:
             yield from Documents(unpacked, skipped, is_of_lines=is_of_lines(name))
@@ -437,7 +446,11 @@ _AT_ONCE = 16
 
 
 class _File(NamedTuple):
-    """A file, by its path below the URL; the one that the URL names has an empty one."""
+    """A file below a URL.
+
+    :param name: path below the URL; empty if the URL names the file itself
+    :param written: time of the last write; None if the store does not know it
+    """
 
     name: str
     written: datetime | None
@@ -449,24 +462,24 @@ class _File(NamedTuple):
 
     @property
     def modified(self) -> int:
-        """When it was written, in nanoseconds; 0 if the store does not know."""
+        """Time of the last write, in nanoseconds since the epoch; 0 if it is not known."""
         return int(self.written.timestamp() * 1_000_000) * 1000 if self.written else 0
 
 
 class RemoteFiles:
-    """All files below a URL, or the one that it names; tables and marks have it scrubbed.
+    """All files below a URL, or the file that it names; tables and marks have no credentials of it.
 
-    They are fetched several at a time: a store answers in tens of milliseconds. In marks the size
-    of such a file is 0, because not all stores list it: its time stands for both. A bundle at a URL
-    is not merged, and Spark's own events in it are not taken for those of tasks: its folder is
-    passed over and counted. ``sparklineage merge URL`` gives its event.
+    Several files are fetched at a time, because a store takes tens of milliseconds to answer. The
+    size in the mark of such a file is 0, because not all stores list sizes; only its time is
+    compared. A bundle at a URL is not merged, and Spark's own events in it are not taken for events
+    of tasks: its folder is skipped and counted. ``sparklineage merge URL`` gives its event.
     """
 
     def __init__(self, url: str) -> None:
         self._url, self._objects = scrub(url), Objects(url)
 
     def pieces(self, known: Mapping[str, str], skipped: Counter[str]) -> Iterator[RemotePiece]:
-        """Give what is new in each file; see :class:`.Source`."""
+        """Yield the new part of each file; see :class:`.Source`."""
         with (
             tempfile.TemporaryDirectory(prefix="sparklineage-", ignore_cleanup_errors=True) as here,
             ThreadPoolExecutor(_AT_ONCE) as threads,
@@ -492,7 +505,7 @@ class RemoteFiles:
             files = sorted(
                 (_File(*found) for found in self._objects.walk("")), key=lambda f: f.name
             )
-        except Exception as error:  # a store's library raises what it likes
+        except Exception as error:  # each store's library raises errors of its own
             problem = f"{self._url} cannot be listed ({reason(error)})."
             fix = "See its connection; `airflow sparklineage history build` knows Airflow's."
             raise UnusableInputError(problem, fix) from error
@@ -509,7 +522,7 @@ class RemoteFiles:
 
 
 class RemotePiece:
-    """What is new in a file that is being fetched."""
+    """The new part of a file that is being fetched."""
 
     def __init__(
         self, place: str, modified: int, known: Mark | None, fetched: Future[Path]
@@ -519,10 +532,10 @@ class RemotePiece:
         self._modified, self._known, self._fetched = modified, known, fetched
 
     def documents(self, skipped: Counter[str]) -> Iterator[Document]:
-        """Give the documents after the mark; see :class:`.Piece`."""
+        """Yield the documents after the mark; see :class:`.Piece`."""
         try:
             path = self._fetched.result()
-        except Exception:  # as above
+        except Exception:  # each store's library raises errors of its own
             skipped[Skip.UNREADABLE] += 1
             return
         here = FilePiece(path, self.source, self._known, self.place)
@@ -533,30 +546,30 @@ class RemotePiece:
 
 
 LEFT_OUT = "part_left_out"
-"""Count of the parts of events that were not of their shape; their events are not skipped."""
+"""Key for the number of event parts with a wrong shape; their events are not skipped."""
 
 
 class Reading:
-    """One build's reading of its sources, to lines of facts, and what the next build has to know.
+    """The reading of one build's sources to lines of facts, with marks for the next build.
 
-    :param known: marks of the build before; none if all is to be read
+    :param known: marks of the previous build; None if all files must be read
     """
 
     def __init__(self, known: Mapping[str, str] | None = None) -> None:
         self._known = known or {}
         self.marks = dict(self._known)
-        """Marks by places, also those of the build before: for the next one."""
+        """Marks by places for the next build, with those of the previous build."""
         self.events = 0
-        """How many documents were read, those that were skipped among them."""
+        """Number of documents that were read, with the skipped ones."""
         self.skipped: Counter[str] = Counter()
-        """How many were skipped, by :class:`.Skip`, :class:`.Reason` or :data:`LEFT_OUT`."""
+        """Numbers of skipped parts by :class:`.Skip`, :class:`.Reason` or :data:`LEFT_OUT`."""
 
     def lines(self, sources: Iterable[Source]) -> Iterator[Line]:
-        """Give the facts of all events that are new.
+        """Yield the lines of facts of all new events.
 
-        A file's mark is noted when all of it was taken.
+        A file's mark is stored once all of its documents were taken.
 
-        :raise UnusableInputError: if a source is not there
+        :raise UnusableInputError: if a source does not exist, or cannot be listed
         """
         for source in sources:
             for piece in source.pieces(self._known, self.skipped):
@@ -577,13 +590,13 @@ class Reading:
 
 
 class StoreSource:
-    """A store; it has facts and no events, which :func:`.engines.building.build` sees to."""
+    """A store, which has facts and no events; :func:`.engines.building.build` adds the facts."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
 
     def pieces(self, known: Mapping[str, str], skipped: Counter[str]) -> Iterator[Piece]:
-        """Give nothing; see :class:`.Source`."""
+        """Give no pieces; see :class:`.Source`."""
         del known, skipped
         return iter(())
 
@@ -593,7 +606,7 @@ def store_at(url: str) -> StoreSource | None:
     store = Store(url)
     try:
         names = store.files.names("")
-    except Exception:  # a store's library raises what it likes; who lists all of it says so
+    except Exception:  # each library raises errors of its own; listing the files reports them
         return None
     return StoreSource(store) if is_store(names) else None
 

@@ -1,8 +1,9 @@
 """The tab's three answers about a task instance, from Airflow's database and the archive.
 
-:func:`lineage` gives the lineage of a try; while there is none (yet), its expectations, and the
-lineage of the last run. :func:`progress` gives how far the task is. :func:`history` gives which
-partitions its other runs read and wrote: the values of dates, no more.
+:func:`lineage` gives the lineage of a try; if there is none (yet), it gives the expectations of the
+try, and the lineage of the last run. :func:`progress` gives the state of the task instance.
+:func:`history` gives the partitions that the task's other runs read and wrote: only the values of
+dates.
 """
 
 from __future__ import annotations
@@ -52,12 +53,12 @@ NOT_SUBMITTED = "This try has no Spark lineage: it ended before its job was subm
 
 
 class Progress(NamedTuple):
-    """How far a task instance is.
+    """The state of a task instance.
 
-    :param latest: its latest try
-    :param state: Airflow's word; None before it is scheduled
-    :param has_ended: that it stays so, unless somebody clears it
-    :param expected_at: when it pushed what is expected of it, if it has
+    :param latest: number of its latest try
+    :param state: Airflow's name of the state; None before it is scheduled
+    :param has_ended: whether the state is final, unless somebody clears the task
+    :param expected_at: ISO 8601 time at which it pushed its expectations; None if it has not
     """
 
     latest: int
@@ -67,16 +68,19 @@ class Progress(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the tab gets.
+    """The tab's answer on the lineage of a try.
 
-    :param event: the merged event, or None with a message that gives the reason
-    :param tries: tries of which there is an event, and the one that is shown
-    :param note: what else its reader should know
+    :param event: the merged event; None if there is none
+    :param message: reason why there is no event
+    :param tries: numbers of the tries with an event, and of the latest try
+    :param try_number: number of the try that is shown
+    :param latest: number of the latest try
+    :param note: further sentences for the reader; empty if there are none
     :param links: pages of the lineage backend: ``job``, and ``datasets`` with a ``url`` each
-    :param state: and ``has_ended``, ``expected_at``: see :class:`Progress`
-    :param expected: without an event, what is expected of the try
+    :param state: see :class:`Progress`, also for ``has_ended`` and ``expected_at``
+    :param expected: without an event, the expectations of the try
     :param last: without an event, the lineage that the try will probably have: ``event`` and
-        ``links`` of another one, with its ``run_id``, ``try_number``, ``map_index`` and ``date``
+        ``links`` of another try, with its ``run_id``, ``try_number``, ``map_index`` and ``date``
     """
 
     event: dict[str, Any] | None
@@ -94,7 +98,7 @@ class Answer(NamedTuple):
 
 
 def progress(wanted: TaskIdentity, session: Session) -> Progress | None:
-    """Give how far a task instance is, with its latest try; None if there is none."""
+    """Give the state of a task instance; None if there is no such instance."""
     found = _instance(wanted, session)
     if found is None:
         return None
@@ -104,7 +108,7 @@ def progress(wanted: TaskIdentity, session: Session) -> Progress | None:
 
 
 def _instance(wanted: TaskIdentity, session: Session) -> tuple[int, str | None] | None:
-    """Give the latest try of a task instance, and its state; None if there is none."""
+    """Give a task instance's latest try and its state; None if there is no such instance."""
     found = session.execute(
         select(TaskInstance.try_number, TaskInstance.state).where(
             TaskInstance.dag_id == wanted.dag_id,
@@ -119,7 +123,7 @@ def _instance(wanted: TaskIdentity, session: Session) -> tuple[int, str | None] 
 def lineage(wanted: TaskIdentity, session: Session) -> Answer | None:
     """Find the lineage of a try; None if there is no such task instance.
 
-    :param wanted: with the try number 0 for the latest
+    :param wanted: the try; its number is 0 for the latest try
     """
     now = progress(wanted, session)
     if now is None:
@@ -132,7 +136,7 @@ def lineage(wanted: TaskIdentity, session: Session) -> Answer | None:
     is_pushed = number == latest and (now.has_ended or now.state == TaskInstanceState.UP_FOR_RETRY)
     found = stored.pushed(wanted, session) if is_pushed else stored.Found()
     tries: list[int] = []
-    # A store that is slow or away keeps nobody waiting who does not need it.
+    # The archive is asked only if its answer is needed, because its store may be slow or away.
     if latest > 1 or not found.is_whole:
         tries = archive.tries(wanted)
         if number in tries and not found.is_whole:
@@ -156,7 +160,7 @@ def lineage(wanted: TaskIdentity, session: Session) -> Answer | None:
 
 
 _WITHOUT_A_TRY = frozenset({TaskInstanceState.SUCCESS, TaskInstanceState.REMOVED})
-"""States of which no other try's lineage is shown, because there is none to wait for."""
+"""States in which no other try's lineage is shown, because this try will not get one."""
 
 
 def _awaiting(
@@ -166,7 +170,7 @@ def _awaiting(
     resolved: Settings,
     session: Session,
 ) -> Answer:
-    """Add what is known of a latest try without an event: what is expected, and the last run."""
+    """Add the expectations of a latest try without an event, and the lineage of the last run."""
     expected = pushed_expectations(wanted, session)
     last = last_lineage(wanted, answer.tries[:-1], archive, session)
     message = answer.message
@@ -189,7 +193,10 @@ def _awaiting(
 
 
 def _settings() -> tuple[Settings, list[str]]:
-    """Resolve the settings as a task without arguments would; a wrong one is a note."""
+    """Resolve the settings as a task without arguments does.
+
+    :return: the settings, and notes; if a setting is wrong, the defaults and a note on it
+    """
     try:
         connection = sources.connection(DEFAULT_CONN_ID)
         return resolution.resolve(*sources.for_settings(connection)), []
@@ -200,10 +207,10 @@ def _settings() -> tuple[Settings, list[str]]:
 def _pages(
     wanted: TaskIdentity, event: dict[str, Any], resolved: Settings, session: Session
 ) -> tuple[str, Backend]:
-    """Find the URL of the pages of the task's lineage backend, and which backend it is.
+    """Find the task's lineage backend, and the URL of its pages; empty if it is not known.
 
-    The task may have a connection of its own, which only the worker knows. The link to its job that
-    it left in Airflow begins with the URL.
+    The task may have a connection of its own, which only the worker knows. But the worker has left
+    the link to the task's job in Airflow, and this link begins with the URL.
     """
     found = stored.xcom_value(wanted, LineageJobLink().xcom_key, session)
     link = found if isinstance(found, str) else ""
@@ -225,7 +232,7 @@ def _datahub(wanted: TaskIdentity, event: dict[str, Any]) -> Backend:
 
 
 def _links(event: dict[str, Any], web_url: str, backend: Backend) -> dict[str, Any]:
-    """Link to the pages of the lineage backend that open."""
+    """Give the URLs of those pages of the lineage backend that can be opened."""
     if not web_url:
         return {}
     names = {
@@ -242,18 +249,18 @@ def _links(event: dict[str, Any], web_url: str, backend: Backend) -> dict[str, A
     }
 
 
-# A try without lineage (yet): its expectations, and the last run.
+# For a try without lineage (yet): its expectations, and the last run.
 
 MAX_LAST_RUNS = 10
 MAX_ARCHIVED = 3
-"""Runs of which the archive is asked."""
+"""Limit of the runs for which the archive is asked."""
 
 
 class LastLineage(NamedTuple):
     """The lineage of a try that has succeeded.
 
-    :param identity: of which try it is
-    :param date: logical date of its run, if that has one
+    :param identity: the try
+    :param date: logical date of its run; None if it has none, or is the same run
     """
 
     event: dict[str, Any]
@@ -262,14 +269,14 @@ class LastLineage(NamedTuple):
 
 
 def pushed_expectations(wanted: TaskIdentity, session: Session) -> dict[str, Any] | None:
-    """Give what is expected of a try, as it pushed it when it began; None if it has not (yet)."""
+    """Give the expectations that a try pushed when it began; None if it has not pushed any."""
     value = stored.xcom_value(wanted, xcom.EXPECTED_KEY, session)
     is_of_try = isinstance(value, dict) and value.get("try_number") == wanted.try_number
     return value if is_of_try else None
 
 
 def expected_at(wanted: TaskIdentity, session: Session) -> str | None:
-    """Give when a task instance pushed what is expected of it; None if it has not."""
+    """Give the ISO 8601 time at which a task instance pushed its expectations; None if never."""
     pushed = session.scalar(
         select(XComModel.timestamp).where(
             XComModel.dag_id == wanted.dag_id,
@@ -285,12 +292,12 @@ def expected_at(wanted: TaskIdentity, session: Session) -> str | None:
 def last_lineage(
     wanted: TaskIdentity, tries: Sequence[int], archive: stored.BoundedArchive, session: Session
 ) -> LastLineage | None:
-    """Find the lineage that a try will probably have; None if there is none.
+    """Find the lineage that a try will probably have; None if no other try has lineage.
 
-    That of an earlier try of the same run, which was cleared; else that of another run, the nearest
-    before this one first, or of a mapped sibling.
+    It is that of an earlier try of the same run, which was cleared. Else it is that of another run,
+    the nearest one before this run first, or of a mapped sibling.
 
-    :param tries: of which the archive has an event
+    :param tries: tries of this task instance that have an event in the archive
     """
     for event, identity, date in _last_candidates(wanted, tries, archive, session):
         if event is not None and event.get("eventType") == "COMPLETE":
@@ -313,26 +320,26 @@ def _last_candidates(
             yield archive.read(identity).event, identity, date
 
 
-# Partitions of other runs. The tab asks for them after it has drawn a task's own lineage, and
-# draws them next to that. So it may take HISTORY_TIMEOUT_S, and what is not found until then is
-# left out.
+# Partitions of other runs. The tab asks for them after it has drawn a task's own lineage, and draws
+# them next to it. So the search may take HISTORY_TIMEOUT_S, and leaves out the runs that it has not
+# read by then.
 
 HISTORY_TIMEOUT_S = 2.0
 MAX_OTHER_RUNS = 60
 MAX_VALUES = 800
-"""Of one dataset on one side; hours of a month are fewer."""
+"""Limit for one dataset on one side; the hours of a month are fewer."""
 
-# A part of a date, as far as one sees it without its neighbours: 2024-05-06, 20240506T03, 7.
+# A text that may be a part of a date, judged without other dimensions: 2024-05-06, 20240506T03, 7.
 _OF_A_DATE = re.compile(r"\d[\d:./TZ _+-]{0,30}", re.ASCII)
 
 
 class PartitionHistory(NamedTuple):
-    """What the tab gets.
+    """The tab's answer on the partitions of other runs.
 
-    :param runs: how many instances of the task it is of
-    :param datasets: of each ``side``, ``namespace`` and ``name``, and ``partitions``: values that
-        may be parts of dates, by dimension
-    :param note: why there may be more than that
+    :param runs: number of the task's other instances that were read and have succeeded
+    :param datasets: for each dataset ``side``, ``namespace`` and ``name``, and ``partitions``: the
+        values that may be parts of dates, by dimension
+    :param note: reason why some runs were not read; empty if all were
     """
 
     runs: int
@@ -343,12 +350,14 @@ class PartitionHistory(NamedTuple):
 def partition_history(
     wanted: TaskIdentity, settings: Settings, session: Session
 ) -> PartitionHistory:
-    """Find what other runs of a task accessed, next to one of its instances."""
+    """Find the partitions that other runs of a task accessed, next to one of its instances."""
     archive = stored.BoundedArchive(settings, HISTORY_TIMEOUT_S)
     values = _DateValues()
     instances = stored.instances_around(wanted, session, MAX_OTHER_RUNS)
     unread = len(instances)
-    in_part = []  # of which the archive may have more; their events would fill the memory
+    # Instances for which the archive may have a more complete event. Only their names are kept,
+    # because their events would fill the memory.
+    in_part = []
     for instance in instances:
         if archive.is_over:
             break
@@ -371,14 +380,14 @@ def partition_history(
 
 
 class _DateValues:
-    """Values of dates, by side and dataset."""
+    """Partition values that may be parts of dates, by side and dataset."""
 
     def __init__(self) -> None:
         self.runs = 0
         self._found: dict[tuple[str, str, str], set[Values]] = {}
 
     def add(self, event: dict[str, Any] | None) -> None:
-        """Add what a run accessed; nothing of one that failed, or of which there is no event."""
+        """Add the partitions that a run accessed; nothing if it has no event, or has failed."""
         if event is None or event.get("eventType") != "COMPLETE":
             return
         self.runs += 1
@@ -389,7 +398,7 @@ class _DateValues:
                 self._found.setdefault(name, set()).update(values)
 
     def datasets(self) -> list[dict[str, Any]]:
-        """Give them as JSON has them."""
+        """Give the values as JSON, at most ``MAX_VALUES`` for each dataset on each side."""
         return [
             {
                 "side": side,
@@ -402,7 +411,7 @@ class _DateValues:
 
 
 def _conditions(event: model.Event) -> Iterator[tuple[str, model.Dataset, model.Condition]]:
-    """Yield which part of a dataset was accessed, of those of which an event has it."""
+    """Yield the conditions on the accessed parts in an event, with side and dataset."""
     for dataset in event.inputs or ():
         subset = dataset.inputFacets and dataset.inputFacets.subset
         if subset and subset.input:
@@ -422,7 +431,7 @@ def _date_values(dimensions: dict[str, model.Value]) -> Values:
 
 
 def history(wanted: TaskIdentity, session: Session) -> PartitionHistory | None:
-    """Find what other runs of a task accessed; None if there is no such task instance."""
+    """Find the partitions that other runs accessed; None if there is no such task instance."""
     if _instance(wanted, session) is None:
         return None
     return partition_history(wanted, _settings()[0], session)

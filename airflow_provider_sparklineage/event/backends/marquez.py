@@ -21,17 +21,17 @@ a symlink's namespace with characters      the identifier is left out; of such a
 that Marquez has no namespaces with        would answer nothing more, for good
 no ``dataSource``, or one without name     one of the namespace's name: else the list of sources
 or URI                                     fails for good, or the rest of the event is lost
-a facet without ``_producer``,             added; all of the event would be refused
-``_schemaURL``, or with what is no URI
+a facet without ``_producer`` or           added; all of the event would be refused
+``_schemaURL``, or with no URI in them
 a schema's field without a name            left out; all of the event would be refused
 a field's type or description that is no   left out; all of the event would be refused
 text
-a type of over 1,000 bytes                 truncated: an index, in which it is, has no more room
+a type of over 1,000 bytes                 truncated: an entry of an index must hold it
 facets, columns of over 255 characters     left out
 a column's source without dataset, field   left out
 ``transformationType`` over 255            truncated
-an output with over 500 kB of facets       goes without detail (:mod:`..steps.size`): the time of
-                                           its page grows with the square of that
+an output with over 500 kB of facets       loses detail (:mod:`..steps.size`): the time to open
+                                           its page grows with the square of the size
 =========================================  =====================================================
 
 The event declares all repairs but additions, which lose nothing.

@@ -1,9 +1,8 @@
-"""An event that is too large, on its way to fitting.
+"""The reduction of an event that is too large, part by part, until it fits.
 
-:class:`Fitting` drops one thing after the other, in the order that :mod:`.size` has. There are
-kinds of detail of which all goes at once (:data:`KINDS`), and columns of schemas, of which those
-stay longest that column lineage names (:class:`NamedColumns`). What went is declared, in sentences
-for people.
+:class:`Fitting` drops the parts in the order of :mod:`.size`. A kind of detail is dropped as a
+whole (:data:`KINDS`). Of the columns of schemas, those that column lineage names stay longest
+(:class:`NamedColumns`). The event declares the dropped parts, in sentences for people.
 """
 
 from __future__ import annotations
@@ -32,7 +31,8 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
     Facet = Json
     Left = tuple[list[Json] | None, int]
-    """What is left of a source's transformations, and how much went; None: the source goes, too."""
+    """The rest of a source's transformations, and the number of dropped ones. None instead of the
+    rest drops the source, too."""
     Named = tuple[DatasetName, str]
 
 
@@ -40,20 +40,21 @@ if TYPE_CHECKING:
 
 
 NAMED = 5
-"""Outputs and facets that are named; the others are counted."""
+"""Outputs or facets that a sentence names; it counts the others."""
 
 
 def of_dropped(what: str, option: str, dataset: DatasetName | None = None) -> Degradation:
-    """Declare what was dropped: ``3 descriptions``, or ``The column lineage of a dataset``.
+    """Make the degradation for dropped parts.
 
-    :param option: what a person would change to get more, as a sentence calls it
+    :param what: the parts, e.g. ``3 descriptions`` or ``The column lineage of a dataset``
+    :param option: the setting that a person would change to get more, as a sentence names it
     """
     was, they = ("was", "it is") if dataset else ("were", "they are")
     return too_large(f"{what} {was} left out: {they} more", option, dataset)
 
 
 def of_column_lineage(outputs: Sequence[DatasetName], option: str) -> list[Degradation]:
-    """Declare whose column lineage was dropped: of each output, or in one sentence if many."""
+    """Make the degradations for dropped column lineage: one for each output, or one if many."""
     if len(outputs) <= NAMED:
         return [of_dropped(f"The column lineage of {name}", option, name) for name in outputs]
     named = some(outputs, NAMED)
@@ -64,9 +65,11 @@ _ADVICE = "; raise it if what receives the event takes more"
 
 
 def too_large(what: str, option: str, dataset: DatasetName | None = None) -> Degradation:
-    """Declare what is more than there may be.
+    """Make the degradation for a part that is larger than a limit allows.
 
-    :param option: with its section, as ``[sparklineage] max_columns``; or a bound that nobody sets
+    :param what: beginning of the sentence, which ends with a comparative
+    :param option: the setting with its section, e.g. ``[sparklineage] max_columns``; or the name of
+        a fixed limit
     """
     return Degradation(
         DegradationCode.DETAIL_DROPPED,
@@ -79,12 +82,12 @@ def too_large(what: str, option: str, dataset: DatasetName | None = None) -> Deg
 
 
 class Kind(Frozen, frozen=True):
-    """A kind of detail, of which all goes at once.
+    """A kind of detail, which is dropped as a whole.
 
-    :param what: in words, in the plural
-    :param keys: facets that have it
-    :param reduced: a facet without it, and how much of it there was
-    :param is_text: whether columns and edges are as many without it
+    :param what: its name in a sentence, in the plural
+    :param keys: keys of the facets that have it
+    :param reduced: gives a facet without it, and its number in the facet
+    :param is_text: whether the numbers of columns and edges stay the same without it
     """
 
     what: str
@@ -94,7 +97,7 @@ class Kind(Frozen, frozen=True):
 
 
 def everything(_facet: Facet) -> Reduced:
-    """Leave nothing of a facet."""
+    """Remove a facet as a whole."""
     return None, 1
 
 
@@ -117,7 +120,7 @@ def _without_indirect_transformations(facet: Facet) -> Reduced:
         others = [t for t in given if t["type"] != INDIRECT]
         return [*others, _INDIRECT], len(indirect)
 
-    # What influences the full dataset is INDIRECT, and need not say so.
+    # Entries for the whole dataset are always INDIRECT, so they lose all transformations.
     of_dataset = sum(len(source.get("transformations", ())) for source in facet["dataset"])
     dataset = [_without(source, "transformations") for source in facet["dataset"]]
     fields, of_columns = _with_fewer_sources(facet, left)
@@ -128,7 +131,7 @@ _INDIRECT = {"type": INDIRECT}
 
 
 def _without_direct_transformations(facet: Facet) -> Reduced:
-    """Leave out what the type of an output column says of its sources anyway."""
+    """Leave out the transformations that an output column's own type repeats."""
 
     def left(given: list[Json], field: Json) -> Left:
         return ([], 1) if _is_of_type(given, field) else (given, 0)
@@ -151,7 +154,7 @@ def _without_indirect(facet: Facet) -> Reduced:
         return others or None, len(others) < len(given)
 
     fields, count = _with_fewer_sources(facet, left)
-    # What was left of some sources, while INDIRECT stood next to it, is of one kind now.
+    # Sources that had INDIRECT next to DIRECT have one kind now, which the type may repeat.
     reduced, _ = _without_direct_transformations(facet | {"fields": fields, "dataset": []})
     return (reduced if fields else None), count + len(facet["dataset"])
 
@@ -159,11 +162,13 @@ def _without_indirect(facet: Facet) -> Reduced:
 def _with_fewer_sources(
     facet: Facet, left: Callable[[list[Json], Json], Left], without: str = ""
 ) -> tuple[Json, int]:
-    """Leave out what is not left of columns' sources, and columns that lose all; count it.
+    """Reduce the sources of all columns, leave out columns that lose all of them, and count.
 
-    Columns with the same sources have one entry, at which one look is enough.
+    Columns with the same sources share one entry, which is reduced once.
 
-    :param left: what is left of a source's transformations, by them and by the column's entry
+    :param left: gives the rest of a source's transformations, from them and the column's entry
+    :param without: key of the columns' entries that is also removed
+    :return: the new entries by column, and the number of dropped transformations and sources
     """
     fields, count = {}, 0
     seen: dict[int, tuple[Json | None, int]] = {}
@@ -186,7 +191,7 @@ def _fewer_sources(
     seen: dict[int, Left] = {}  # most have the same list
     for source in sources:
         given = source.get("transformations")
-        if not given:  # how it influences is not known, or went before
+        if not given:  # its transformations are not known, or were dropped before
             found.append(source)
             continue
         if id(given) not in seen:
@@ -208,7 +213,7 @@ def _without(value: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _without_comments(facet: Facet) -> Reduced:
-    """Leave the comments out of a schema; what Spark wrote in another shape stays as it is."""
+    """Leave the comments out of a schema; fields of an unknown shape stay as they are."""
     count = 0
 
     def bare(field: Any) -> Any:
@@ -235,16 +240,16 @@ KINDS = (
     Kind("comments of schemas", ("schema",), _without_comments),
     Kind("INDIRECT edges of column lineage", _COLUMNS, _without_indirect, is_text=False),
 )
-"""What goes first, in this order."""
+"""The kinds in the order in which they are dropped."""
 
 
 # --- columns that column lineage names ------------------------------------------------------------
 
 
 class NamedColumns:
-    """Which columns are named, by the column lineage of which outputs.
+    """The columns that column lineage names, each with the number of outputs whose lineage does.
 
-    :param lineages: facets ``columnLineage``, by where they stand, with their outputs
+    :param lineages: the places of facets ``columnLineage``, with their outputs, and the facets
     """
 
     def __init__(self, lineages: Iterable[tuple[Place, DatasetName, Mapping[str, Any]]]) -> None:
@@ -252,18 +257,21 @@ class NamedColumns:
         self._times = Counter(named for by_one in self._by.values() for named in by_one)
 
     def forget(self, place: Place) -> set[DatasetName]:
-        """Take the lineage of an output away; give the datasets of which it named columns."""
+        """Remove the lineage of an output, and give the datasets whose columns it named."""
         forgotten = self._by.pop(place, set())
         self._times.subtract(forgotten)
         return {dataset for dataset, _ in forgotten}
 
     def left_of(self, dataset: DatasetName, schema: dict[str, Any]) -> Reduced:
-        """Leave of a schema the columns that are named."""
+        """Leave only those columns in a dataset's schema that column lineage names."""
         return left_of(schema, lambda column: self._times[dataset, column] > 0)
 
 
 def left_of(schema: dict[str, Any], is_left: Callable[[str], bool]) -> Reduced:
-    """Leave some of the columns of a schema; what has another shape stays."""
+    """Leave only some of the columns in a schema; fields of an unknown shape stay.
+
+    :return: the schema, or None if no column is left, and the number of dropped columns
+    """
     fields = schema.get("fields")
     if not isinstance(fields, list):
         return schema, 0
@@ -289,7 +297,7 @@ def _named(output: DatasetName, facet: Mapping[str, Any]) -> Iterator[Named]:
 
 
 def _and_outer(dataset: DatasetName, column: str) -> Iterator[Named]:
-    """Give a column, and the one that a nested one is in: schemas list that."""
+    """Yield a column, and for a nested one also its outer column, which schemas list."""
     yield dataset, column
     outer, dot, _ = column.partition(".")
     if dot:
@@ -307,10 +315,13 @@ _FACETS, _NAMES = "facets", "names"
 
 
 class Fitting:
-    """Dropping in progress; the capture facet is measured with all that it has to say by then.
+    """The reduction of one event, which can go on to ever smaller limits.
 
-    :param budget: when nothing is left, column lineage and facets go at once
-    :param measure: of what the event may have so much
+    The size of the capture facet includes the declarations of the parts dropped so far.
+
+    :param option: the setting of the limit, as a sentence names it
+    :param budget: once it is spent, column lineage and facets are dropped as a whole
+    :param measure: measures the size that is limited
     """
 
     def __init__(
@@ -323,11 +334,11 @@ class Fitting:
         self._capture = self._known = event["run"]["facets"].get(CAPTURE_KEY)
         self._drops: Iterator[None] | None = None
         self._gone: dict[str, list[Any]] = {}
-        """By kind, in the order in which kinds went: counts, outputs without lineage, facets."""
+        """The dropped parts by kind, in order: counts, outputs without lineage, or facets."""
         self._named: NamedColumns | None = None
 
     def within(self, limit: int) -> Event:
-        """Give the event in so much, which is no more than the last time."""
+        """Give the event reduced to a limit, which must not be larger than in the call before."""
         if self._drops is None:
             if self._measured.size <= limit:
                 return self._event
@@ -345,7 +356,7 @@ class Fitting:
 
     @property
     def dropped(self) -> tuple[Degradation, ...]:
-        """What went by now."""
+        """The degradations for the parts dropped so far."""
         return tuple(chain.from_iterable(map(self._sentences, self._gone, self._gone.values())))
 
     def _sentences(self, kind: str, gone: list[Any]) -> list[Degradation]:
@@ -367,22 +378,22 @@ class Fitting:
         return MeasuredEvent(self._event, self._measure)
 
     def _fits(self, limit: int) -> bool:
-        if self._measured.size > limit:  # then there is no need to make the facet
+        if self._measured.size > limit:  # spares making the facet
             return False
         self._declare()
         declared = 0 if self._capture is None else self._measure.facet(CAPTURE_KEY, self._capture)
         return self._measured.size + declared <= limit
 
     def _declare(self) -> None:
-        """Make the facet that says what went."""
+        """Make the capture facet that declares the dropped parts."""
         if self._known is not None:
             self._capture = with_degradations(self._known, self.dropped, in_front=True)
 
     def _dropping(self) -> Iterator[None]:
-        """Drop one thing after the other, each when it is asked for."""
+        """Drop one part after the other; each step of the iterator drops the next part."""
         yield from self._columns("inputs")
         yield from self._details()
-        yield from self._columns("inputs")  # those that INDIRECT edges named
+        yield from self._columns("inputs")  # again: INDIRECT edges, which are gone, named some
         if self._measure.of_text:
             yield from self._witnesses()
         yield from self._columns("outputs")
@@ -396,7 +407,7 @@ class Fitting:
             yield
 
     def _leave_named(self, place: Place) -> None:
-        """Leave only columns that column lineage names in a schema."""
+        """Leave only those columns in the schema at a place that column lineage names."""
         name = self._measured.dataset(place)
         if name is None or self._measured.facet(place) is None:
             return

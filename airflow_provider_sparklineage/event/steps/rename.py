@@ -1,15 +1,17 @@
-"""Names as a lineage backend can hold them, in all that has a name or points at one.
+"""The replacement of names that a lineage backend cannot hold, in all parts of the event.
 
 Policy, case by case:
 
-- A dataset that is given another name goes by that one wherever the event mentions it, and the
-  event declares it. What was declared to be missing before keeps the names as they were.
-- A dataset that can have no name is left out, with what points at it, and the event declares it.
-- Of two datasets of one side that would have the same name, the one that had it before keeps it,
-  and the other is left out, which the event declares: one would be taken for the other.
-- Of two columns that would have the same name the sources are united; their deprecated description
-  is that of the first.
-- Texts (names of columns, descriptions) are changed silently: only what cannot be shown goes.
+- If a dataset gets another name, all parts of the event use it, and the event declares it.
+  Degradations of earlier steps keep the old names.
+- A dataset for which there is no possible name is left out, with the edges from it, and the event
+  declares it.
+- If two datasets of one side would have the same name, the one that had it before keeps it. The
+  other one is left out, which the event declares: it would be taken for the first.
+- If two columns would have the same name, their sources are united; the deprecated description is
+  that of the first column.
+- Texts (names of columns, descriptions) are changed silently, because they lose only characters
+  that cannot be shown.
 """
 
 from __future__ import annotations
@@ -47,8 +49,9 @@ def renamed(
 ) -> Event:
     """Give the event with names and texts that a backend can hold.
 
-    :param identity: the name of a dataset; None if it can have none. Of such a name, itself.
-    :param text: a name of a column, or a description
+    :param identity: gives the name that a dataset gets, or None if there is none; it is idempotent
+    :param text: gives the name that a column gets, or the text that a description gets
+    :return: the same object if the backend can hold all names and texts
     """
     renaming = _Renaming(cache(identity), cache(text))
     if not renaming.is_needed(event):
@@ -80,10 +83,10 @@ class _Renaming:
         return tuple(self._noted.values())
 
     def is_needed(self, event: Event) -> bool:
-        """Look whether there is a name or a text that the backend cannot hold."""
+        """Whether the event has a name or a text that the backend cannot hold."""
         names = {(d["namespace"], d["name"]) for d in (*event["inputs"], *event["outputs"])}
         texts: set[str] = set()
-        seen: set[int] = set()  # the same objects stand in many places
+        seen: set[int] = set()  # ids, because the same objects stand in many places
         for sources, columns in _edges(event):
             texts.update(columns)
             if id(sources) in seen:
@@ -103,7 +106,7 @@ class _Renaming:
     # --- datasets ---------------------------------------------------------------------------------
 
     def side(self, datasets: list[Json]) -> dict[DatasetName, Json]:
-        """Rename the datasets of one side; those that are left, by the names they had."""
+        """Rename the datasets of one side, and give the remaining ones by their old names."""
         before = [name_of(d) for d in datasets]
         taken = {name for name in before if self._identity(name) == name}
         kept = {}
@@ -129,7 +132,7 @@ class _Renaming:
         self._noted[dataset, what] = Degradation(DegradationCode.BACKEND_REPAIRED, message, dataset)
 
     def output(self, output: Json) -> Json:
-        """Rename what the column lineage of an output points at."""
+        """Rename the columns of an output's column lineage, and their sources."""
         facet = output["facets"].get(COLUMNS_KEY)
         if facet is None:
             return output
@@ -141,7 +144,8 @@ class _Renaming:
             known = fields.get(name, field)
             sources = [*(known["inputFields"] if name in fields else ()), *field["inputFields"]]
             left = self._sources(sources)
-            # Of an event that was kept in part, the type may say what its sources no longer do.
+            # In a kept event that was reduced, sources may have lost transformations, and only the
+            # type still has them.
             is_full = all("transformations" in source for source in left)
             kind = transformation_type(left) if is_full else known["transformationType"]
             fields[name] = {
@@ -159,7 +163,7 @@ class _Renaming:
         return {**output, "facets": {**output["facets"], COLUMNS_KEY: facet}}
 
     def _sources(self, sources: Iterable[Json]) -> list[Json]:
-        """Rename sources: those that are one column then are united, and all are in their order."""
+        """Rename sources, unite those that are the same column after that, and sort them."""
         kept: dict[tuple[Any, ...], Json] = {}
         for source in sources:
             name = self._identity(name_of(source))
@@ -170,7 +174,7 @@ class _Renaming:
                 new["field"] = self._text(source["field"])
             if "transformations" in source:
                 new["transformations"] = [self._described(t) for t in source["transformations"]]
-            # Datasets come before columns that influence all of an output.
+            # Datasets come before the columns that influence all of an output.
             key = ("field" in source, *name, new.get("field", ""))
             if (known := kept.get(key)) is not None and "transformations" in known:
                 every = [*known["transformations"], *new.get("transformations", ())]
@@ -188,7 +192,7 @@ class _Renaming:
     def run_facets(
         self, facets: Facets, inputs: dict[DatasetName, Json], outputs: dict[DatasetName, Json]
     ) -> Facets:
-        """Rename the datasets of partition check and capture, without those that are left out."""
+        """Rename the datasets in the partition check and the capture facet; drop left-out ones."""
         kept_of = {Side.READ: inputs, Side.WRITE: outputs}
         if "datasets" in (capture := facets.get(CAPTURE_KEY, {})):
             datasets = [
@@ -213,7 +217,7 @@ class _Renaming:
         return others if check is None else {**facets, CHECK_KEY: check}
 
     def job_facets(self, facets: Facets, outputs: dict[DatasetName, Json]) -> Facets:
-        """Rename the datasets of the explicit lineage."""
+        """Rename the datasets of the job facet ``lineage``; drop left-out ones."""
         explicit = facets.get(LINEAGE_KEY)
         if explicit is None:
             return facets
@@ -240,7 +244,7 @@ class _Renaming:
 
 
 def _edges(event: Event) -> Iterator[tuple[Iterable[Json], Iterable[str]]]:
-    """Give all sources that the event names, and the columns that have any."""
+    """Yield the lists of sources in the event, each with the names of the columns in its facet."""
     for output in event["outputs"]:
         if facet := output["facets"].get(COLUMNS_KEY):
             yield facet["dataset"], facet["fields"]

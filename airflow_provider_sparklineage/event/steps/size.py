@@ -1,36 +1,35 @@
-"""How large an event may be, and what it goes without when it would be larger.
+"""The limits of an event's size, and the order in which a larger event loses detail.
 
-Consumers refuse large events (one at 5 MB), and then all of the event is lost. So detail goes, kind
-by kind, until the rest fits: columns of schemas dataset by dataset, the widest first, and of each
-other kind all at once.
+Consumers refuse large events (one of them at 5 MB), and then the whole event is lost. So detail is
+dropped, kind by kind, until the rest fits: columns of schemas dataset by dataset, the widest first,
+and each other kind as a whole.
 
 1. columns of inputs that no edge of column lineage names,
 2. descriptions of column lineage,
 3. transformations of INDIRECT column lineage: the edges stay, and stay INDIRECT,
-4. transformations of DIRECT column lineage that the output column's ``transformationType`` says,
+4. transformations of DIRECT column lineage that the output column's ``transformationType`` repeats,
 5. statistics,
 6. comments of schemas,
 7. INDIRECT column lineage, and then columns of inputs that it alone named,
-8. who saw which dataset (``datasets`` of ``sparkLineage_capture``),
+8. the witnesses of the datasets (``datasets`` of ``sparkLineage_capture``),
 9. columns of outputs that have no column lineage,
-10. column lineage of full outputs, the largest first; before the next one's, the columns that it
-    alone named,
+10. column lineage of full outputs, the largest first; after each, the columns that it alone named,
 11. other facets, the largest first.
 
-So no column stands in the place of an edge, and none is missing that an edge names: backends draw
-edges between columns of schemas only.
+So columns that no edge names are dropped before the column lineage of full outputs, and no column
+is dropped that an edge names: backends draw edges between columns of schemas only.
 
-Each kind that went is a degradation that says how much of it there was; of the tenth, a few outputs
-are named. What always stays: the names of the datasets, and of the facet that declares what is
-missing (``sparkLineage_capture``) the rest, with what was dropped in front of all else. An event
-that does not have that facet is not reduced: nothing goes silently.
+For each dropped kind there is a degradation with its number; for the tenth kind, it names a few
+outputs. The names of the datasets always stay, and so do the other parts of the facet that declares
+the missing parts (``sparkLineage_capture``), with the dropped parts first. An event without that
+facet is not reduced, so that no loss is silent.
 
-The policy is the same for whoever has a bound: an event on its way to a backend, one that is kept
-in a database, one for a server that takes less. What Airflow adds to a task's event, some KB of its
-own facets, is not in it.
+The order is the same for each limit: of a backend, of a database that keeps the event, of a server
+that takes fewer bytes. The limits do not count the facets that Airflow adds to a task's event, some
+KB.
 
-Few events are too large. So here is only the look whether one is, which START waits for;
-:mod:`.fitting` drops, and is imported when there is something to drop.
+Few events are too large. So this module only checks whether one is, as a START waits for its
+import; :mod:`.fitting` does the reduction, and is imported only for an event that is too large.
 """
 
 from __future__ import annotations
@@ -52,12 +51,13 @@ if TYPE_CHECKING:
 
 
 def fitted(event: Event, max_bytes: int, option: str, budget: Budget = UNLIMITED) -> Event:
-    """Drop what makes an event larger than it may be, and declare it.
+    """Drop detail of an event until it fits into ``max_bytes``, and declare the losses.
 
-    :param max_bytes: of the event as OpenLineage's client writes it in JSON
-    :param option: what a person would change to get more, as a sentence calls it:
+    :param max_bytes: limit of the event as OpenLineage's client writes it in JSON
+    :param option: the setting that a person would change to get more, as a sentence names it:
         ``[sparklineage] max_event_bytes``
-    :param budget: when nothing is left, column lineage and facets go at once
+    :param budget: once it is spent, column lineage and facets are dropped as a whole
+    :return: the same object if it fits
     """
     if is_surely_within(event, max_bytes):
         return event
@@ -65,9 +65,10 @@ def fitted(event: Event, max_bytes: int, option: str, budget: Budget = UNLIMITED
 
 
 def ever_smaller(event: Event, option: str, budget: Budget = UNLIMITED) -> Callable[[int], Event]:
-    """Give what fits an event into so many bytes, and then into ever fewer.
+    """Give a function that reduces the event to a number of bytes, which must fall with each call.
 
-    Each time it goes on from where it stopped: in which order what goes depends on no bound.
+    Each call goes on where the one before stopped, because the order of dropping is always the
+    same.
     """
     if CAPTURE_KEY not in event["run"]["facets"]:
         return lambda _: event
@@ -79,9 +80,9 @@ def ever_smaller(event: Event, option: str, budget: Budget = UNLIMITED) -> Calla
 def reduced(
     event: Event, max_bytes: int, option: str, budget: Budget = UNLIMITED
 ) -> tuple[Event, tuple[Degradation, ...]]:
-    """Drop the same of an event with or without the facet that declares it.
+    """Drop detail as :func:`fitted` does, also of an event without the facet that declares it.
 
-    :return: the event, which is the same object if it fits, and what was dropped
+    :return: the event, which is the same object if it fits, and the degradations
     """
     if is_surely_within(event, max_bytes):
         return event, ()
@@ -93,28 +94,28 @@ def reduced(
 
 # --- columns --------------------------------------------------------------------------------------
 #
-# Marquez stores each column of a schema, and each edge between two columns, by statements of its
-# own. An event that is well within its bytes may take it longer than OpenLineage's client waits. So
-# a backend that pays for each of them gets an event of at most so many: what goes first is the same
-# as where bytes are bounded, as far as it is columns or edges.
+# Marquez stores each column of a schema, and each edge between two columns, by SQL statements of
+# its own. For an event of moderate size that may take it longer than OpenLineage's client waits. So
+# a backend that needs time for each of them gets an event with a limited number. The order of
+# dropping is the same as for bytes, without the kinds that are neither columns nor edges.
 #
-# A column of a schema counts as one, in column lineage it does so once more, and four edges are as
-# much as a column. What is not counted are datasets: their names always stay.
+# A column of a schema counts as one, and once more if it is in column lineage; four edges count as
+# a column. Datasets do not count, because their names always stay.
 
 
 _COLUMNS_OPTION = "[sparklineage] max_columns"
 _COLUMN = 4
-"""Edges that are as much as a column."""
+"""Number of edges that count as a column."""
 
 
 def with_few_columns(event: Event, max_columns: int, last: Event | None = None) -> Event:
-    """Leave out columns of which there are more than an event may have, and declare it.
+    """Leave out columns and edges beyond the limit ``max_columns``, and declare it.
 
-    An event of a job that has not run has no column lineage yet. It gets the columns that the event
-    of the last run was sent with, as the one at the end of this run will: an output with others
-    would be another version of it.
+    The event of a job that has not run has no column lineage yet. It gets the same columns as the
+    event of the last run was sent with, and as the event at the end of this run will be: an output
+    with other columns would be another version of the dataset.
 
-    :param last: of the task's last successful run, as it was kept
+    :param last: event of the task's last successful run, as it was kept
     :return: the same object if there is nothing to do
     """
     if CAPTURE_KEY in event["run"]["facets"]:
@@ -136,7 +137,7 @@ def _within_columns(event: Event, max_columns: int) -> Event:
 
 
 def _cost_in_edges(key: str, facet: Any) -> int:
-    """Give what a facet costs, in edges."""
+    """Give the size of a facet in edges."""
     if key == "schema":
         fields = facet.get("fields")
         return _COLUMN * len(fields) if isinstance(fields, list) else 0

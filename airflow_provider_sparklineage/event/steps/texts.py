@@ -1,12 +1,12 @@
-"""Texts of an event: what nobody may see is taken out of them, and what is left is short.
+"""Texts of an event: credentials and secrets are removed from them, and long ones are truncated.
 
 =============================  =====================================================================
 :func:`without_credentials`    ``s3a://key:secret@bucket/x`` is ``s3a://bucket/x``, in names too
-:func:`masked`                 secrets are masked in all that is not a name
-:func:`shortened`              long texts are truncated, once nothing in them is secret: half a
-                               secret would not be recognised
-:func:`with_lines`             the partition check says of each dataset, in a line of its own, what
-                               was accessed
+:func:`masked`                 secrets are masked in all texts that are not names
+:func:`shortened`              long texts are truncated, after secrets were removed: half a secret
+                               would not be recognised
+:func:`with_lines`             the partition check gets a line for each dataset with its accessed
+                               part
 =============================  =====================================================================
 """
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 # --- credentials ----------------------------------------------------------------------------------
 #
-# What is one is decided by :mod:`~airflow_provider_sparklineage.model.credentials`; here, which
-# texts are names: a partition ``token=5`` is no credential, and of a name only a URL's are
-# stripped.
+# :mod:`~airflow_provider_sparklineage.model.credentials` recognises credentials; this module tells
+# it which texts are names. A partition ``token=5`` is no credential, so names lose only the
+# credentials of a URL.
 
 
 V = TypeVar("V")
 
 _NAMES = IDENTITIES | {"identifier", "summary", "first", "last", "locations"}
-"""What else names a part of a dataset."""
+"""Keys of names; beyond the identities, those of values that name a part of a dataset."""
 
 
 def without_credentials(value: V) -> V:
@@ -52,7 +52,7 @@ def without_credentials(value: V) -> V:
 
 class _Stripping(Walk):
     def __init__(self) -> None:
-        # Names and descriptions come again with each edge.
+        # Cached, because each edge repeats names and descriptions.
         self._name, self._text = cache(scrub_name), cache(scrub)
 
     def text(self, text: str, key: str, /) -> str:
@@ -62,9 +62,10 @@ class _Stripping(Walk):
 # --- secrets --------------------------------------------------------------------------------------
 #
 # Airflow's own redactor works on attribute names: a column called ``password`` would lose its
-# lineage to it, and 16 MB of column lineage take it half of the ten seconds after which Airflow
-# drops an event. Our facets therefore ask it to leave them alone (:mod:`..openlineage`), and so
-# what Airflow masks in logs is masked here. Names of datasets and columns are identities and stay.
+# lineage, and the redactor needs half of the ten seconds after which Airflow drops an event for 16
+# MB of column lineage. So the facets of this package make it skip them (:mod:`..openlineage`), and
+# the secrets that Airflow masks in logs are masked here. Names of datasets and columns are
+# identities and stay.
 
 
 def masked(value: V, mask: Callable[[str], str]) -> V:
@@ -80,7 +81,7 @@ def masked(value: V, mask: Callable[[str], str]) -> V:
 
 class _Masking(Walk):
     def __init__(self, mask: Callable[[str], str]) -> None:
-        self._text = cache(mask)  # descriptions come again with each edge
+        self._text = cache(mask)  # each edge repeats descriptions
 
     def text(self, text: str, key: str, /) -> str:
         return text if key in IDENTITIES else self._text(text)
@@ -88,8 +89,8 @@ class _Masking(Walk):
 
 # --- long texts -----------------------------------------------------------------------------------
 #
-# - the deprecated ``transformationDescription`` of a column, of which Marquez has 255 characters
-# - templates of the partition check, around what a value was made by
+# - the deprecated ``transformationDescription`` of a column, of which Marquez holds 255 characters
+# - templates of the partition check, around the expression that made the value
 
 
 MAX_DESCRIPTION = 255
@@ -143,7 +144,7 @@ def with_short_templates(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _excerpt(source: dict[str, Any]) -> str:
-    """Leave of a long template what stands around the value's expression, or the value itself."""
+    """Cut a long template down to the text around the value's expression, or the value itself."""
     template: str = source["template"]
     if len(template) <= MAX_TEMPLATE:
         return template
@@ -156,21 +157,21 @@ def _excerpt(source: dict[str, Any]) -> str:
 
 # --- lines of the partition check -----------------------------------------------------------------
 #
-# A backend that shows a facet as it is shows the texts at its top first, and cuts long ones:
-# Marquez after thirty characters, but no keys. So the dataset is in the key, and the text is its
-# partitions. They repeat what the entries say, and no command of this package reads them.
+# A backend that shows a facet as JSON shows the texts at its top first, and cuts long ones: Marquez
+# after thirty characters. It does not cut keys. So the key names the dataset, and the text its
+# partitions. The lines repeat the entries, and no command of this package reads them.
 
 
 MAX_LINES = 20
-"""Datasets with a line; outputs come first."""
+"""Limit of the datasets with a line; outputs come first."""
 MAX_LINE = 200
 MORE_KEY = "and more"
 
 
 def with_lines(event: Event) -> Event:
-    """Give the partition check, which the event has, a line for each dataset.
+    """Add a line for each dataset to the event's partition check, which must be there.
 
-    Lines that it has already are replaced, for datasets may have got other names.
+    Existing lines are replaced, because datasets may have got other names.
     """
     facets = event["run"]["facets"]
     check = {key: value for key, value in facets[CHECK_KEY].items() if " " not in key}

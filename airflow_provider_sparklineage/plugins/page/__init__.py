@@ -2,21 +2,21 @@
 
 It is plain ES modules and one style sheet, served and shipped as they are::
 
-    tab.js, file.js   the two ways to show it; task.js: what the tab asks Airflow for
-    waiting.js        a try without lineage (yet): what is expected, and the last run
-    view.js           all of the page; what is missing
+    tab.js, file.js   the two ways to show it; task.js: the tab's requests to Airflow
+    waiting.js        a try without lineage (yet): the expected accesses, and the last run
+    view.js           all of the page; the missing parts
     search.js         the search for datasets and columns
     flow.js, card.js  datasets in, task, datasets out
     strip.js          the last dates of a dataset as squares; squares.js: which, calendar.js: dates
     partitions.js     partitions, expected and observed; table.js: the table
-    columns.js        columns, and what comes first when one is chosen
+    columns.js        columns, those of a chosen one's lineage first
     pane.js           the columns of one side
-    explanation.js    what the chosen column is made of
-    windowed.js       a list that draws what is in view of it
-    fold.js           of many things the first ones, until somebody asks for all
-    near.js           of all of them those that are near to what is in view
-    model.js          an event to what is drawn: pure
-    edges.js          what columns are made of; values.js: what an event has, whatever it is
+    explanation.js    the sources of the chosen column
+    windowed.js       a list that draws only its visible part
+    fold.js           the first ones of many things, until somebody asks for all
+    near.js           those of many things that are near to the visible part
+    model.js          an event to the values that are drawn: pure
+    edges.js          the sources of columns; values.js: values of an event, whatever their shape
     dom.js            elements of text: no name becomes markup
 """
 
@@ -44,7 +44,7 @@ FILES = {
     **dict.fromkeys((*_SHARED, "waiting.js", "task.js", "tab.js"), "text/javascript"),
     "page.css": "text/css",
 }
-"""What the tab is made of, with its media type."""
+"""The files of the tab, with their media types."""
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./[a-z]+\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=const |function |class )", re.MULTILINE)
@@ -77,7 +77,7 @@ def content(file: str) -> str:
 
 
 def self_contained(events: Sequence[dict[str, Any]]) -> str:
-    """Make one HTML file that shows these merged events and asks no other for anything."""
+    """Make one HTML file that shows these merged events, and loads no other file."""
     script = "".join(map(_without_imports, (*_SHARED, "file.js")))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _HTML.format(
@@ -86,13 +86,13 @@ def self_contained(events: Sequence[dict[str, Any]]) -> str:
 
 
 def _without_imports(file: str) -> str:
-    """Give a module as a part of one that holds all: what it imports is in there as well."""
+    """Give a module without imports and exports, as a part of one script with all modules."""
     return _EXPORT.sub("", _IMPORT.sub("", content(file)))
 
 
 def _packed(value: object) -> str:
     """Write JSON in a tenth of its length, and in characters that end no script element."""
-    # Of no time, so that one event is always the same file.
+    # Without a time, so that the same event always gives the same file.
     return base64.b64encode(
         gzip.compress(json.dumps(value).encode(), compresslevel=6, mtime=0)
     ).decode()
