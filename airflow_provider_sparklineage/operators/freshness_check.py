@@ -42,18 +42,19 @@ class SparkLineageFreshnessCheck(BaseOperator):
 
     A partition is not up to date if it was made of data that has changed since, if the run that
     wrote it read or wrote other partitions than expected, or if the history knows no run that wrote
-    it. Runs after the last build of the history are not in it, so they do not count. A retry asks
-    the history anew. Airflow's metrics get two gauges of the dataset:
+    it. Runs after the last build of the history are not in the history, so they do not count. A
+    retry asks the history anew. The task sets two gauges of the dataset in Airflow's metrics:
     ``sparklineage.stale_partitions`` and ``sparklineage.gaps``.
 
     .. seealso::
         ``sparklineage stale`` for the same on the command line, with the runs to repeat.
 
-    :param dataset: ``namespace:name``, its URI, or the end of its name (templated)
-    :param partitions: ``["dt={{ ds }}"]``, as on the command line; None: all partitions that the
-        history has of the dataset (templated)
-    :param on_finding: ``fail`` or ``skip``
-    :param store: URL of the history; by default that of the configuration (templated)
+    :param dataset: the dataset to check: ``namespace:name``, its URI, or the end of its name
+        (templated)
+    :param partitions: the partitions to check, written as on the command line, such as
+        ``["dt={{ ds }}"]``; None checks all partitions of the dataset in the history (templated)
+    :param on_finding: the consequence if a partition is not up to date: ``fail`` or ``skip``
+    :param store: URL of the history; by default the URL in the configuration (templated)
     """
 
     template_fields: Sequence[str] = ("dataset", "partitions", "store")
@@ -75,7 +76,7 @@ class SparkLineageFreshnessCheck(BaseOperator):
 
     def execute(self, context: Context) -> None:  # noqa: ARG002  # Airflow gives it
         """
-        Ask the history.
+        Ask the history whether the partitions are up to date.
 
         :raise AirflowException: if a partition is not up to date and ``on_finding`` is ``fail``
         :raise AirflowSkipException: if a partition is not up to date and ``on_finding`` is ``skip``
@@ -104,8 +105,9 @@ Values = dict[str, str]
 
 
 def _wanted(partitions: Collection[str] | None) -> list[Values] | None:
-    """Parse partitions as they are written on the command line; None stays None.
+    """Parse partitions that are written as on the command line; give None for None.
 
+    :return: for each partition, its values by dimension
     :raise DeclarationError: if a text is no partition
     """
     from airflow_provider_sparklineage.history.facts.cells import cell_of_text
@@ -124,9 +126,9 @@ def _wanted(partitions: Collection[str] | None) -> list[Values] | None:
 
 
 def findings(history: Rows, dataset: DatasetName, wanted: list[Values] | None) -> list[str]:
-    """List in sentences why partitions of a dataset are not up to date; set Airflow's gauges.
+    """Give a sentence for each partition that is not up to date, and set Airflow's gauges.
 
-    :param wanted: values by dimension of each partition to check; None: all
+    :param wanted: for each partition to check, its values by dimension; None checks all partitions
     """
     from airflow_provider_sparklineage.history.queries.gaps import gaps
     from airflow_provider_sparklineage.history.queries.stale import stale
@@ -144,7 +146,7 @@ def _measure(dataset: DatasetName, counts: Mapping[str, int]) -> None:
         for name, count in counts.items():
             tags = {"dataset": f"{dataset.namespace}:{dataset.name}"}
             Stats.gauge(f"sparklineage.{name}", count, tags=tags)
-    except Exception:  # a metrics backend that is not there
+    except Exception:  # most often the metrics backend cannot be reached
         log.warning("What is stale was not counted in Airflow's metrics.", exc_info=True)
 
 
@@ -171,7 +173,7 @@ def _of_runs(history: Rows, dataset: DatasetName, wanted: list[Values] | None) -
 
 
 def _is_wanted(partition: Values | None, wanted: list[Values] | None) -> bool:
-    """Whether a partition is wanted; the whole dataset (None) always is."""
+    """Whether a partition is wanted; always True for None, which means the whole dataset."""
     if partition is None or wanted is None:
         return True
     return any(one.items() <= partition.items() for one in wanted)

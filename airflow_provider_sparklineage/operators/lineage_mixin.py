@@ -1,4 +1,4 @@
-"""Lineage for an operator that runs Spark: arguments, rendering, and the frame of its execution.
+"""The mixin that gives an operator lineage: it adds arguments, traces fields and wraps the job.
 
 Every parse of a DAG file with such an operator imports this module, so modules that only a running
 task needs are imported in functions. The subclasses of the mixin put the listener into the driver:
@@ -43,11 +43,11 @@ log = logger(__name__)
 class OpenLineageHooks:
     """The OpenLineage hooks of an operator whose lineage is collected while it executes.
 
-    Users extend the operators with classes before and after these in the order of bases. So each
-    attribute here that is neither an argument nor a method of Airflow's has ``lineage`` in its
-    name, and all state of a task is in one attribute. Of the task's own attributes, only those are
-    changed into which something has to be injected; after the job only the injected part is taken
-    out again.
+    A user's class may come before or after this class in an operator's order of bases. To avoid
+    clashes of names, each attribute here that is neither an argument nor a method of Airflow's has
+    ``lineage`` in its name, and all state of a task is in one attribute. Injection changes only
+    those attributes of the task that pass the injected parts to the job. After the job, only the
+    injected parts are removed from these attributes.
     """
 
     __slots__ = ()
@@ -56,10 +56,10 @@ class OpenLineageHooks:
 
     @property
     def lineage_try(self) -> Try:
-        """The try that this operator is run for; each rendering of its fields begins another.
+        """The try for which this operator runs; each rendering of the fields begins a new try.
 
-        The try is made on first use, not with the operator: Airflow runs a shallow copy of the
-        operator, which would share the try.
+        The try is made on first use, not by the constructor: Airflow runs a shallow copy of the
+        operator, and the copy would share the try.
         """
         current = self._lineage_try
         if current is None:
@@ -69,17 +69,18 @@ class OpenLineageHooks:
         return current
 
     def _set_lineage_try(self, current: Try | None) -> None:
-        # By object's own method: the __setattr__ of Airflow, or of the operator's class, may refuse
-        # an attribute that it does not know.
+        # This is object's own method, because the __setattr__ of Airflow, or of the operator's
+        # class, may refuse an attribute that it does not know.
         object.__setattr__(self, "_lineage_try", current)
 
     @property
     def doc(self) -> str | None:
-        """The task's text for people; once the job has ended, a summary of its run comes first.
+        """The task's description for people; after the job, it begins with a summary of the run.
 
-        Airflow's provider makes the job's facet ``documentation`` of this text, or of the DAG's
-        text if the task has none. That facet wins over one that an operator's hooks give. The
-        provider reads this text before it calls the hooks.
+        Airflow's provider makes the job's facet ``documentation`` from this text, or from the DAG's
+        text if the task has none. That facet wins over a ``documentation`` facet that an operator's
+        hooks give, so the summary is in this text. The provider reads this text before it calls the
+        hooks.
         """
         own: str | None = vars(self).get("doc")
         current = self._lineage_try
@@ -89,27 +90,27 @@ class OpenLineageHooks:
     def doc(self, text: str | None) -> None:
         vars(self)["doc"] = text
 
-    # Airflow takes its default extractor for every operator that has one of these as a callable.
-    # They are properties, so that they can be None where lineage is switched off: then the task's
-    # events are the stock ones.
+    # Airflow takes its default extractor for every operator on which one of the following hooks is
+    # callable. The hooks are properties, so that they can be None if lineage is switched off: then
+    # the task's events are those of the stock operator.
 
     @property
     def get_openlineage_facets_on_start(self) -> Callable[[], OperatorLineage[Any, Any]] | None:
-        """Hook of Airflow's OpenLineage provider: datasets known before the job runs."""
+        """The OpenLineage hook that gives the datasets known before the job; None if off."""
         return self._lineage_at_start if self.lineage_try.is_on else None
 
     @property
     def get_openlineage_facets_on_complete(
         self,
     ) -> Callable[[Any], OperatorLineage[Any, Any]] | None:
-        """Hook of Airflow's OpenLineage provider: the merged lineage of the try."""
+        """The OpenLineage hook that gives the merged lineage of the try; None if lineage is off."""
         return self._lineage_at_end if self.lineage_try.is_on else None
 
     @property
     def get_openlineage_facets_on_failure(
         self,
     ) -> Callable[[Any], OperatorLineage[Any, Any]] | None:
-        """Hook of Airflow's OpenLineage provider: the lineage of the try until it failed."""
+        """The OpenLineage hook that gives the lineage of a failed try; None if lineage is off."""
         return self._lineage_on_failure if self.lineage_try.is_on else None
 
     def _lineage_at_start(self) -> OperatorLineage[Any, Any]:
@@ -151,9 +152,9 @@ def check_arguments(
     callback: object,
     record_asset_partitions: object,
 ) -> None:
-    """Refuse wrong arguments when the task is constructed, where the author of the DAG sees it.
+    """Check arguments when the task is constructed, where the author of the DAG sees an error.
 
-    :raise SettingsError: names the argument and its possible values
+    :raise SettingsError: if an argument is wrong; the error names its possible values
     """
     if on_partition_mismatch not in MISMATCH_POLICIES:
         problem = f"on_partition_mismatch={on_partition_mismatch!r}."
@@ -188,12 +189,12 @@ def check_arguments(
 
 
 def note_converters(operator_class: type) -> None:
-    """Set ``_convert_<attribute>`` on the class itself for each attribute that it assigns.
+    """Set ``_convert_<attribute>`` on a class for each attribute that its constructors assign.
 
     The value is the inherited converter, or None if no class has one, which is usual.
 
-    :param operator_class: all names in the code of its constructors count as assigned attributes;
-        some of them are other names, which does no harm
+    :param operator_class: the class; each name in the code of its constructors counts as an
+        assigned attribute, because a name that is something else does no harm
     """
     classes = operator_class.__mro__
     constructors = (
@@ -211,11 +212,12 @@ _DECLARED = ("reads", "writes")
 """Template fields of every operator with lineage. ``inlets`` and ``outlets`` are no templates."""
 
 
-# Airflow's metaclass, because Airflow prepares only constructors that an operator class defines
-# itself: default_args, partial() and expand() would not reach those of a plain mixin.
+# The mixin has Airflow's metaclass, because Airflow prepares only constructors that an operator
+# class defines itself: default_args, partial() and expand() would not reach the constructor of a
+# plain mixin.
 class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
     """
-    Lineage of the Spark job that an operator runs, independent of how it starts the driver.
+    Lineage of the Spark job that an operator runs, however the operator starts the driver.
 
     .. seealso::
         :class:`~airflow_provider_sparklineage.operators.spark_submit.SparkLineageSubmitOperator`
@@ -244,7 +246,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
     lineage_traced_fields: tuple[str, ...] = ()
     """Template fields of the operator that can name data."""
     lineage_injected_fields: tuple[str, ...] = ()
-    """Attributes of the operator that injection changes; they are put back after the job."""
+    """Attributes of the operator that injection changes; after the job they are restored."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -259,8 +261,8 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             more = (link for link in LINKS if link.name not in named)
             cls.operator_extra_links = (*links, *more)
         note_converters(cls)
-        # Where a subclass has a property, this is the property itself and equals no value, so the
-        # constructor always sets the argument.
+        # If a subclass has a property in place of an argument, getattr() gives the property itself.
+        # That equals no value, so the constructor always sets the argument.
         of_each = {name: getattr(cls, name) for name in ARGUMENTS}
         cls._lineage_defaults = of_each  # type: ignore[attr-defined]
 
@@ -314,7 +316,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             self._depend_on_declared_lineage()
 
     def _depend_on_declared_lineage(self) -> None:
-        """Set the tasks whose results are in declarations upstream of this one.
+        """Make this task depend on the tasks whose results are in its declarations.
 
         Airflow looks for results in containers, but not in a DatasetSubset.
         """
@@ -333,11 +335,11 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         jinja_env: Environment,
         seen_oids: set[int],
     ) -> None:
-        """Render as Airflow does, for mapped tasks too, then trace the texts to their dates."""
+        """Render the fields as Airflow does, also of mapped tasks; then trace the dates in them."""
         render = super()._do_render_template_fields  # type: ignore[misc]
         is_over = self._lineage_try is not None and self._lineage_try.is_over(context)
-        # When a callback renders after the job, the try is kept: Airflow has yet to ask for its
-        # event.
+        # A callback may render the fields after the job. No new try begins then, because Airflow
+        # has yet to ask for the event of this try.
         if parent is not self or is_over:
             render(parent, template_fields, context, jinja_env, seen_oids)
             return
@@ -349,7 +351,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             return
         with current.cost.before_job():
             self._prepare_lineage(context)
-            # References are enough: Airflow gives the operator new containers.
+            # No copies are needed: rendering does not change containers, but makes new ones.
             templates = {name: getattr(self, name, None) for name in self._lineage_fields}
         render(parent, of_the_job, context, jinja_env, seen_oids)
         with current.cost.before_job():
@@ -361,7 +363,8 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
 
     def _prepare_lineage(self, context: Context) -> None:
         """Ask Airflow for the data that START needs, before rendering; never raises."""
-        # Imported here because the provider forks a process for START: so it is imported only once.
+        # The provider forks a process for START. A module that is imported before the fork need not
+        # be imported a second time.
         from airflow_provider_sparklineage.operators.attempt import prepare
 
         with _harmless("Asking Airflow for settings and the last run"):
@@ -379,8 +382,8 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
     ) -> None:
         """Prepare and trace lineage for a task whose fields are rendered already; never raises.
 
-        :param templates: the templates of the job's fields; a field that is not in here is taken
-            to have no template
+        :param templates: by field name, the templates of the job's fields; a field without an entry
+            counts as a field without a template
         :param environment: a Jinja environment like the one that the fields were rendered with
         :param problem: a sentence for the event if a template is not known; else empty
         """
@@ -403,8 +406,8 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
     ) -> None:
         """Render ``reads`` and ``writes``, and trace these and the job's fields; never raises.
 
-        :param templates: values of all these fields before rendering
-        :param seen_oids: ids of the objects that Airflow does not render (again)
+        :param templates: by field name, the values of all these fields before rendering
+        :param seen_oids: ids of the objects that Airflow skips when it renders
         """
         from airflow_provider_sparklineage.operators.attempt import prepare
 
@@ -426,7 +429,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             current.prepare_start(self)
 
     def execute(self, context: Context) -> Any:
-        """Run the job with the listener in it, then collect its reports."""
+        """Run the job with the listener in it, then collect the driver's reports."""
         current = self.lineage_try
         if not current.is_on or not current.is_sent():
             return super().execute(context)  # type: ignore[misc]
@@ -464,7 +467,8 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         finally:
             if self._is_lineage_refused():  # no job was started, so there is none to wait for
                 current.note(is_refused=True, is_awaited=True)
-            # Here and not in the hooks: Airflow stops a hook after ten seconds and loses the event.
+            # Lineage is collected here and not in the hooks, because Airflow stops a hook after ten
+            # seconds and loses the event.
             with current.cost.after_job():
                 current.finish(outcome, has_failed, context)
             log.info("Lineage took %s.", current.cost)
@@ -476,10 +480,10 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
     def _begin_lineage(self, context: Context) -> tuple[Capture | None, Callable[[], None]]:
         """Put the listener into the job; give the capture, and a function that undoes the change.
 
-        The capture is None if nothing can be captured. The function takes the injected parts out of
+        The capture is None if nothing can be captured. The function removes the injected parts from
         the operator's arguments.
 
-        :raise Exception: if that is not possible, and the try is strict
+        :raise Exception: if the listener cannot be put into the job, and the try is strict
         """
         own = self._arguments_before_lineage()
         try:
@@ -502,7 +506,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         return capture, put_back
 
     def on_kill(self) -> None:
-        """Stop the job; from now on collecting its lineage has only a few seconds."""
+        """Stop the job, and leave only a few seconds for collecting its lineage."""
         self.lineage_try.deadline.killed()
         super().on_kill()  # type: ignore[misc]
 
@@ -524,7 +528,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         raise NotImplementedError
 
     def _lineage_running(self, context: Context) -> AbstractContextManager[None]:  # noqa: ARG002  (for those that need it)
-        """Give a context manager for the job's run; this one imports modules meanwhile."""
+        """Give a context manager for the job; here, it imports modules while the job runs."""
         from airflow_provider_sparklineage.operators.attempt import collect
 
         return collect.importing_meanwhile()
@@ -544,7 +548,7 @@ def _harmless(what: str) -> Iterator[None]:
 
 
 def _put_back(operator: Any, name: str, own: Any, passed: Any, injected: Any) -> None:
-    """Take the injected part out of an argument; changes that the job's code made meanwhile stay.
+    """Remove the injected part from an argument, but no changes that the job's code has made.
 
     :param own: the argument before injection: a mapping, or a text of entries with commas between
     :param passed: the argument with the injected part, as it was passed to the job
@@ -586,8 +590,8 @@ def _mapping_without(
             kept[key] = value
         elif value != injected[key]:
             kept[key] = _without_injected(own.get(key), injected[key], value)
-    # The user's own entries that injection extended, or moved to another argument, and that the
-    # job's code left alone.
+    # These are the user's own entries that injection extended, or moved to another argument, and
+    # that the job's code did not change.
     changed = {key for key in own if key not in kept and (key in now or key not in injected)}
     first = {key: kept.get(key, own[key]) for key in own if key in kept or key in changed}
     return first | kept

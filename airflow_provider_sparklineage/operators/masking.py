@@ -1,4 +1,4 @@
-"""Secrets as Airflow knows them: a value that Airflow masks in logs is masked in lineage."""
+"""Hide secrets in lineage: each value that Airflow masks in logs is masked in lineage, too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_provider_sparklineage.model.credentials import scrub
 
 
 def masked(text: str) -> str:
-    """Hide the secrets of connections, and all values that ``mask_secret`` has registered."""
+    """Hide in a text the secrets of connections, and all values that ``mask_secret`` registered."""
     return str(redact(text))
 
 
@@ -24,13 +24,13 @@ def masked_message(text: str) -> str:
 
 
 def mask(*secrets: str) -> None:
-    """Register secrets, which are hidden from then on in the task's log and in its lineage."""
+    """Register secrets with Airflow, so that the task's log and lineage hide them from now on."""
     for secret in secrets:
         mask_secret(secret)
 
 
 def redacted(facets: dict[str, Any]) -> dict[str, Any]:
-    """Hide the secrets in Airflow's own facets, as deep as its OpenLineage provider does."""
+    """Hide the secrets in Airflow's own facets, to the depth that its OpenLineage provider uses."""
     return cast("dict[str, Any]", redact(facets, max_depth=_PROVIDERS_DEPTH))
 
 

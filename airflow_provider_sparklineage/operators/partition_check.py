@@ -1,4 +1,4 @@
-"""Follow up on partitions that do not match: a warning, a failure, metrics, asset events."""
+"""Act on observed partitions: warn of mismatches or fail, count them, and fill asset events."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ log = logger(__name__)
 
 _SIDES = ("reads", "writes")
 CALLBACK_S = 30
-"""Seconds that the task waits for a callback."""
+"""Most seconds that the task waits for a callback."""
 MAX_KEYS = 1000
-"""Most asset partitions of one output: each starts a run of each DAG scheduled on the asset."""
+"""Most partitions recorded on one asset: each starts a run of each DAG scheduled on the asset."""
 MAX_KEY_LENGTH = 250
 """Most characters of a partition key that Airflow's database can store."""
 # Airflow stores the keys together with the end of the task, so a key that the database refuses
@@ -51,11 +51,12 @@ _UNKEPT = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
 
 @dataclass(frozen=True)
 class PartitionCheck:
-    """Expected and observed partitions of one dataset on one side, as a callback gets them.
+    """The comparison of a dataset's partitions on one side, read or write; callbacks get it.
 
     :param side: ``read`` or ``write``
     :param is_exact: whether Spark was observed to access these partitions, and the expectation is
-        from a declaration or a path; only then does a mismatch fail the task under ``fail``
+        from a declaration or a path; only then does a mismatch fail the task if
+        ``on_partition_mismatch`` is ``fail``
     """
 
     side: Side
@@ -95,7 +96,7 @@ def follow_up(
 ) -> list[AirflowFailException]:
     """Act on the partitions that a successful job read and wrote; never raises.
 
-    :param locator: names outlet assets as the try's datasets are named
+    :param locator: gives outlet assets the names that the try's datasets have
     :return: one failure if ``on_partition_mismatch`` is ``fail`` and a mismatch is exact, else []
     """
     of, policy = operator.check_partitions_of, operator.on_partition_mismatch
@@ -119,9 +120,10 @@ def follow_up(
 
 
 def checks(lineage: TaskLineage, of: str | Collection[str] | None = None) -> list[PartitionCheck]:
-    """List the checks of a task's datasets.
+    """List the checks of a task's datasets, one for each dataset and side.
 
-    :param of: the datasets to check: ``reads``, ``writes``, globs of datasets; all if None
+    :param of: the datasets to check: ``reads``, ``writes``, a glob of datasets, or several of
+        these; None checks all datasets
     """
     chosen = [of] if isinstance(of, str) else list(of or ())
     return [
@@ -141,7 +143,7 @@ def checks(lineage: TaskLineage, of: str | Collection[str] | None = None) -> lis
 
 
 def _is_only_planned(dataset: LineageDataset) -> bool:
-    """Whether all unexpected partitions are only in Spark's plan, and perhaps were never read."""
+    """Whether the only mismatch is partitions in Spark's plan that perhaps were never read."""
     check = dataset.check
     return not check.missing and bool(check.unexpected) and check.unexpected <= dataset.planned
 
@@ -157,7 +159,7 @@ def _counts(side: Side, name: str, chosen: list[str]) -> bool:
 
 
 def unmatched_globs(lineage: TaskLineage, of: str | Collection[str] | None) -> list[str]:
-    """List the globs that match no dataset of the task: perhaps they are misspelt."""
+    """List the globs that match no dataset of the task, perhaps because they are misspelt."""
     names = {str(d.name) for d in (*lineage.inputs, *lineage.outputs)}
     globs = [c for c in ([of] if isinstance(of, str) else of or ()) if c not in _SIDES]
     return [glob for glob in globs if not any(map(compiled(glob).fullmatch, names))]
@@ -183,9 +185,9 @@ def report(
 ) -> None:
     """Count the statuses in Airflow's metrics, and warn of mismatches.
 
-    :param policy: under ``ignore`` there is no warning and no callback; under ``fail`` an exact
-        mismatch is not warned of, because the failure has the message
-    :param callback: called with the mismatches; an error in it does not fail the task
+    :param policy: under ``ignore`` there is no warning and no callback; under ``fail`` there is no
+        warning if a mismatch is exact, because the task's failure names that mismatch
+    :param callback: called with the mismatches; if the callback raises, the task does not fail
     """
     found = list(found)
     _count(found)
@@ -205,14 +207,14 @@ def _count(found: Iterable[PartitionCheck]) -> None:
     try:
         for entry in found:
             Stats.incr(f"sparklineage.partition_check.{entry.check.status}")
-    except Exception:  # a metrics backend that is not there
+    except Exception:  # most often the metrics backend cannot be reached
         log.warning("Partition checks were not counted in Airflow's metrics.", exc_info=True)
 
 
 def _call(
     callback: Callable[[list[PartitionCheck]], object], mismatches: list[PartitionCheck]
 ) -> None:
-    """Call the callback for at most :data:`CALLBACK_S`; its errors become warnings."""
+    """Call the callback, wait at most :data:`CALLBACK_S` for it, and log errors as warnings."""
     try:
         within(CALLBACK_S, lambda: callback(mismatches), "on_partition_mismatch_callback")
     except AirflowTaskTimeout:
@@ -236,11 +238,12 @@ def record_asset_partitions(
     context: Context,
     locator: Locator,
 ) -> None:
-    """Record the observed partitions of outputs on the outlet assets that are these outputs.
+    """Record the observed partitions of each output on the outlet asset for that output.
 
-    A partition that cannot be recorded is logged; it does not fail the task.
+    If partitions cannot be recorded, a warning is logged, and the task does not fail.
 
-    :param key_format: e.g. ``"{dt}|{region}"``; True joins the values with ``|``
+    :param key_format: format of the keys, e.g. ``"{dt}|{region}"``; True joins the values of a
+        partition with ``|``
     """
     outputs = {d.name: d for d in lineage.outputs if d.observed and d.subset is not None}
     for asset in outlets:
@@ -282,9 +285,10 @@ def _add(event: Any, keys: list[str]) -> None:
 def partition_key(partition: Partition, key_format: str | bool) -> str:
     """Write a partition as the key of an asset's partition.
 
-    :param key_format: e.g. ``"{dt}|{region}"``; True joins the values with ``|``
-    :raise DeclarationError: if the format names something that is no dimension, or if the key is
-        blank, too long, or has a character that a database of Airflow refuses
+    :param key_format: format of the key, e.g. ``"{dt}|{region}"``; True joins the values of the
+        partition with ``|``
+    :raise DeclarationError: if the format has a name that is no dimension of the partition, or if
+        the key is blank, too long, or has a character that a database of Airflow refuses
     """
     values = partition.as_dict()
     if not isinstance(key_format, str):

@@ -23,7 +23,8 @@ class PySparkLineageMixin(LineageMixin):
     """
     Give a PySparkOperator, or a subclass of it, the lineage of its function's work with Spark.
 
-    Put it before the operator: ``class ShopOperator(PySparkLineageMixin, ShopPySparkOperator)``.
+    In the bases of a class, the mixin comes before the operator:
+    ``class ShopOperator(PySparkLineageMixin, ShopPySparkOperator)``.
 
     .. seealso::
         :class:`SparkLineagePySparkOperator` for a description, and for the arguments.
@@ -35,12 +36,12 @@ class PySparkLineageMixin(LineageMixin):
 
     @property
     def lineage_properties(self) -> Mapping[str, Any]:
-        """The operator's session properties, which override those of its connection."""
+        """The operator's session properties; they override the properties of its connection."""
         operator: Any = self
         return operator.config_kwargs or {}
 
     def _inject_lineage(self, capture: Capture, context: Context) -> Capture:  # noqa: ARG002  (of a submission)
-        """Note the session's properties, and that the listener goes into the task's own process.
+        """Note the session's properties, and that the listener goes into this process.
 
         The listener itself is added as soon as there is a JVM.
         """
@@ -72,7 +73,7 @@ class PySparkLineageMixin(LineageMixin):
     def _lineage_session(self) -> tuple[str, dict[str, str]]:
         """Give the master and the properties that Airflow's operator is going to set.
 
-        The master is ``sc://`` for a connection of Spark Connect, and ``""`` if it is not known.
+        The master is ``sc://`` for a connection of Spark Connect, and ``""`` if no master is known.
         """
         operator: Any = self
         master, properties = "", {}
@@ -110,8 +111,8 @@ class SparkLineagePySparkOperator(PySparkLineageMixin, PySparkOperator):
     :param check_partitions_of: The datasets whose partitions are checked: ``reads``, ``writes``,
         globs; all if None.
     :param on_partition_mismatch_callback: Called with the list of mismatches.
-    :param record_asset_partitions: Record the partitions that were written on the outlet assets
-        that are these outputs; a text is the format of the keys, e.g. ``"{dt}|{region}"``.
+    :param record_asset_partitions: Record, on the outlet asset for each output, the partitions that
+        the function wrote; a text is the format of the keys, e.g. ``"{dt}|{region}"``.
     :param observe: Observe which partitions are really read and written;
         ``[sparklineage] observe`` if None.
     :param strict: Fail before the function is called when lineage cannot be collected;

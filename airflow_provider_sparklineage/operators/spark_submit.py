@@ -1,4 +1,4 @@
-"""SparkSubmitOperator with lineage: its submission, and the job that an earlier try submitted."""
+"""SparkSubmitOperator with lineage, also if it resumes the job that an earlier try submitted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SparkLineageMixin(LineageMixin):
     """
     Give a SparkSubmitOperator, or a subclass of it, the lineage of the job that it runs.
 
-    Put it before the operator:
+    In the bases of a class, the mixin comes before the operator:
     ``class ShopSubmitOperator(SparkLineageMixin, ShopSparkSubmitOperator)``.
 
     .. seealso::
@@ -40,12 +40,12 @@ class SparkLineageMixin(LineageMixin):
 
     @property
     def lineage_properties(self) -> Mapping[str, Any]:
-        """The properties that go to spark-submit by ``--conf``."""
+        """The properties that the operator passes to spark-submit by ``--conf``."""
         operator: Any = self
         return operator.conf or {}
 
     def submit_job(self, context: Context) -> Any:
-        """Submit the job, and note it: Airflow found no running job of an earlier try to resume."""
+        """Submit the job, and note that this try submits it: there is no earlier job to resume."""
         self.lineage_try.note(is_submitted=True)
         return super().submit_job(context)  # type: ignore[misc]
 
@@ -55,13 +55,13 @@ class SparkLineageMixin(LineageMixin):
         return super().execute_resumable(context)  # type: ignore[misc]
 
     def get_job_status(self, external_id: Any, context: Context) -> str:
-        """Ask for the state of the job of an earlier try, before Airflow resumes it."""
+        """Ask for the state of an earlier try's job, which Airflow may then resume."""
         self.lineage_try.note(resumed_id=str(external_id))
         status: str = super().get_job_status(external_id, context)  # type: ignore[misc]
         return status
 
     def _arguments_before_lineage(self) -> dict[str, Any]:
-        """Arguments of the job into which something is injected, as the stock operator has them."""
+        """Give the arguments that injection changes, with the values of the stock operator."""
         own = super()._arguments_before_lineage()
         # The stock execute() begins with this line, and the user's code may rely on a dict here.
         return own | {"conf": own.get("conf") or {}}
@@ -139,8 +139,8 @@ class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
     :param check_partitions_of: The datasets whose partitions are checked: ``reads``, ``writes``,
         globs; all if None.
     :param on_partition_mismatch_callback: Called with the list of mismatches.
-    :param record_asset_partitions: Record the partitions that were written on the outlet assets
-        that are these outputs; a text is the format of the keys, e.g. ``"{dt}|{region}"``.
+    :param record_asset_partitions: Record, on the outlet asset for each output, the partitions that
+        the job wrote; a text is the format of the keys, e.g. ``"{dt}|{region}"``.
     :param observe: Observe in the PySpark driver which partitions are really read and written;
         ``[sparklineage] observe`` if None.
     :param strict: Fail before submitting when lineage cannot be collected;
@@ -154,9 +154,10 @@ class SparkLineageSubmitOperator(SparkLineageMixin, SparkSubmitOperator):
     """
 
 
-# Airflow's own transport for Spark, if `openlineage_inject_transport_info` asks for it. The stock
+# If `openlineage_inject_transport_info` asks for it, Spark gets Airflow's own transport. The stock
 # operator would pass the transport by `--conf`, where every user of the machine can read its key.
-# So the transport is taken from the provider here, corrected, and passed on like one of the user's.
+# So the functions below take the transport from the provider and correct it; it is then passed on
+# like a transport of the user's.
 
 
 _TRANSPORT_FLAG = "_openlineage_inject_transport_info"

@@ -1,4 +1,4 @@
-"""The arguments by which a spark-submit in a command of the user's own reports its lineage.
+"""Make the arguments by which a spark-submit in a user's own command reports its lineage.
 
 A template gets the arguments from a macro (:mod:`airflow_provider_sparklineage.plugins.macros`)
 while the task's fields are rendered. The listener is injected as it is for an operator's job. The
@@ -47,8 +47,8 @@ class Asked(Frozen, frozen=True):
 
     :param macro: name of the macro
     :param submission: arguments of spark-submit that the user gives to the macro
-    :param master: ``--master`` of the spark-submit, where the command does not show it
-    :param deploy_mode: ``--deploy-mode``, where the command does not show it
+    :param master: ``--master`` of the spark-submit, if the command does not show it; else empty
+    :param deploy_mode: ``--deploy-mode``, if the command does not show it; else empty
     :param properties_file: the user's ``--properties-file``; spark-submit reads only one such file
     :param elsewhere: whether the command runs on another machine, or in a container
     """
@@ -76,7 +76,7 @@ class Given(Frozen, frozen=True):
 
 
 class _Commands:
-    """The commands of one try: the answer for each is made once, and all share one bundle."""
+    """The macro calls of one try: equal calls get the same answer, and all share one bundle."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -123,7 +123,7 @@ class _Commands:
         return made
 
     def _injected(self, asked: Asked, capture: Capture) -> tuple[Capture, Given]:
-        """Put the listener into a command's arguments, unless the command has colliding ones."""
+        """Make arguments with the listener, unless arguments of the command collide with them."""
         text = "\n".join(_texts(self._task))
         for _, made in self._known:  # our own arguments, in a field that is rendered already
             text = text.replace(made.arguments, "") if made.arguments else text
@@ -153,7 +153,7 @@ class _Commands:
         return capture, Given(text, Path(ours) if ours else None, target.spark_binary)
 
     def conf_dir(self, made: Given) -> str:
-        """Give a configuration folder: the user's files, and our ``spark-defaults.conf``.
+        """Make a configuration folder with the user's files and our ``spark-defaults.conf``.
 
         If nothing was added, or the folder cannot be made, give the user's own folder, or ``""`` if
         there is none.
@@ -177,8 +177,8 @@ _latest: _Commands | None = None
 def arguments(context: Context, asked: Asked) -> str:
     """Give the arguments for a spark-submit: the user's, and those that this package adds.
 
-    The arguments are made once for a try, however often its fields are rendered. If the task is not
-    running, as in ``airflow tasks render``, nothing is added to the user's arguments.
+    The arguments are made once for a try, however often the task's fields are rendered. If the task
+    is not running, as in ``airflow tasks render``, nothing is added to the user's arguments.
 
     :raise Exception: if lineage is impossible and ``[sparklineage] strict`` is on
     """
@@ -187,7 +187,7 @@ def arguments(context: Context, asked: Asked) -> str:
 
 
 def conf_dir(context: Context, asked: Asked) -> str:
-    """Give a folder for ``SPARK_CONF_DIR``: the user's own if nothing is added to it.
+    """Give a folder for ``SPARK_CONF_DIR``; if no property is added, the user's own folder.
 
     :raise Exception: if lineage is impossible and ``[sparklineage] strict`` is on
     """
@@ -238,7 +238,7 @@ def _texts(task: Any) -> Iterator[str]:
 
 
 def _environment(task: Any) -> dict[str, str]:
-    """Give the environment variables in a task's ``env``, without those that are templates."""
+    """Give the variables in a task's ``env``, without those whose values are templates."""
     given = getattr(task, "env", None)
     if not isinstance(given, dict):
         return {}

@@ -1,11 +1,11 @@
 """The web application that Airflow's API server mounts: all endpoints of the tab and of the page.
 
-Data is behind Airflow's session: 401 without one. The tab's lineage is for users with permission to
-read the XComs of the DAG: 403 for others. The page's endpoints are below
-``/sparklineage/api/history/``. They leave out of each answer all runs and partitions that the user
-may not see (:mod:`~airflow_provider_sparklineage.plugins.history.permissions`); for a dataset that
-only hidden runs accessed the answer is 404. The files of tab and page contain no data and need no
-session.
+Data needs a session of Airflow: without a session the answer is 401. The tab's lineage is for users
+with permission to read the XComs of the DAG: for others the answer is 403. The page's endpoints are
+below ``/sparklineage/api/history/``. They leave out of each answer all runs and partitions that the
+user may not see (:mod:`~airflow_provider_sparklineage.plugins.history.permissions`); for a dataset
+that only hidden runs accessed the answer is 404. The files of tab and page contain no data and need
+no session.
 
 No endpoint changes anything: the page clears task instances by Airflow's own API, with the user's
 own permission and in Airflow's own log.
@@ -250,7 +250,8 @@ def _catalog(history: OpenedHistory | UnavailableError) -> answers.Catalog:
     return answers.catalog_of(_available(history))
 
 
-# If the full answer takes long, the page also asks for a quick one, without stale and due ones.
+# If the full answer takes long, the page also asks for a quick answer, which does not tell which
+# partitions are stale or due.
 def _partitions(
     wanted: Selected, user: User, history: RequestHistory, *, quick: bool = False
 ) -> dict[str, Any]:

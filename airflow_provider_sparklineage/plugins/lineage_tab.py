@@ -1,7 +1,7 @@
-"""The plugin: a tab and a page "Spark lineage", with their endpoints in the API server; macros.
+"""The plugin: the tab and the page "Spark lineage", their endpoints, and the macros.
 
-Every Airflow process imports every plugin, workers before each task. So no module that costs time
-is imported here: the web application is made when its first request comes.
+Every Airflow process imports every plugin, and a worker does so before each task. So no module that
+costs time is imported here: the web application is made when its first request comes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LazyApp:
         receive: Callable[[], Awaitable[Message]],
         send: Callable[[Message], Awaitable[None]],
     ) -> None:
-        """Pass a request on to the application; make that for the first request."""
+        """Pass a request on to the application, which is made for the first request."""
         if self._app is None:
             from airflow_provider_sparklineage.plugins.app import make_app
 
@@ -45,8 +45,8 @@ class LazyApp:
 def adopting() -> list[Any]:
     """List the listener that adopts tasks; [] if adoption is off.
 
-    It is left out then because Airflow refuses to import a DAG with ``end_from_trigger`` as soon as
-    there is any listener.
+    If adoption is off the listener is left out, because Airflow refuses to import a DAG with
+    ``end_from_trigger`` as soon as there is any listener.
     """
     from airflow_provider_sparklineage.operators.adoption import policy
 

@@ -1,7 +1,7 @@
 """The macros of this package for templates and callbacks: ``macros.sparklineage.…``.
 
-They give links to a task's lineage, and arguments for a spark-submit in a command of the user's
-own.
+The macros give links to a task's lineage, and arguments for a spark-submit in a command of the
+user's own.
 
 Every Airflow process imports this module, so the modules that a macro needs are imported when the
 macro is called.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def lineage_job_url(task_instance: Any) -> str:
-    """Give the URL of a task's job in the lineage backend; empty if there is none.
+    """Give the URL of the lineage backend's page on a task's job; empty if there is no page.
 
     :param task_instance: ``ti`` of the context, of a task with Spark lineage
     """
@@ -30,10 +30,10 @@ def lineage_job_url(task_instance: Any) -> str:
 
 
 def output_columns_url(task_instance: Any, output: str | None = None) -> str:
-    """Give the URL of the columns of one of a task's outputs; empty if there is none.
+    """Give the URL of the page that draws an output's columns; empty if there is no page.
 
     :param task_instance: ``ti`` of the context, of a task with Spark lineage
-    :param output: name of the dataset; without it, the first by name
+    :param output: name of the output's dataset; None for the first by name that has a page
     """
     from airflow_provider_sparklineage.links.lineage import columns_page
 
@@ -60,17 +60,19 @@ def submit_args(
     ``spark-submit {{ macros.sparklineage.submit_args(jars="/jars/own.jar") }} job.py``
 
     The answer includes the arguments that are passed to this macro, so leave them out of the
-    command: Spark takes each only once. Master and deploy mode are the exception.
+    command: Spark takes each argument only once. The exceptions are master and deploy mode, which
+    the answer does not include.
 
     :param jars: ``--jars`` of the job
-    :param packages: ``--packages``
-    :param py_files: ``--py-files``
-    :param conf: properties, of which ``spark.extraListeners`` and those of OpenLineage matter
-    :param properties_file: ``--properties-file``
+    :param packages: ``--packages`` of the job
+    :param py_files: ``--py-files`` of the job
+    :param conf: properties of the job; ``spark.extraListeners`` and the properties of OpenLineage
+        matter here
+    :param properties_file: ``--properties-file`` of the job
     :param application: the submitted file, if the command does not show it; partitions are observed
         only for a Python file
-    :param master: the ``--master`` of the command, if the command does not show it; it is not added
-    :param deploy_mode: the ``--deploy-mode`` of the command, if it does not show it; not added
+    :param master: the ``--master`` of the command, if the command does not show it
+    :param deploy_mode: the ``--deploy-mode`` of the command, if the command does not show it
     :param elsewhere: whether the command runs on another machine, or in a container
     :param lineage_conn_id: connection of type ``sparklineage`` with settings
     """
@@ -107,8 +109,9 @@ def spark_conf_dir(
 ) -> str:
     """Give a ``SPARK_CONF_DIR`` by which each spark-submit of a command reports its lineage.
 
-    The folder has the files of the user's own one, and more properties in ``spark-defaults.conf``.
-    Arguments of the command win over these. The parameters are those of :func:`submit_args`.
+    The folder has the files of the user's own configuration folder, and more properties in
+    ``spark-defaults.conf``. Arguments of the command win over these properties. The parameters are
+    the same as in :func:`submit_args`.
     """
     from airflow_provider_sparklineage.operators import submit_arguments
     from airflow_provider_sparklineage.spark.submit.submission import Submission

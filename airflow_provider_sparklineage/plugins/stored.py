@@ -1,4 +1,4 @@
-"""Reads for the tab: a task's XComs, events and other instances, from database and archive."""
+"""Read a task's XComs, events and other instances for the tab, from database and archive."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ class Found(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is an event, and the archive cannot have a more complete one."""
+        """Whether there is an event, and the archive cannot have a fuller one."""
         return self.event is not None and not stored.is_preliminary(self.event)
 
 
 def xcom_value(wanted: TaskIdentity, key: str, session: Session) -> Any:
     """Read an XCom in JSON's types; None if there is none.
 
-    For a custom XCom backend the value is that backend's own text. The XCom is of the latest try
-    only once that has ended: the try's process deletes the older XCom some time after Airflow has
-    set the try to running.
+    For a custom XCom backend the value is that backend's own text. The XCom is sure to be of the
+    latest try only once that try has ended: the try's process deletes the older XCom some time
+    after Airflow has set the try to running.
     """
     query = XComModel.get_many(
         run_id=wanted.run_id,
@@ -84,9 +84,9 @@ def pushed(wanted: TaskIdentity, session: Session) -> Found:
 
 
 class BoundedArchive:
-    """The archive with a time limit; after the first question that it does not answer, no more.
+    """The archive with a time limit; if it does not answer a question, it is asked no more.
 
-    If there is no archive, nothing is found.
+    If there is no archive, all answers are empty.
 
     :param seconds: time limit for all questions together
     """
@@ -108,7 +108,7 @@ class BoundedArchive:
         return time.monotonic() >= self._end
 
     def tries(self, wanted: TaskIdentity) -> list[int]:
-        """List the tries of which the archive has an event; [] if it does not answer."""
+        """List the tries for which the archive has an event; [] if the archive does not answer."""
         if (archive := self._in_time()) is None:
             return []
         try:
@@ -137,7 +137,7 @@ class BoundedArchive:
 
 
 MAX_LATER = 15
-"""Most runs after the wanted one, if there are enough before it."""
+"""Most runs after the wanted run in an answer, if enough runs come before it."""
 
 
 class OtherInstance(NamedTuple):
@@ -152,11 +152,11 @@ class OtherInstance(NamedTuple):
 
 
 def instances_around(wanted: TaskIdentity, session: Session, limit: int) -> list[OtherInstance]:
-    """List successful instances of a task around one: earlier ones, newest first, then later ones.
+    """List a task's successful instances around one: the earlier, newest first, then the later.
 
-    For a mapped task these are of the same map index, and siblings follow: other indexes of the
-    same run, the nearest first. Runs are ordered by logical date, or by the time when they were due
-    if they have none.
+    For a mapped task these instances are of the same map index, and siblings follow: other indexes
+    of the same run, the nearest first. Runs are ordered by logical date, or by the time when they
+    were due if they have no logical date.
 
     :param limit: the most instances in the list; at most half are siblings if there are enough runs
     """

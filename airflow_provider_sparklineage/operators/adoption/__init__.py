@@ -1,1 +1,1 @@
-"""Lineage for tasks whose DAG was written without it: the rules, the obstacles, and the change."""
+"""Adopt tasks whose DAG was written without lineage: change their class, unless rules forbid it."""

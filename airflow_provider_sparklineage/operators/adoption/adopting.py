@@ -4,7 +4,8 @@ The input is a task that a DAG has made, and the rules of ``[sparklineage] adopt
 decision with its reason for people, and for an adopted task a subclass of its own class. In the
 order of bases, the lineage operator comes between the DAG's own classes and the stock operator: an
 own ``execute()`` runs first, and its ``super().execute()`` is that of the lineage operator. The
-class keeps its names, for Airflow's pages, for serialised DAGs and for rules about classes.
+subclass has the names of the task's own class, for Airflow's pages, for serialised DAGs and for
+rules about classes.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ _COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__g
 
 
 def unreached(classes: Sequence[type], methods: Collection[str]) -> str:
-    """Find a method that does not call the method of the same name of the class behind it.
+    """Find a method that does not call ``super()``'s method of the same name.
 
-    :param classes: the classes before the one whose methods have to be called
+    :param classes: the classes that come before the class whose methods have to be called
     :return: a sentence on the first such method; empty if there is none
     """
     for cls in classes:
@@ -62,23 +63,23 @@ def unreached(classes: Sequence[type], methods: Collection[str]) -> str:
 
 
 def own_names(classes: Sequence[type], names: Collection[str]) -> str:
-    """Find one of some names that classes define, or assign on ``self``; empty if there is none."""
+    """Give one of ``names`` that a class defines or assigns on ``self``; empty if there is none."""
     of_classes = (name for cls in classes for name in names if name in vars(cls))
     return next(of_classes, "") or assigned(classes, names)
 
 
 def assigned(classes: Sequence[type], names: Collection[str]) -> str:
-    """Find one of some names that classes assign on ``self``; empty if there is none."""
+    """Give one of ``names`` that a class assigns on ``self``; empty if there is none."""
     return next(filter(None, (_assigned(code, names) for code in _codes_of(classes))), "")
 
 
 def defers(classes: Sequence[type]) -> bool:
-    """Whether code of a class names ``defer`` or ``TaskDeferred``, so it waits in the triggerer."""
+    """Whether a class's code names ``defer`` or ``TaskDeferred``: tasks wait in the triggerer."""
     return any({"defer", "TaskDeferred"} & {*code.co_names} for code in _codes_of(classes))
 
 
 def compares_class(classes: Sequence[type]) -> bool:
-    """Whether classes compare the exact class of ``self``, which a subclass would not equal."""
+    """Whether a class compares the exact class of ``self``: it would not equal an adopted class."""
     return any(map(_compares_class, _codes_of(classes)))
 
 
@@ -109,7 +110,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _calls_super(code: CodeType, method: str) -> bool:
-    """Whether the first attribute that is read after a ``super`` in the code is a method."""
+    """Whether ``method`` is the first attribute that the code reads after a ``super``."""
     if not {"super", method} <= {*code.co_names}:
         return False
     is_super = False
@@ -124,7 +125,7 @@ def _calls_super(code: CodeType, method: str) -> bool:
 
 
 def _compares_class(code: CodeType) -> bool:
-    """Whether code has ``type(self) is …`` or the like: a comparison soon after self's class.
+    """Whether code has ``type(self) is …`` or the like: it reads self's class, then compares.
 
     A comparison of an attribute of the class, such as its name, does not count.
     """
@@ -158,7 +159,7 @@ def _is_equality(name: str, value: object) -> bool:
 
 
 def _assigned(code: CodeType, names: Collection[str]) -> str:
-    """Find one of some names that a method assigns on its first argument, ``self``; else empty."""
+    """Give one of ``names`` that a method assigns on its first argument, ``self``; else empty."""
     if not code.co_varnames or not {*names} & {*code.co_names}:
         return ""
     target: object = None
@@ -172,7 +173,8 @@ def _assigned(code: CodeType, names: Collection[str]) -> str:
     return ""
 
 
-# Weak: an adopted class lives as long as tasks have it, and keeps the class that it is made of.
+# The references are weak: an adopted class lives as long as tasks have it, and it refers to the
+# class that it is made from.
 _adopted: MutableMapping[type, type] = WeakValueDictionary()
 
 
@@ -182,7 +184,7 @@ def adopt(task: Any) -> None:
     For a mapped task, the class from which its task instances are made is changed instead.
 
     :raise TypeError: if the task runs no Spark
-    :raise Exception: if the class with lineage cannot be made of the task's class
+    :raise Exception: if the class with lineage cannot be made from the task's class
     """
     cls, kind = kinds.of(task)
     if kind is None:
@@ -200,7 +202,7 @@ def adopt(task: Any) -> None:
 
 
 def adopted_class(cls: type, kind: Kind) -> type:
-    """Make the class with lineage for a class without it, once.
+    """Give the class with lineage for a class without lineage; each is made once.
 
     :raise Exception: if Python, or a base of the class, refuses the new class
     """
@@ -225,7 +227,7 @@ def lineage_class(kind: Kind) -> type:
 
 
 def original(cls: type) -> type:
-    """Give the class that the DAG has used, for an adopted class or any other."""
+    """Give the class that the DAG used: an adopted class's original, or else the class itself."""
     while vars(cls).get("is_adopted"):
         cls = cls.__bases__[0]
     return cls
@@ -246,7 +248,8 @@ def _subclass(cls: type, bases: tuple[type, ...]) -> type:
 def _metaclass(of: type) -> type:
     """Make a metaclass whose classes are pickled as their originals.
 
-    A virtualenv task may get its DAG pickled, and there this package may not be installed.
+    The DAG of a virtualenv task may be pickled, and this package may not be installed in the
+    virtualenv.
     """
     made = type(of.__name__, (of,), {})
     # copy() of a class gives the class itself.
@@ -258,7 +261,7 @@ OFF = "left alone: adoption is off"
 NO_SPARK = "left alone: it is none of Airflow's Spark operators, nor made of one"
 
 _OF_ATTRIBUTES = ("__setattr__", "__getattribute__")
-"""Methods that control the attributes of a task: an own one may refuse those of lineage."""
+"""Methods that control the attributes of a task; a class's own may refuse lineage's attributes."""
 
 
 class Decision(Frozen, frozen=True):
@@ -294,7 +297,7 @@ _known: MutableMapping[type, _Class] = WeakKeyDictionary()
 
 
 def decide(task: Any, rules: AdoptionRules) -> Decision:
-    """Decide if a task is adopted; for an adopted one, by the class that the DAG has used."""
+    """Decide if a task is adopted; if it already is, decide by its original class."""
     cls, kind = kinds.of(task)
     if kind is None:
         return Decision(False, NO_SPARK)
@@ -359,7 +362,7 @@ def _look_at(cls: type, kind: Kind) -> _Class:
             obstacle = obstacle or "its code asks for its exact class"
         if not obstacle:
             adopted_class(cls, kind)
-        # A task whose own attribute wraps such a method would bypass the one of lineage.
+        # A task with such a method among its own attributes would bypass lineage's method.
         reserved |= {*kind.methods}
         return _Class(False, names, reserved, obstacle, _is_deferrable(own))
     except Exception as error:
@@ -421,7 +424,7 @@ def _of_task(task: Any, known: _Class) -> str:
 def _made_with(task: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Give a task's attributes, as far as they are known, and its arguments.
 
-    For a mapped task both are its arguments.
+    For a mapped task, the arguments are given in both places.
     """
     if not task.is_mapped:
         attributes = vars(task)

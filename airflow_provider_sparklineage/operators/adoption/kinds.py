@@ -1,4 +1,4 @@
-"""The stock operators that run Spark, recognised by the paths of classes without any import."""
+"""Recognise the stock operators that run Spark by the paths of their classes, without imports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """A kind of operators.
+    """A stock operator that runs Spark, and the operator that gives the same job lineage.
 
     :param stock: path of the stock class that starts Spark
     :param ours: path of the operator that has lineage
@@ -24,7 +24,7 @@ class Kind(NamedTuple):
     replaced: tuple[str, ...] = ()
 
     def own_classes(self, cls: type) -> tuple[type, ...]:
-        """Give the classes before the stock one in the order of bases."""
+        """Give the classes that come before the stock class in the order of a class's bases."""
         paths = [path(each) for each in cls.__mro__]
         return cls.__mro__[: paths.index(self.stock)]
 
@@ -49,7 +49,8 @@ class Facts(NamedTuple):
     """The facts about a class of tasks.
 
     :param kind: None for operators that run no Spark
-    :param is_mapped: whether its tasks are mapped, and name the class that runs in an attribute
+    :param is_mapped: whether the tasks are mapped: such a task has an attribute with the class that
+        will run
     """
 
     kind: Kind | None
@@ -65,7 +66,7 @@ def path(cls: type) -> str:
 
 
 def of(task: Any) -> tuple[type, Kind | None]:
-    """Give the class that a task will run, and its kind; None if that runs no Spark."""
+    """Give the class that a task will run, and the kind of the class; None if it runs no Spark."""
     cls = type(task)
     facts = _facts(cls)
     if facts.is_mapped:

@@ -1,9 +1,10 @@
-"""The second way to adopt: a task that is about to run, and that the cluster policy has not seen.
+"""Adopt a task that is about to run, and that the cluster policy has not seen.
 
 ``dag.test()`` runs tasks without asking the policy, and a policy of the user's own can replace a
-task by another one. At this time Airflow has rendered the fields already, and serialised the DAG
-without the links. The templates of the fields are read from the DAG's own task, of which Airflow
-runs a copy; for a mapped task, from the constructor's arguments that Airflow keeps.
+task by another one. When a task is about to run, Airflow has already rendered its fields, and has
+serialised the DAG without the links to lineage. The templates of the fields are read from the DAG's
+own task, of which Airflow runs a copy; for a mapped task, they are read from the constructor's
+arguments, which Airflow keeps.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def _templates(
 ) -> tuple[Mapping[str, object], str]:
     """Give the templates of fields, and a sentence on the fields whose template is not known.
 
-    The sentence is empty if all are known.
+    The sentence is empty if all templates are known.
     """
     original = task.dag.task_dict[task.task_id]
     if not original.is_mapped:
@@ -78,7 +79,7 @@ def _templates(
 
 
 def _gives(tracer: Tracer, template: object, rendered: object) -> bool:
-    """Whether a rendered value comes from a template: a class may have changed its argument."""
+    """Whether a rendered value can be this template's; not if the class changed the argument."""
     texts = tracer.trace_all("", template, rendered)
     if any(text.template != text.value and not text.spans for text in texts):
         return False

@@ -1,8 +1,9 @@
-"""Airflow's cluster policy (entry point ``airflow.policy``): adopts tasks of DAGs that are parsed.
+"""The cluster policy (entry point ``airflow.policy``), which adopts tasks when a DAG is parsed.
 
 The policy works in the DAG processor, in the worker and in commands, by the same rules. Every
-process of Airflow imports this module, and calls it for every task. So it imports nothing that a
-DAG without Spark does not need, and it never raises, as an error would stop the import of the DAG.
+process of Airflow imports this module, and calls the policy for every task. So the module imports
+nothing that a DAG without Spark does not need, and the policy never raises, as an error would stop
+the import of the DAG.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _OFF = "off"
 
 
 class _Latest:
-    """The rules that were read for the latest DAG: Airflow asks for its tasks one by one."""
+    """The rules for the latest DAG, kept because Airflow calls the policy task by task."""
 
     dag: Callable[[], object] = staticmethod(lambda: None)
     rules: AdoptionRules | None = None
@@ -51,7 +52,7 @@ def _adopt(task: Any) -> None:
 
 
 def _rules(dag: Any) -> AdoptionRules | None:
-    """Give the rules for the tasks of a DAG, read once for each DAG; None if adoption is off."""
+    """Give the rules for a DAG's tasks, read once for each DAG; None if no task is adopted."""
     if dag is None or _Latest.dag() is not dag:
         _Latest.rules = None
         if dag is not None:
@@ -71,8 +72,8 @@ def is_off() -> bool:
 def configured() -> AdoptionRules | None:
     """Read the rules of ``[sparklineage] adopt``.
 
-    :return: None if adoption is off (then no module is imported), or if the rules cannot be read
-        (then a warning is given)
+    :return: None if adoption is off (then no module for rules is imported), or if the rules cannot
+        be read (then a warning is logged)
     """
     value = _given()
     if not value:
@@ -97,7 +98,7 @@ def _given() -> str:
 
 
 def warn(problem: str) -> None:
-    """Log a warning, unless it equals the last one: all DAGs have the same rules."""
+    """Log a warning, unless it equals the last one: the same rules are read for each DAG."""
     from airflow_provider_sparklineage.model.credentials import logger
 
     if problem != _Latest.problem:

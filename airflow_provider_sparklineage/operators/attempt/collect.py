@@ -1,4 +1,4 @@
-"""After the job: the reports of the driver, collected and merged into the event of the try.
+"""Collect the driver's reports after the job, and merge them into the event of the try.
 
 Nothing here raises, not even Airflow's task timeout if that fires in here: Spark's end alone
 decides the task's outcome. Each failure becomes a degradation in the event; all failures that need
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 log = logger(__name__)
 
 # The modules of the merge are imported in functions: this module is imported before the submission,
-# and importing them would delay that more than all else.
+# which their import would delay more than all else.
 
 
 class Collected(NamedTuple):
-    """The outcome of the stage: the capture, and the event of the try, kept and for the backend."""
+    """The capture, and the try's event in two forms: as it is kept, and as the backend gets it."""
 
     capture: Capture
     made: Made
@@ -65,11 +65,11 @@ def collect(
 
     :param outcome: outcome of the job
     :param has_failed: called with the collected lineage; gives whether the task fails because of
-        it. If so, the bundle is merged again as that of a failed task, so that the event that is
-        sent and the bundle that is kept agree
+        that lineage. If so, the bundle is merged again as the bundle of a failed task, so that the
+        event that is sent and the bundle that is kept agree
     :param last_known: the last successful run, whose datasets fill the gaps of this try's lineage
-    :param task: the operator, as Airflow's emission policy wants it
-    :param deadline: started here, with ``collect_timeout``
+    :param task: the operator, for which Airflow's emission policy is asked
+    :param deadline: its clock is started here, with ``collect_timeout``
     """
     try:
         if capture.is_resumed:
@@ -84,7 +84,7 @@ def collect(
         completed = _completed(capture, _merged(capture, deadline), last_known)
         if has_failed(completed.lineage):
             outcome = Outcome.FAIL
-            del completed  # a large job has no room for two
+            del completed  # two lineages of a large job may not fit into memory
             deadline.begin(timeout_s)
             capture = _unread(capture).noted(
                 ended=datetime.now(UTC), outcome=str(outcome), last_known=None
@@ -123,9 +123,9 @@ def given_up(
 
 
 def _not_awaited(capture: Capture) -> NotAwaitedError:
-    """Make the error for a job whose end spark-submit did not await; it names the command to run.
+    """Make the error for a job whose end spark-submit did not await.
 
-    The command collects the lineage later; without a task in the manifest no command is named.
+    The error names the command that collects the lineage later, if the manifest has a task.
     """
     problem = (
         "spark-submit did not wait for the end of the job, which is still running as far as is "
@@ -142,11 +142,12 @@ def _not_awaited(capture: Capture) -> NotAwaitedError:
 
 
 def resumed(capture: Capture, deadline: Deadline) -> Capture:
-    """Go on with the bundle of the earlier try that submitted the job, if it can be found.
+    """Use the captured files of the earlier try that submitted the job, if they can be found.
 
-    In that bundle's events, the parent of the application is the run of the earlier try.
+    In the events in these files, the parent of the application is the run of the earlier try. A
+    degradation is noted, whether or not the files are found.
     """
-    capture.own_files.stop_listening()  # the driver sends to that try's worker
+    capture.own_files.stop_listening()  # the driver sends to the worker of the earlier try
     capture, theirs = _with_earlier(capture, deadline)
     if theirs is None:
         return capture.noted(remote="").degraded(
@@ -170,7 +171,11 @@ def resumed(capture: Capture, deadline: Deadline) -> Capture:
 
 
 def _with_earlier(capture: Capture, deadline: Deadline) -> tuple[Capture, Manifest | None]:
-    """Take the bundle of the try that submitted the job; give its manifest, None if not found."""
+    """Give the capture with the bundle of the try that submitted the job, and its manifest.
+
+    If the driver delivers to a store, the capture is not changed. If the try is not found, the
+    manifest is None.
+    """
     own, location = capture.bundle, capture.settings.capture_location
     if own.manifest.remote:
         # The earlier try's bundle may be on another worker, but the files that its driver delivered
@@ -188,7 +193,8 @@ def _with_earlier(capture: Capture, deadline: Deadline) -> tuple[Capture, Manife
 def _without_receiver(capture: Capture, seconds: float) -> Capture:
     """Close the receiver, as Spark has ended, and note a degradation for missing events.
 
-    :param seconds: time left for collecting and merging; at most a quarter is spent on waiting
+    :param seconds: time left for collecting and merging; the receiver waits for the last events for
+        at most a quarter of this time
     """
     receiver = capture.own_files.receiver
     if receiver is None:
@@ -200,7 +206,7 @@ def _without_receiver(capture: Capture, seconds: float) -> Capture:
 
 
 def _received(capture: Capture, deadline: Deadline) -> Capture:
-    """Fetch the files that a driver in a cluster has delivered into the bundle."""
+    """Fetch into the bundle the files that a driver in a cluster has delivered."""
     manifest, path = capture.bundle.manifest, capture.bundle.path
     if not manifest.remote:
         return capture
@@ -253,9 +259,9 @@ def _missing_events(receiver: Receiver) -> Iterator[tuple[DegradationCode, str]]
 
 _FIND_S = 10.0
 _END_S = 5.0
-_KEPT_S = 2.0  # once Airflow ends the process, so much of the remaining time is for collecting
+_KEPT_S = 2.0  # once Airflow ends the process, these seconds stay reserved for collecting
 _FOR_RECEIVING = 2 / 3
-"""Part of the time for receiving; the rest is for merging the files that have come."""
+"""The part of the time that is for receiving; the rest is for merging the received files."""
 
 
 def withdraw(manifest: Manifest, deadline: Deadline) -> None:
@@ -270,7 +276,7 @@ def earlier_manifest(
 ) -> Manifest | None:
     """Find the manifest of the try that submitted the job, on any worker; None if not found.
 
-    No driver is going to deliver to the remote folder of this try, so that is removed.
+    No driver is going to deliver to the remote folder of this try, so the folder is removed.
 
     :param own: manifest of this try
     :param location: URL of the capture location
@@ -316,7 +322,7 @@ def end_remote_folder(
 # The merge of the bundle, and the completion of its gaps.
 
 _FOR_MERGING = 2 / 3
-"""Part of the time for merging; the rest is for making the event of the merged lineage."""
+"""The part of the time that is for merging; the rest is for making the merged lineage's event."""
 
 
 def _merged(capture: Capture, deadline: Deadline) -> TaskLineage:
@@ -331,10 +337,11 @@ def _unread(capture: Capture) -> Capture:
 
 
 class _Completed(NamedTuple):
-    """The lineage of a try, its gaps filled with the datasets of the last successful run.
+    """The lineage of a try; the datasets of the last successful run fill its gaps.
 
-    :param lineage: filled with the last run's datasets as they were kept
-    :param as_sent: filled with them as the backend was sent them; None if both are the same
+    :param lineage: the lineage, filled from the kept form of the last run's event
+    :param as_sent: the lineage, filled from the form that the backend got; None if both forms are
+        the same
     """
 
     capture: Capture
@@ -382,8 +389,8 @@ def _rest(
 ) -> tuple[_Completed, Made]:
     """Make an event without merged lineage; never raises.
 
-    It has the declared datasets and those of the last run. If that fails, it has only the
-    degradations; if that fails too, only its header.
+    The event has the declared datasets and the datasets of the last run. If it cannot be made with
+    these, it has only the degradations; if that fails too, it has only the header.
     """
     try:
         completed = _completed(capture, _without(capture, outcome), last_known)
@@ -447,10 +454,10 @@ def _reason(error: BaseException) -> tuple[DegradationCode, str]:
 
 
 def _serious(lineage: TaskLineage, event: Event) -> list[str]:
-    """List the messages that need a person's attention, as the event has them.
+    """List the degradations that need a person's attention, as messages.
 
-    The event's list comes first because making the event can add degradations. The lineage's is
-    used if the event has none that need attention.
+    They are read from the event, because making the event can add degradations; only if the event
+    has none, from the lineage.
     """
     from airflow_provider_sparklineage.event.model import CAPTURE_KEY
 
@@ -461,14 +468,14 @@ def _serious(lineage: TaskLineage, event: Event) -> list[str]:
 
 
 def is_kept(settings: Settings, lineage: TaskLineage, event: Event) -> bool:
-    """Whether the bundle of a try that was collected outlives it."""
+    """Whether the bundle of a try is kept after its lineage was collected."""
     if settings.keep_captures is not KeepCaptures.DEGRADED:
         return settings.keep_captures is KeepCaptures.ALL
     return lineage.outcome is Outcome.FAIL or bool(_serious(lineage, event))
 
 
 def _clean_up(capture: Capture, lineage: TaskLineage, event: Event, deadline: Deadline) -> None:
-    """Keep or remove the bundle, and give one warning of all that needs a person's attention."""
+    """Keep or remove the bundle, and log all that needs a person's attention as one warning."""
     capture.own_files.remove()
     settings, bundle = capture.settings, capture.bundle
     serious = _serious(lineage, event)
@@ -512,13 +519,13 @@ def _clean_up(capture: Capture, lineage: TaskLineage, event: Event, deadline: De
 
 
 IMPORT_DELAY_S = 1.0
-"""Wait before importing: by then spark-submit has started, which the imports must not delay, and
-no Spark job has ended."""
+"""Seconds to wait before importing: spark-submit, which the imports must not delay, has started by
+then, and no Spark job has ended."""
 
 
 @contextmanager
 def importing_meanwhile() -> Iterator[None]:
-    """Import modules in a thread while the block runs, if it takes longer than the delay.
+    """Import modules in a thread if the block runs longer than :data:`IMPORT_DELAY_S`.
 
     The block's result or exception is not changed.
     """

@@ -1,7 +1,8 @@
 """Decide how a driver's reports come back: in the bundle, by delivery, or sent to the worker.
 
-The decision depends on the driver's host, on the files that spark-submit brings there, and on the
-settings. If nothing would come back, the job gets no listener, and the error names the fix.
+The decision depends on the driver's host, on the files that spark-submit brings to that host, and
+on the settings. If no report would come back, the job gets no listener, and the error names the
+fix.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ if TYPE_CHECKING:
 
 
 class DriverFiles(NamedTuple):
-    """The driver's side of a try's files.
+    """The places where the driver writes and delivers its reports, and finds its jars.
 
     :param folder: path, on the driver's host, of the folder in which the driver writes
     :param delivered_to: URL, for Spark, to which the driver delivers that folder; empty if it
         delivers nothing
-    :param are_sent: whether nothing is written, and the listener sends its events to the worker
+    :param are_sent: whether the driver writes no files, and the listener sends its events to the
+        worker
     :param takes_uploads: whether spark-submit brings files of this worker to the driver
     :param image: URL of a folder on the driver's host that has listener and observer; empty if no
         such folder is known
@@ -52,10 +54,10 @@ class DriverFiles(NamedTuple):
         return self.host.is_remote and not (self.delivered_to or self.are_sent)
 
     def require_carried(self, jar: str) -> None:
-        """Refuse a jar of this worker that cannot come to the driver: spark-submit would fail.
+        """Refuse a jar of this worker that spark-submit cannot bring to the driver: it would fail.
 
         :param jar: entry of ``--jars``
-        :raise RemoteDriverError: if it cannot come there; names the fix
+        :raise RemoteDriverError: if the jar cannot be brought there; the error names the fix
         """
         if self.takes_uploads or submitted_files.scheme(jar) not in ("", "file"):
             return
@@ -79,7 +81,7 @@ class DriverFiles(NamedTuple):
         """Put the observer into the bundle, or find it in the driver's image.
 
         :return: the observation and None, or None and a sentence with the reason
-        :raise CaptureError: if the observer cannot be written and the driver delivers by it
+        :raise CaptureError: if the observer cannot be written, and the driver needs it to deliver
         """
         if not can_observe(submission):
             reason = "The application is no Python file"
@@ -114,7 +116,7 @@ def driver_files(
 ) -> DriverFiles:
     """Decide where the driver writes; forbid links if a remote driver could not follow them.
 
-    :param bundle: one that has a folder
+    :param bundle: a bundle that has a folder
     :param is_awaited: whether the task ends no earlier than its application
     :raise RemoteDriverError: if nothing would come back from the driver's host
     :raise CaptureError: if Spark could not find the bundle
@@ -153,7 +155,8 @@ def driver_files(
 def _require_endpoint(host: DriverHost, settings: Settings, *, is_awaited: bool) -> None:
     """Refuse a driver without Python if no worker could take its events.
 
-    :raise RemoteDriverError: if there is no endpoint, or the task does not wait; names the fix
+    :raise RemoteDriverError: if there is no endpoint, or the task does not wait for its
+        application; the error names the fix
     """
     if not settings.capture_endpoint:
         problem = (
@@ -188,7 +191,7 @@ def _image(settings: Settings) -> str:
 def _require_delivery(host: DriverHost, settings: Settings, *, has_observer: bool) -> None:
     """Refuse a driver without an observer: nothing else in it delivers the captured files.
 
-    :raise RemoteDriverError: if there is none; names the fix
+    :raise RemoteDriverError: if there is no observer; the error names the fix
     """
     if not settings.observe:
         problem = (
@@ -235,7 +238,7 @@ def listen(endpoint: str, path: Path) -> Receiver:
 
 
 class OwnFiles:
-    """Things that are removed after the job: links, a properties file, an open port.
+    """The links, the properties file and the open port of a try, which are removed after the job.
 
     :param bundle: folder of the try's bundle, if there is one
     """
@@ -249,7 +252,7 @@ class OwnFiles:
     def listen(self, endpoint: str, path: Path) -> Mapping[str, str]:
         """Listen for the events of a driver that can neither write nor deliver them.
 
-        :return: the listener's properties of a transport that sends them to this worker
+        :return: the properties by which the listener sends its events to this worker
         """
         self.receiver = listen(endpoint, path)
         return self.receiver.transport

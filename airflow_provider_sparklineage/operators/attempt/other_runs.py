@@ -1,9 +1,10 @@
-"""Other runs as Airflow knows them: earlier runs of the task, and the tasks before it in its run.
+"""Find the lineage of other runs: of earlier runs of the task, and of the tasks upstream of it.
 
 START repeats the datasets of the task's last successful run, so that the backend goes on to show
-them. They are read from that run's XCom or from the archive; no backend is asked. If there is no
-such run, other lineage stands in for it, so that START does not blank the job's graph: the lineage
-of another map index, as all map indexes are one job in a backend, or that of a run that failed.
+them. The datasets are read from that run's XCom or from the archive; no backend is asked. If there
+is no such run, other lineage stands in for it, so that START does not blank the job's graph: the
+lineage of another map index, as all map indexes are one job in a backend, or the lineage of a
+failed run.
 
 The job waits for the answers. Each question is a call to Airflow's API server, so the questions
 that usually have an answer come first, and the first answer ends the search. An answer that cannot
@@ -39,16 +40,16 @@ ARCHIVE_S = 1.0
 
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 _RUNS = 3
-"""Most earlier runs, or tries, that are looked at; the search goes on while none has datasets."""
+"""Most earlier runs, or tries, that are read; the search ends at the first that has datasets."""
 
 
 class Known(NamedTuple):
-    """The lineage of an earlier run, as it is known before a try.
+    """The lineage of an earlier run, as it is known when a try begins.
 
     :param last: the datasets that the last successful run read and wrote
-    :param stand_in: if there is no such run: the datasets that are shown in their place
-    :param event: the kept event from which ``last`` or ``stand_in`` was made; None if that run has
-        failed, or if nothing was found
+    :param stand_in: the datasets that are shown in place of ``last`` if there is no such run
+    :param event: the event, from XCom or archive, from which ``last`` or ``stand_in`` was made;
+        None if the run of the event failed, or if no event was found
     """
 
     last: LastRun = NO_LAST_RUN
@@ -56,7 +57,7 @@ class Known(NamedTuple):
     event: Event | None = None
 
     def in_form_of(self, event: Event) -> Known:
-        """Give the same for another form of the event, such as the one adapted to a backend."""
+        """Give the same lineage with another form of its event, e.g. one adapted to a backend."""
         if event is self.event:
             return self
         run = stored.last_run(event)
@@ -70,8 +71,8 @@ NOTHING_KNOWN = Known()
 def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> Known:
     """Find the datasets that the last successful run of a task read and wrote; never raises.
 
-    The nearest run before this one is looked at first, by logical date, or by time if runs have no
-    logical date. A backfill of dates before all other runs has no run before it, so it gets the
+    The nearest run before this run is read first, by logical date, or by time if runs have no
+    logical date. A backfill of dates before all other runs has no earlier run, so it gets the
     latest run. A run that read and wrote nothing is passed over.
 
     :param ti: the task instance that runs
@@ -129,7 +130,7 @@ class _Questions:
     # --- Airflow ----------------------------------------------------------------------------------
 
     def _runs(self) -> Iterator[Any]:
-        """Yield successful runs before this one, the nearest first, then the latest of all."""
+        """Yield successful runs before this run, the nearest first, then the latest run of all."""
         asked = {self._ti.run_id}
         before = None  # this run
         for _ in range(_RUNS):
@@ -151,10 +152,10 @@ class _Questions:
         return self._ti.get_previous_ti(state="success", logical_date=before, map_index=map_index)
 
     def _of(self, run: Any) -> Iterator[Event]:
-        """Yield the kept events of a run: the XCom's, after the archive's if that may have more.
+        """Yield a run's events: the archive's if it may have more than the XCom, then the XCom's.
 
-        The XCom may lack schemas to stay small. A START without them would give the backend another
-        version of an output.
+        The XCom may lack schemas to stay small. A START without schemas would give the backend
+        another version of an output.
         """
         pulled = list(self._pulled(run.map_index, run_id=run.run_id))
         if not pulled or stored.is_preliminary(pulled[0]):
@@ -172,9 +173,9 @@ class _Questions:
         return self._answered(pull)
 
     def _of_highest_index(self) -> Event:
-        """Pull the XCom of the highest map index of this run that has one, in one call.
+        """Pull the XCom of this run's highest map index that has an XCom, in one call.
 
-        Airflow does not report which index ended last, and there may be too many to pull all.
+        Airflow does not report which index ended last, and there may be too many XComs to pull all.
         """
         from airflow.sdk.definitions.xcom_arg import PlainXComArg
         from airflow.sdk.execution_time.lazy_sequence import LazyXComSequence
@@ -220,22 +221,22 @@ class _Questions:
             yield answer
 
 
-# A backend that keeps one description of a table removes the writer's when the event of a reader
-# has no description. So a task repeats the descriptions of the datasets that the tasks before it
-# wrote.
+# A backend that keeps one description of a table removes the description that the writer sent when
+# the event of a reader has no description. So a task repeats the descriptions of the datasets that
+# the tasks before it wrote.
 
 
 MAX_UPSTREAM_TASKS = 5
-"""Most tasks whose events are read; each is a call to Airflow, for which the job waits."""
+"""Most tasks whose events are read; each takes a call to Airflow, for which the job waits."""
 UPSTREAM_TIMEOUT_S = 1.0
-"""After this time no further task is asked."""
+"""Seconds after which no further task's event is read."""
 
 
 def upstream_events(ti: Any, task: Any) -> tuple[Event, ...]:
     """Give the events of the tasks before a task, the nearest first; never raises.
 
     :param ti: the task instance that runs
-    :param task: its operator; mapped tasks before it are not looked at
+    :param task: the operator of the task; the events of mapped tasks before it are not read
     """
     deadline = time.monotonic() + UPSTREAM_TIMEOUT_S
     found = []

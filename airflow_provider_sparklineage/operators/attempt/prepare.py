@@ -1,9 +1,9 @@
-"""Before the job: declarations, traces, the answers of Airflow, and the event of START.
+"""Prepare a try before its job: read declarations, ask Airflow, trace fields, make START's event.
 
-The declarations (``[sparklineage] declarations``) of an adopted task are set as its arguments
-before its fields are rendered, for plain and for mapped tasks, on the worker: no serialised DAG
-depends on them. After rendering, secrets are registered with Airflow, and each text is traced to
-the dates in it.
+The declarations (``[sparklineage] declarations``) of an adopted task are set as the task's
+arguments before its fields are rendered, for plain and for mapped tasks, on the worker: no
+serialised DAG depends on the declarations. After rendering, secrets are registered with Airflow,
+and each text is traced to the dates in it.
 
 START has the inputs and outputs of the last successful run, and the datasets that are declared for
 this run. After an event without datasets, a backend that shows the latest run would show nothing
@@ -78,24 +78,24 @@ class Prepared(NamedTuple):
     settings: Settings
     known: Known = NOTHING_KNOWN
     sent: Known = NOTHING_KNOWN
-    """The same as ``known``, in the form that was sent to the backend."""
+    """The same lineage as in ``known``, in the form that was sent to the backend."""
     upstream: tuple[Event, ...] = ()
-    """Events of the tasks before this one, adapted to the backend; () if it shows no
+    """Events of the tasks before this task, adapted to the backend; () if the backend shows no
     descriptions."""
     is_converted: bool = False
-    """Whether one of the transports converts events, for which it needs them as they are kept."""
+    """Whether one of the transports converts events; for that, it needs their kept form."""
 
     @property
     def last(self) -> BothForms:
-        """The datasets that the last successful run read and wrote, as kept and as sent."""
+        """The datasets that the last successful run read and wrote, in the kept and sent forms."""
         return BothForms(self.known.last, self.sent.last)
 
 
 def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Prepared:
-    """Ask Airflow for settings, for earlier runs and for the tasks before; never raises.
+    """Ask Airflow for settings, and for the events of earlier runs and tasks; never raises.
 
-    :param context: Airflow's context for the template fields; without a task instance in it no
-        other run is known
+    :param context: Airflow's context for the template fields; if it has no task instance, no other
+        run is known
     """
     try:
         resolved = resolve()
@@ -141,9 +141,10 @@ def _archive(resolved: Settings) -> Archive | None:
 
 
 class TryEndedError(BaseException):
-    """Raised in an OpenLineage hook to send no event: Airflow has ended the try and sent one.
+    """Raised in an OpenLineage hook to send no event: Airflow ended the try and sent its event.
 
-    Not an ``Exception``: for those the provider sends the event without datasets.
+    This is no ``Exception``, because the provider catches an ``Exception`` and sends an event
+    without datasets.
     """
 
 
@@ -192,10 +193,10 @@ def _expected_event(
 def operator_lineage(
     made: pipeline.Made, how: Leaving, prepared: Prepared | None = None, operator: Any = None
 ) -> OperatorLineage[Any, Any]:
-    """Hand an event to Airflow's OpenLineage provider, which makes its header itself.
+    """Convert an event for Airflow's OpenLineage provider, which makes the header itself.
 
     :param prepared: Airflow's answers on other runs
-    :param operator: its text for people is added for a transport that converts events
+    :param operator: the operator, whose description is added if a transport converts events
     """
     event = made.adapted
     others = (
@@ -216,7 +217,7 @@ def operator_lineage(
 def _carrying(run_facets: Facets, kept: Event, operator: Any) -> Facets:
     """Put the kept event into a run facet, for transports that convert events.
 
-    The facets stay as they are for a try that has not ended, or if that fails.
+    The facets are not changed if the try has not ended, or if the event cannot be put into one.
     """
     if CAPTURE_KEY not in run_facets:
         return run_facets
@@ -331,7 +332,7 @@ def _datasets(entries: Iterable[object], locator: Locator) -> list[DatasetName]:
 def asset_name(asset: Asset, locator: Locator) -> DatasetName | None:
     """Name the dataset of an asset; None if Airflow knows no OpenLineage dataset for it.
 
-    The URI of a known scheme is read as the same URI in a string would be.
+    A URI with a known scheme is read as if a field had the same URI as a string.
     """
     if urlsplit(asset.uri).scheme in SCHEMES:
         location = locator.locate(asset.uri, may_be_file=True)
@@ -359,7 +360,7 @@ def _named(entry: object, locator: Locator) -> DatasetName | None:
 
 
 def push_expected(manifest: Manifest, context: Context) -> None:
-    """Push the expectations of a try, for the tab while its job runs; never raises."""
+    """Push a try's expectations, which the tab shows while the job runs; never raises."""
     try:
         if manifest.task is None:
             return
@@ -376,7 +377,8 @@ def push_expected(manifest: Manifest, context: Context) -> None:
         log.debug("What is expected is shown when the task has ended.", exc_info=True)
 
 
-# The fields of an operator around their rendering: declared before it, hidden and traced after it.
+# Before the fields of an operator are rendered, declarations are set. After the rendering, secrets
+# are hidden and the texts are traced.
 
 
 def traces(
@@ -385,7 +387,7 @@ def traces(
     """
     Trace the texts of fields that were just rendered; never raises.
 
-    :param templates: values before rendering of the fields that can name data, by field name
+    :param templates: by field name, the values before rendering of the fields that can name data
     :param environment: the Jinja environment that Airflow rendered with
     :param context: the context that Airflow rendered with
     """
@@ -404,14 +406,14 @@ def traces(
 def hide_secrets(operator: Any) -> None:
     """Register the secrets of a transport in the rendered properties, so that Airflow hides them.
 
-    To be called before Airflow shows the rendered fields.
+    Call this before Airflow shows the rendered fields.
     """
     texts = {str(key): str(value) for key, value in operator.lineage_properties.items()}
     mask(*injection.transport_secrets(Submission(conf=texts)))
 
 
 def _with_files(template: object, extensions: tuple[str, ...], environment: Environment) -> object:
-    """Put the content of template files in place of their names, as rendering does."""
+    """Replace the names of template files by the files' content, as rendering does."""
     if not extensions:
         return template
     if isinstance(template, str) and template.endswith(extensions) and environment.loader:
@@ -445,7 +447,7 @@ def declare(operator: Any) -> None:
 
 
 def declared_arguments(declared: task_rules.TaskDeclarations, operator: Any) -> dict[str, object]:
-    """Give the arguments that declarations set for an operator; defaults for those not declared."""
+    """Give the arguments that declarations set for an operator; others get their defaults."""
     rule = declared.of(task_rules.TaskNames(operator.dag_id, operator.task_id))
     given = rule.arguments if rule else {}
     return {

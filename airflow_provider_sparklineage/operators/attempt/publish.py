@@ -1,9 +1,9 @@
-"""The event of a try leaves: to XCom, archive, backend, and to commands that come later.
+"""Publish the event of a try: to XCom, archive and backend, and for commands that run later.
 
 XCom and archive have the event before it is adapted to a backend
 (:mod:`~airflow_provider_sparklineage.event.leaving`), and without the additions of Airflow's
-OpenLineage provider (ownership, run facets of Airflow). These additions are kept next to it, for
-``resend`` and for ``collect``.
+OpenLineage provider (ownership, run facets of Airflow). These additions are kept next to the event,
+for the commands ``resend`` and ``collect``.
 """
 
 from __future__ import annotations
@@ -81,10 +81,10 @@ def documentation_of_job(operator: Any, own: str | None, run: str) -> str | None
 
 
 def own_documentation(task: Any) -> Facets | None:
-    """Give the job facet ``documentation`` of the user's own text; None if there is no text.
+    """Make the job facet ``documentation`` from the user's own text; None if there is no text.
 
-    :param task: an operator, whose ``doc`` may begin with a description of its run, which is left
-        out; None if the operator is not known
+    :param task: the operator, or None if it is not known; a description of the run that its ``doc``
+        may begin with is left out
     """
     if task is None:
         return None
@@ -112,7 +112,7 @@ _DOC_FIELDS = ("doc_md", "doc_json", "doc_yaml", "doc_rst")
 
 
 def _doc_texts(operator: Any, own: str | None) -> Iterator[str | None]:
-    """Yield the texts in which Airflow's OpenLineage provider looks for one, in its order."""
+    """Yield the texts that Airflow's OpenLineage provider tries as a description, in its order."""
     yield own
     for name in _DOC_FIELDS:
         yield getattr(operator, name, None)
@@ -136,9 +136,10 @@ _MARK_TIMEOUT_S = 2.0  # to remove a mark; short, as it counts into Airflow's ow
 
 
 def airflow_additions(manifest: Manifest, context: Context) -> dict[str, Any] | None:
-    """Give the additions of Airflow's OpenLineage provider to a try's event that a backend needs.
+    """Give the parts that Airflow's OpenLineage provider would add to a try's event.
 
-    :return: None if Airflow's emission policy holds the event back
+    :return: None if the manifest names no task, or if Airflow's emission policy holds the event
+        back
     """
     if manifest.task is None or not _is_emitted(context.get("task"), manifest.task):
         return None
@@ -185,7 +186,7 @@ def _airflow_facet(run_id: str, context: Context) -> dict[str, Any]:
     from airflow.providers.openlineage.utils.utils import get_airflow_run_facet
 
     dag_run, dag, ti, task = (context.get(key) for key in ("dag_run", "dag", "ti", "task"))
-    with suppress(Exception):  # it only describes, and Airflow may need more than there is
+    with suppress(Exception):  # the facet only describes, and Airflow may need more context
         made: dict[str, Any] = get_airflow_run_facet(dag_run, dag, ti, task, run_id)  # type: ignore[arg-type]
         return made
     return {}
@@ -206,7 +207,7 @@ def _job_facets(task: Any) -> dict[str, Any]:
 
 
 def _as_sent(facets: dict[str, Any]) -> dict[str, Any]:
-    """Give Airflow's facets as JSON types, with the secrets hidden that Airflow hides in them."""
+    """Convert Airflow's facets to JSON types, and hide the secrets that Airflow hides in them."""
     from openlineage.client.serde import Serde
 
     hidden = redacted({key: Serde.to_dict(facet) for key, facet in facets.items()})
@@ -227,9 +228,9 @@ def can_be_watched() -> bool:
 
 
 def watch_delivery(capture: Capture) -> None:
-    """Watch Airflow's client, and remove the mark of a try once its event is sent; never raises.
+    """Watch Airflow's client, and remove a try's mark once the event is sent; never raises.
 
-    To be called in the process, or the thread, in which the provider then sends the event.
+    Call this in the process, or the thread, in which the provider then sends the event.
     """
     try:
         _watch_client(capture)
@@ -272,7 +273,7 @@ def publish(
     *,
     is_for_sending: bool = True,
 ) -> None:
-    """Push the XCom and write the archive; never raises; a failure of each is one warning.
+    """Push the XCom and write the archive; log one warning for each that fails; never raise.
 
     :param is_for_sending: whether Airflow is going to ask for the event
     """
@@ -347,9 +348,9 @@ _MAX_ADDITIONS_BYTES = 16 * 1024 * 1024
 
 
 def keep_additions(capture: Capture, context: Context) -> None:
-    """Keep Airflow's additions to the event with its bundle; never raises.
+    """Store Airflow's additions to a try's event in the try's bundle; never raises.
 
-    ``null`` is kept if Airflow's emission policy holds the event back.
+    ``null`` is stored if Airflow's emission policy holds the event back.
     """
     manifest, path = capture.bundle.manifest, capture.bundle.path
     if path is None:
@@ -363,10 +364,10 @@ def keep_additions(capture: Capture, context: Context) -> None:
 
 
 def kept_additions(url: str) -> dict[str, Any] | None:
-    """Read Airflow's additions to the event of a bundle; None if it is not to be sent.
+    """Read Airflow's additions to a bundle's event; None if Airflow holds the event back.
 
     :param url: URL of the bundle's folder
-    :raise CaptureError: if they cannot be read
+    :raise CaptureError: if the additions cannot be read
     """
     try:
         content = within(
@@ -381,7 +382,7 @@ def kept_additions(url: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-# Relaying, as far as it needs Airflow: may Spark's events be sent on, and by which transport.
+# Relaying Spark's events needs Airflow to know whether they may be sent on, and by which transport.
 
 
 def relayed(

@@ -2,8 +2,8 @@
 
 The input is the operator's arguments as a ``Submission``, and the place to which they are
 submitted. The output is the arguments with listener, extensions and observer in them, as far as
-these can be added, and the :class:`Capture`: the bundle for the driver's reports. Its manifest has
-the reason for each part that cannot be added.
+these can be added, and the :class:`Capture`, which has the bundle for the driver's reports. The
+bundle's manifest has the reason for each part that cannot be added.
 """
 
 from __future__ import annotations
@@ -79,7 +79,10 @@ log = logger(__name__)
 
 
 def manifest_of(context: Context, settings: Settings, *, of_command: bool = False) -> Manifest:
-    """Make the manifest of a try that begins; nothing in it is a secret."""
+    """Make the manifest of a try that begins; the manifest has no secrets.
+
+    :param of_command: whether spark-submit is in a command of the user's own
+    """
     ti: Any = context["ti"]
     run_id = str(lineage_run_id(ti))
     namespace = lineage_job_namespace()  # type: ignore[no-untyped-call]
@@ -137,17 +140,17 @@ _REFUSALS: dict[type[Exception], DegradationCode] = {
 
 
 class Capture(Frozen, frozen=True):
-    """The bundle of a try and the course of its job; each stage gives a changed one to the next.
+    """The bundle of a try and the course of its job; each stage passes a changed copy on.
 
     :param spark_properties: all properties that the job is submitted with; None if they could not
         be found out
     :param is_awaited: whether the task ends no earlier than its application
     :param is_in_process: whether the listener goes into a driver that is the task's own process
     :param is_resumable: whether Airflow tries to resume the job that an earlier try submitted
-    :param is_submitted: whether this try submitted the job all the same
+    :param is_submitted: whether this try submitted the job itself
     :param resumed_id: the id by which Airflow knows the job of the earlier try
     :param is_refused: whether Airflow did not submit the job, so that no driver is going to deliver
-    :param is_delivered: whether a driver in a cluster has reported that it delivered all
+    :param is_delivered: whether a driver in a cluster has reported that it delivered all its files
     """
 
     settings: Settings
@@ -165,7 +168,7 @@ class Capture(Frozen, frozen=True):
 
     @property
     def is_resumed(self) -> bool:
-        """Whether the job is that of an earlier try."""
+        """Whether an earlier try submitted the job, and this try resumed it."""
         return self.is_resumable and not self.is_submitted
 
     def degraded(self, code: DegradationCode, message: str) -> Capture:
@@ -175,7 +178,10 @@ class Capture(Frozen, frozen=True):
         return self.noted(degradations=(*self.bundle.manifest.degradations, entry))
 
     def noted(self, **changes: Any) -> Capture:
-        """Give a capture with changed fields of the manifest; save that if there is a bundle."""
+        """Give a capture whose manifest has changed fields; save it in the bundle, if there is one.
+
+        :param changes: fields of the manifest
+        """
         bundle = replace(self.bundle, manifest=replace(self.bundle.manifest, **changes))
         try:
             bundle.save()
@@ -192,11 +198,11 @@ class Capture(Frozen, frozen=True):
 def begun(
     context: Context, settings: Settings, conn_id: str, *, of_command: bool = False
 ) -> Capture:
-    """Make the bundle of a try; if that fails, go on without one (or raise, if strict).
+    """Make the bundle of a try; if that fails, go on without a bundle (or raise, if strict).
 
     :param conn_id: the connection that the settings were read from
     :param of_command: whether spark-submit is in a command of the user's own
-    :raise CaptureError: if the bundle cannot be made and ``settings.strict``
+    :raise CaptureError: if the bundle cannot be made and ``settings.strict`` is true
     """
     manifest = manifest_of(context, settings, of_command=of_command)
     error: Exception | None = None
@@ -226,7 +232,7 @@ def without_bundle(capture: Capture, error: Exception) -> Capture:
 def refused(capture: Capture, error: Exception) -> Capture:
     """Note the reason why nothing is added to the job.
 
-    :raise Exception: ``error`` itself if ``settings.strict``
+    :raise Exception: ``error`` itself, if ``settings.strict`` is true
     """
     if capture.settings.strict:
         raise error
@@ -238,7 +244,7 @@ def refused(capture: Capture, error: Exception) -> Capture:
 
 
 def declared(capture: Capture, known: Declared) -> Capture:
-    """Note the datasets that the task declares."""
+    """Note in the manifest the datasets that the task declares."""
     capture = capture.noted(
         declared_inputs=known.inputs,
         declared_outputs=known.outputs,
@@ -259,7 +265,7 @@ def announced(capture: Capture) -> tuple[Capture, bool]:
     Without a remote folder nothing is written.
 
     :return: the capture; False if the store did not take the manifest, else True
-    :raise CaptureError: if the store does not take it and ``settings.strict``
+    :raise CaptureError: if the store does not take the manifest and ``settings.strict`` is true
     """
     if not capture.bundle.manifest.remote:
         return capture, True
@@ -293,8 +299,8 @@ def identity(capture: Capture, submission: Submission, context: Context) -> dict
 class Submittable(NamedTuple):
     """A submission as it goes to spark-submit, with its capture.
 
-    :param properties_file: the properties file that this package wrote for it; None if there is
-        none
+    :param properties_file: path of the properties file that this package wrote for the submission;
+        None if it wrote no file
     """
 
     capture: Capture
@@ -305,9 +311,9 @@ class Submittable(NamedTuple):
 def submittable(
     capture: Capture, submission: Submission, target: SubmitTarget, context: Context
 ) -> Submittable:
-    """Put the listener into a submission; if that fails, note a degradation and leave it out.
+    """Put the listener into a submission; if that fails, note a degradation instead.
 
-    :raise SparkLineageError: if the listener cannot be injected and ``settings.strict``
+    :raise SparkLineageError: if the listener cannot be injected and ``settings.strict`` is true
     """
     if capture.bundle.path is not None:  # if there is no bundle, a degradation has the reason
         try:
@@ -351,7 +357,8 @@ def _with_listener(
 def protected(capture: Capture, submission: Submission, target: SubmitTarget) -> Submittable:
     """Move the secrets of the user's transport out of the arguments, which all users can read.
 
-    They go to a file. If that is not possible, the transport is left out, with a degradation.
+    The secrets go to a properties file. If that is not possible, the transport is left out, and a
+    degradation is noted.
     """
     try:
         safe = without_secrets(submission, target)
@@ -375,13 +382,14 @@ def protected(capture: Capture, submission: Submission, target: SubmitTarget) ->
 def _with_file(
     capture: Capture, submission: Submission, target: SubmitTarget, *, is_injected: bool = False
 ) -> tuple[Submission, str | None]:
-    """Write the properties file that a submission needs, if any; give the submission and its path.
+    """Write the properties file that a submission needs, if it needs one.
 
     For a command of the user's own, all added properties go into the file: then the command's own
-    arguments, which are not known here, win over them.
+    arguments, which are not known here, win over these properties.
 
-    :return: the path is None if no file is needed
-    :raise CaptureError: if no folder takes the file, or spark-submit runs on another machine
+    :return: the submission, and the path of the file; None if no file is needed
+    :raise CaptureError: if the file can be written to no folder, or if spark-submit runs on another
+        machine
     """
     if target.is_command and is_injected and not target.is_elsewhere:
         submission = submission.all_in_file()
@@ -404,15 +412,15 @@ def _with_file(
 
 
 class SubmitTarget(NamedTuple):
-    """The place of a submission, as the operator's hook resolves it from the Spark connection.
+    """The place to which a job is submitted, as the operator's hook reads it from the connection.
 
     :param transport: properties of Airflow's own transport; empty unless the task is asked to give
-        it to Spark
+        that transport to Spark
     :param is_polled: whether Airflow asks the cluster until the application has ended
-    :param is_command: whether spark-submit is in a command of the user's own: its end is not
-        awaited here, and its environment is the user's
-    :param is_elsewhere: whether the command runs on another machine, where this worker's files are
-        not there
+    :param is_command: whether spark-submit is in a command of the user's own: then its end is not
+        awaited, and its environment is the user's
+    :param is_elsewhere: whether the command runs on another machine, which does not have this
+        worker's files
     """
 
     spark_binary: str
@@ -426,7 +434,7 @@ class SubmitTarget(NamedTuple):
 
     @property
     def environment_is_private(self) -> bool:
-        """Whether ``env_vars`` stay environment variables.
+        """Whether ``env_vars`` are passed to the driver as environment variables.
 
         On YARN and Kubernetes the hook turns them into properties, which all users can read.
         """
@@ -472,7 +480,7 @@ def resolved(
 def without_secrets(submission: Submission, target: SubmitTarget) -> Submission:
     """Move secrets of the user's transport to a properties file; add nothing else.
 
-    :raise ListenerError: if the properties file that this one would replace is not known
+    :raise ListenerError: if the properties file that the new file would replace is not known
     """
     env = distribution.environment(submission.env_vars)
     spark = distribution.find(target.spark_binary, env)
@@ -511,12 +519,13 @@ def injected(
 ) -> Injected:
     """Add the listener, its extensions and the observer, as far as they can be added.
 
-    :param bundle: one that has a folder
+    :param bundle: a bundle that has a folder
     :param defaults: defaults of the listener's properties
     :param links: makes links to paths that Spark would misread
-    :param listen: makes the worker listen for events; gives the transport that sends them there
+    :param listen: makes this worker listen for events; gives the properties by which the listener
+        sends its events to the worker
     :raise RemoteDriverError: if nothing can be collected where the driver will run
-    :raise ListenerError: if the job cannot carry the listener; names the fix
+    :raise ListenerError: if the job cannot carry the listener; the error names the fix
     :raise CaptureError: if Spark could not find the bundle, or a jar on the shared mount
     """
     submission, spark, env = before
@@ -527,7 +536,7 @@ def injected(
     files = driver_files(host, submission, bundle, settings, links, is_awaited=is_awaited)
     refuse_connect(submission, target.master, env)
     cache = fetching.cache_folder(env)
-    # Where the driver has other jars, in a pod's image for instance, those of the worker's Spark
+    # If the driver has other jars, in a pod's image for instance, the jars of the worker's Spark
     # are not looked at.
     there = spark if deploy_mode.has_jars_of_worker(host, submission) else replace(spark, home=None)
     found = listener_selection.job_listeners(submission, there)
@@ -616,7 +625,7 @@ def _listener_jar(
 def _entries(
     extensions: tuple[str, ...], files: DriverFiles, links: Links
 ) -> tuple[tuple[str, ...], tuple[ListenerError, ...]]:
-    """Give the entries of ``--jars`` for extensions, and an error for each that cannot be one."""
+    """Give the entries of ``--jars`` for extensions, and an error for each that cannot be added."""
     entries, errors = [], []
     for name in extensions:
         try:

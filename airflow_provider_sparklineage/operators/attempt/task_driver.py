@@ -1,12 +1,12 @@
-"""The driver of a PySpark task, which is the task's own process: put the listener into its JVM.
+"""Put the listener into the JVM of a PySpark task, whose driver is the task's own process.
 
 This module does for such a driver the work of :mod:`.submit` for a submission. The difference is
-that the JVM runs already: it can be asked for its properties and listeners, for which a submission
-has to be searched, and jars are added to it one by one.
+that the JVM runs already: it can be asked for its properties and listeners, while a submission has
+to be searched for them, and jars are added to the JVM one by one.
 
-Nothing here raises into the task, except under ``strict``. Nothing stays in PySpark when the task's
-function has returned. Calls that wait for the JVM at the end are made in a thread of their own:
-Airflow's task timeout interrupts the task's thread, and would leave it with half an answer.
+Nothing here raises into the task, except under ``strict``. When the task's function has returned,
+PySpark is as it was before. Calls that wait for the JVM at the end are made in a thread of their
+own: Airflow's task timeout interrupts the task's thread, which would then have half an answer.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 log = logger(__name__)
 
 
-# From the configuration of a SparkContext to the one with the listener in it.
+# These functions make, from a SparkContext's configuration, the configuration with the listener.
 
 
 _THREADS = f"{TRANSPORT}withThreadPool"
@@ -81,12 +81,12 @@ def chosen_jars(
     found: tuple[JobListener, ...],
     settings: Settings,
 ) -> Jars:
-    """Choose the jars to add: the listener, unless the JVM has one, and its extensions.
+    """Choose the jars to add: the listener's, unless the JVM has a listener, and its extensions'.
 
     :param submission: all properties of the SparkContext
     :param found: listeners that the JVM has
-    :raise ListenerError: if there is no listener that fits, or an extension cannot be added and
-        ``settings.strict``; names the fix
+    :raise ListenerError: if there is no listener that fits, or if an extension cannot be added and
+        ``settings.strict`` is true; the error names the fix
     """
     env = {**os.environ, **({"SPARK_HOME": str(spark.home)} if spark.home else {})}
     cache = fetching.cache_folder(env)
@@ -114,7 +114,7 @@ def _listener(spark: SparkDistribution, settings: Settings, env: Mapping[str, st
 def _file(name: str) -> str:
     """Give the absolute path of a jar.
 
-    :raise ListenerError: if it is no file of this machine
+    :raise ListenerError: if the jar is no file of this machine
     """
     path = submitted_files.local_path(name)
     if path is None:
@@ -128,10 +128,10 @@ def with_listener(
 ) -> Submission:
     """Add the listener's properties, and the tag of Delta commits.
 
-    :param capture: one whose bundle has a folder
+    :param capture: a capture whose bundle has a folder
     :param identity: defaults of the listener's properties
     :param is_late: whether the properties are for a second listener, in a SparkContext that exists
-    :raise SparkLineageError: if the listener's properties cannot be set; names the fix
+    :raise SparkLineageError: if the listener's properties cannot be set; the error names the fix
     """
     settings, bundle = capture.settings, capture.bundle
     # A listener of the user's goes on to send by the user's transport.
@@ -142,7 +142,7 @@ def with_listener(
         application_run_id=bundle.manifest.application_run_id,
         defaults=identity,
         existing_transport=existing,
-        is_quiet=False,  # it is done by options of Java, and the JVM has been started
+        is_quiet=False,  # options of Java do that, and the JVM has been started already
     )
     after = inject(submission, injection)
     if after.value(f"{TRANSPORT}type") == "composite" and after.value(_THREADS) is None:
@@ -188,7 +188,7 @@ _LIMIT = f"{OBSERVER}limits"
 
 
 class TaskDriver:
-    """Listener and observer in the driver of one try, from before its function until after it.
+    """Adds listener and observer to one try's driver, and ends them after the task's function.
 
     :param current: a try with a capture, whose bundle has a folder
     """
@@ -207,7 +207,7 @@ class TaskDriver:
     def _capture(self) -> Capture:
         """The capture, with all changes until now.
 
-        :raise ValueError: if the try has none
+        :raise ValueError: if the try has no capture
         """
         capture = self._try.capture
         if capture is None:
@@ -249,7 +249,7 @@ class TaskDriver:
 
     @contextmanager
     def starting(self, conf: Any) -> Iterator[Any]:
-        """Set Java options for the JVM that the block starts, and keep secrets from its arguments.
+        """Set options of the JVM that the block starts, and keep secrets out of its arguments.
 
         The block gets the configuration for starting the JVM, without the user's transport.
 
@@ -302,7 +302,7 @@ class TaskDriver:
 
     def _listen(self, jvm: Jvm, conf: Any, *, is_late: bool) -> Submission:
         """Add the jars to a JVM, and the listener's properties to a SparkConf of Java."""
-        with suppress(Exception):  # a Spark with another log than Log4j 2, for one
+        with suppress(Exception):  # fails, for example, if Spark does not log by Log4j 2
             in_process.observer_module("attaching").drop_warning(jvm.client)
         before = jvm.properties(conf)
         given, spark = Submission(conf=before), jvm.spark()
@@ -349,7 +349,7 @@ class TaskDriver:
                 in_process.observer_module("in_process").end()
 
     def _await_last_records(self) -> bool:
-        """Wait for the last records, no longer than ``collect_timeout``; give if all have come."""
+        """Wait, at most ``collect_timeout``, for the last records; give whether all have come."""
         thread = threading.Thread(target=self._last_records, daemon=True)
         thread.start()  # raises if there may be no more threads
         left = self._try.deadline.part(self._capture.settings.collect_timeout.total_seconds())

@@ -1,7 +1,7 @@
-"""One try of a task: the object that holds its lineage from rendering to the event that is sent.
+"""The object that holds the lineage of one try, from rendering to the event that is sent.
 
-The operator has it in one attribute. OpenLineage's hooks, the links, ``explain`` and all other code
-of this package that asks about a try ask this object.
+The operator has this object in one attribute. OpenLineage's hooks, the links, ``explain`` and all
+other code of this package that asks about a try ask this object.
 """
 
 from __future__ import annotations
@@ -43,22 +43,23 @@ log = logger(__name__)
 
 
 def _no_try() -> None:
-    """Give None in place of a copied try: the copy of an operator begins its own."""
+    """Give None in place of a copied try: the copy of an operator begins a try of its own."""
 
 
 class Try:
     """The state of one try: settings, traces, and the outcomes of its stages.
 
-    It keeps the operator's arguments and not the operator, which Airflow copies.
+    The try refers to the operator's arguments and not to the operator, because Airflow copies the
+    operator.
 
-    :param operator: the operator; only its arguments of lineage are taken
+    :param operator: the operator; only its lineage arguments are read
     """
 
     def __init__(self, operator: Any) -> None:
         self.take_arguments(operator)
         self._asked: tuple[resolution.Source, ...] | None = None
         self.prepared: Prepared | None = None
-        """Airflow's answers during rendering; None before it."""
+        """Airflow's answers during rendering; None before the rendering."""
         self.traces: tuple[TracedText, ...] | None = None
         """The traced texts; None if rendering failed or has not happened: then the fields still
         have templates, which name no data."""
@@ -67,13 +68,13 @@ class Try:
         self.deadline = Deadline()
         self.cost = Cost()
         self.capture: Capture | None = None
-        """The bundle and the course of the job; None before ``execute()``, or if that failed."""
+        """The bundle and the course of the job; None before ``execute()``, or if none was begun."""
         self.made: Made | None = None
-        """The event, as it is kept and for the backend; None until the job has ended."""
+        """The event, in its kept form and in the backend's; None until the job has ended."""
         self._described: str | None = None
         """The description of the run for people; None until Airflow first asks for it."""
         self.uncaptured: Degradation | None = None
-        """The reason if the job runs without a capture, so without a manifest."""
+        """The reason why the job runs without a capture and a manifest; None if it has these."""
         self._at_start: Made | None = None
         self._is_disabled: bool | None = None
         self.ended_as: str | None = None
@@ -81,7 +82,7 @@ class Try:
         self._finished: tuple[Any, int] | None = None
 
     def __reduce__(self) -> tuple[Any, tuple[()]]:
-        """Give None to a deep copy or another process: a try may hold a lock and a socket."""
+        """Make a deep copy or a pickled try None, because a try may hold a lock and a socket."""
         return _no_try, ()
 
     # --- settings ---------------------------------------------------------------------------------
@@ -89,7 +90,8 @@ class Try:
     def take_arguments(self, operator: Any) -> None:
         """Take the present values of the operator's arguments.
 
-        A subclass may have made template fields of them, or may set them when it executes.
+        A subclass of the operator may render the arguments as template fields, or may set them in
+        its ``execute()``.
         """
         self._is_wanted = bool(operator.lineage)
         self._conn_id: str = operator.lineage_conn_id
@@ -97,7 +99,7 @@ class Try:
 
     @property
     def is_on(self) -> bool:
-        """Whether lineage is on; a wrong setting does not switch it off, but is in the event."""
+        """Whether lineage is on; a wrong setting does not switch it off; the event names it."""
         if not self._is_wanted:
             return False
         if self._is_disabled is None:  # remembered, as this property is read a dozen times
@@ -115,7 +117,7 @@ class Try:
     def settings(self) -> resolution.Settings:
         """Resolve the settings.
 
-        :raise SettingsError: if one cannot be read, or there is no such connection
+        :raise SettingsError: if a setting cannot be read, or the connection is missing
         """
         asked = self._asked or self._ask_airflow()
         arguments = resolution.Source(resolution.Origin.ARGUMENT, self._arguments)
@@ -125,7 +127,7 @@ class Try:
         return sources.for_settings(sources.connection(self._conn_id))
 
     def prepare(self, context: Mapping[str, Any]) -> None:
-        """Ask Airflow, over a wire and once for a try, for settings and for the last run."""
+        """Ask Airflow for settings and for the last run: once for a try, as the calls take time."""
         from airflow_provider_sparklineage.operators.attempt import prepare
 
         with suppress(SettingsError):  # execute() reports it
@@ -165,8 +167,8 @@ class Try:
     def prepare_start(self, operator: Any) -> None:
         """Make the datasets of START in advance, if Airflow sends events.
 
-        The provider forks a process for START and waits for it. In that process new objects would
-        cost copies of memory, and imported modules would have to be imported here once more.
+        The provider forks a process for START and waits for it. New objects in that process would
+        cost copies of memory, and modules that it imports would be imported here once more.
 
         :param operator: the operator, with its fields rendered
         """
@@ -184,11 +186,11 @@ class Try:
     def is_sent(self) -> bool:
         """Whether lineage is sent by Airflow, or kept in the archive alone.
 
-        If neither, warn, once for each try: an XCom alone is not worth a listener in every job. The
-        default archive does not count if somebody has switched OpenLineage off, or if the task is
-        strict.
+        If lineage is neither sent nor archived, a warning is logged, once for each try: an XCom
+        alone is not worth a listener in every job. The default archive does not count if somebody
+        has switched OpenLineage off, or if the task is strict.
 
-        :raise SettingsError: if neither is so and the task is strict
+        :raise SettingsError: if lineage is neither sent nor archived, and the task is strict
         """
         reason = sources.why_not_sent()
         if reason is None:
@@ -217,7 +219,7 @@ class Try:
     ) -> Declared:
         """Give the datasets that the task's fields declare or name; never raises.
 
-        A field that cannot be understood is a problem in the answer.
+        A field that cannot be understood is listed in the answer's ``problems``.
 
         :param operator: the operator, with its fields rendered
         """
@@ -234,9 +236,9 @@ class Try:
         return replace(found, problems=(*self.unrendered, *found.problems))
 
     def expected(self, operator: Any, *, has_ended: bool = False) -> Made:
-        """Make the event of the datasets that the try reads and writes, as known without its job.
+        """Make the event of the datasets that the try is expected to read and write.
 
-        :param has_ended: whether the try is over, without its job having run
+        :param has_ended: whether the try is over, and its job has not run
         """
         from airflow_provider_sparklineage.operators.attempt import prepare
 
@@ -253,7 +255,7 @@ class Try:
         *,
         of_command: bool = False,
     ) -> Capture | None:
-        """Begin to capture; raises only if the try is strict, before anything is submitted.
+        """Begin the try's capture before the job is submitted; raises only if the try is strict.
 
         :param inject: puts the listener into the operator's submission; without a bundle it only
             moves secrets out of the arguments
@@ -331,7 +333,7 @@ class Try:
     # --- after it ---------------------------------------------------------------------------------
 
     def is_over(self, context: Mapping[str, Any]) -> bool:
-        """Whether the job has ended, and a context is of this very try."""
+        """Whether the job has ended, and ``context`` belongs to this very try."""
         if self._finished is None:
             return False
         ti, number = self._finished
@@ -340,11 +342,11 @@ class Try:
     def finish(
         self, outcome: Outcome, has_failed: Callable[[TaskLineage], bool], context: Context
     ) -> None:
-        """Collect the job's reports into the event, and publish that; never raises.
+        """Collect the driver's reports into the event, and publish the event; never raises.
 
         :param outcome: outcome of the job
         :param has_failed: called with the collected lineage; gives whether the task fails because
-            of it
+            of that lineage
         """
         if self.capture is None:
             return
@@ -374,7 +376,7 @@ class Try:
             publish(self.capture, deadline, self.made.kept, context, is_for_sending=is_for_sending)
 
     def watch_delivery(self) -> None:
-        """Watch Airflow's client, which is about to send this try's event, to note the delivery."""
+        """Watch whether Airflow's client delivers this try's event, which it is about to send."""
         from airflow_provider_sparklineage.operators.attempt import publish
 
         if self.capture is not None and self.made is not None:

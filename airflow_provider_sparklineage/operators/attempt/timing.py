@@ -26,7 +26,10 @@ class Deadline:
         self._at_if_killed: float | None = None
 
     def begin(self, seconds: float) -> None:
-        """Start the clock: Spark has ended."""
+        """Start the clock, because Spark has ended.
+
+        :param seconds: time limit for collecting, merging and relaying
+        """
         self._at = time.monotonic() + seconds
 
     def killed(self) -> None:
@@ -52,9 +55,9 @@ class Deadline:
         return Budget(lambda: self.left)
 
     def part(self, seconds: float, kept: float = 0.0) -> Budget:
-        """Give a budget of some seconds from now on, whether or not the clock was started.
+        """Give a budget of ``seconds`` from now on, whether or not the clock was started.
 
-        :param kept: seconds to leave for other work once Airflow ends the process
+        :param kept: seconds to reserve for other work once Airflow ends the process
         """
         ends = time.monotonic() + seconds
 
@@ -67,15 +70,15 @@ class Deadline:
         return Budget(left)
 
     def has_passed(self) -> bool:
-        """Whether no time is left, which is also so before the clock was started."""
+        """Whether no time is left; also True before the clock was started."""
         return self.left <= 0
 
 
 class Cost:
-    """Seconds of one try, by the clock, that the same task without lineage would not take.
+    """The seconds, by the clock, by which lineage makes one try longer.
 
-    They are without the time of Airflow's OpenLineage provider, which sends START and COMPLETE, and
-    without the time that Spark's listener and the observer take in the driver.
+    They include neither the time of Airflow's OpenLineage provider, which sends START and COMPLETE,
+    nor the time that Spark's listener and the observer take in the driver.
     """
 
     def __init__(self) -> None:

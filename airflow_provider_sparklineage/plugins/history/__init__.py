@@ -1,7 +1,8 @@
 """The page "Spark lineage" in Airflow's navigation: its files, and the answers that it draws.
 
-Its endpoints are in ``plugins/app.py``. They ask the history (``opened.py``), leave out runs and
-partitions that the user may not see (``permissions.py``), and answer with JSON (``answers.py``).
+The endpoints of the page are in ``plugins/app.py``. They ask the history (``opened.py``), leave out
+runs and partitions that the user may not see (``permissions.py``), and answer with JSON
+(``answers.py``).
 
 The page itself is TypeScript in ``ui``, which is committed but not shipped; ``make page`` builds it
 into ``static``, which is committed and shipped. ``static/sources.json`` has a checksum over all
@@ -18,7 +19,7 @@ from pathlib import Path
 STATIC = Path(__file__).parent / "static"
 SOURCES = Path(__file__).parent / "ui"
 _SHARED = ("../../page/calendar.js",)
-"""Modules that the page shares with the tab; paths from ``ui``."""
+"""Modules that the page shares with the tab; the paths are relative to ``ui``."""
 _TYPES = {
     ".js": "text/javascript",
     ".css": "text/css",
@@ -36,7 +37,10 @@ def files() -> dict[str, str]:
 
 
 def content(file: str) -> bytes:
-    """Read one of :func:`files`."""
+    """Read a file that is served.
+
+    :param file: a name in :func:`files`
+    """
     return (STATIC / file).read_bytes()
 
 

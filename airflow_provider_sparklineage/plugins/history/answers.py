@@ -1,9 +1,9 @@
 """The page's answers: each asks an opened history, and leaves out data that a user may not see.
 
-The answers are: all datasets (:class:`Catalog`), the partitions of one and their states
+The answers are: all datasets (:class:`Catalog`), the partitions of one dataset and their states
 (:func:`partition_states`), the data upstream and downstream of a partition
-(:func:`partition_graph`), the runs to repeat (:func:`rerun_plans`), and the differences between
-runs and those before them (:func:`run_changes`).
+(:func:`partition_graph`), the runs to repeat (:func:`rerun_plans`), and the differences between a
+run and the run before it (:func:`run_changes`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ FROM there SEMI JOIN added USING (namespace, name) GROUP BY namespace, name
 class Catalog:
     """All datasets of one state of the store, with the jobs that accessed each.
 
-    It is made once for each build of the history, because counting reads every access.
+    The catalog is made once for each build of the history, because counting reads every access.
     """
 
     def __init__(self, history: OpenedHistory) -> None:
@@ -72,7 +72,7 @@ class Catalog:
         return any(map(visibility.sees, self._found.get((namespace, name), ())))
 
     def search(self, text: str, visibility: Visibility) -> dict[str, Any]:
-        """Find datasets whose names have all words of a text, those written last first.
+        """Find datasets whose names have all words of a text; the last written comes first.
 
         :return: ``datasets``, at most :data:`MAX_DATASETS`, and ``count``, the number of all found
         """
@@ -97,7 +97,7 @@ class Catalog:
         return {
             "namespace": namespace,
             "name": name,
-            # If some jobs are hidden the number is, too: their runs may have written some of these.
+            # The number is hidden if a job is hidden, whose runs may have written some partitions.
             "partitions": partitions if len(seen) == len(jobs) else None,
             "runs": sum(job["runs"] for job in seen),
             "last_written": f"{max(written).isoformat()}Z" if written else None,
@@ -105,7 +105,7 @@ class Catalog:
 
 
 def catalog_of(history: OpenedHistory) -> Catalog:
-    """Give the catalog of a state of the store; it is made once for all requests."""
+    """Give the catalog of the opened state of the store; it is made once for all requests."""
     catalog: Catalog = cache_of(history).of("catalog", lambda: Catalog(history))
     return catalog
 
@@ -148,7 +148,8 @@ def partition_states(
 ) -> dict[str, Any]:
     """List the partitions of a dataset that a user may see, in the order of their names.
 
-    :param is_quick: leave out which partitions are stale or due, which may take seconds to find out
+    :param is_quick: whether to leave out the search for stale and due partitions, which may take
+        seconds
     :return: ``partitions``, with ``names``, ``states``, ``written`` (seconds since the epoch) and
         ``runs`` (index into the other ``runs``) of equal length; ``runs`` that the user may see;
         ``causes`` of the stale partitions, by name
@@ -189,8 +190,8 @@ class _PartitionState(NamedTuple):
 
     :param state: one letter, as in the table above
     :param cell: None for all of the dataset
-    :param written: the time of its last write; None if no write is known
-    :param run_id: the run that wrote it last; empty if no write is known
+    :param written: the time of the partition's last write; None if no write is known
+    :param run_id: the run that wrote the partition last; empty if no write is known
     """
 
     name: str
@@ -247,7 +248,7 @@ def _in_lists(rows: list[_PartitionState], visible: dict[str, dict[str, Any]]) -
 def _stale_causes(
     stale: Iterable[dict[str, Any]], visibility: Visibility, history: OpenedHistory
 ) -> dict[str, Any]:
-    """Give the cause of each stale partition, by name, unless the user may not see its run."""
+    """Give the cause of each stale partition, by name, if the user may see the cause's run."""
     listed = list(stale)
     causes = [one.get("cause") or {} for one in listed]
     known = permissions.runs_by_id(
@@ -267,11 +268,11 @@ def _stale_causes(
 
 
 # The graph ends at a run that the user may not see: the data that the run read and wrote is not
-# shown. If a visible run names the partition, the graph shows that its version has a writer, but
-# not the writer's name.
+# shown. If a visible run names the partition, the graph shows that the partition's version has a
+# writer, but not the writer's name.
 
 MAX_HOPS = 5000
-"""Most hops of one direction in an answer, enough to read; the number of the others is given."""
+"""Most hops of one direction in an answer, enough to read; the answer counts the other hops."""
 MAX_DEPTH = 50
 
 _WRITTEN_COLUMNS = """
@@ -302,11 +303,11 @@ class Selection(NamedTuple):
 def partition_graph(
     wanted: Selection, history: OpenedHistory, visibility: Visibility
 ) -> dict[str, Any]:
-    """Give the hops in both directions, and the columns that can be asked for.
+    """Give the hops in both directions from a partition, and the columns that can be selected.
 
     :return: ``upstream`` and ``downstream``, each with ``hops``, the number of ``hidden`` hops, and
-        the number ``more`` than :data:`MAX_HOPS`; ``columns``; ``is_more``, whether downstream
-        there are hops beyond the depth
+        ``more``, the number of hops beyond :data:`MAX_HOPS`; ``columns``; and ``is_more``, whether
+        there are hops downstream beyond the depth
     """
     shown = permissions.checked_partition(wanted.dataset, wanted.partition, history, visibility)
     up = history.trace(wanted.dataset, wanted.partition, wanted.column, wanted.depth)
@@ -334,11 +335,11 @@ def _upstream(
     seen: dict[str, Any],
     named: frozenset[tuple[str, str, str]] | None,
 ) -> dict[str, Any]:
-    """Keep the hops that a kept and visible run read; a hidden writer is kept without its name.
+    """Select the hops that a visible run of a selected hop read; leave out hidden writers' names.
 
     :param known: all runs of the hops, by id
-    :param seen: the runs that the user may see
-    :param named: the partitions that these runs name; None if the user may see all runs
+    :param seen: the runs that the user may see, by id
+    :param named: the partitions that the runs in ``seen`` name; None if the user may see all runs
     """
     kept: list[dict[str, Any]] = []
     readers: set[str] = set()
@@ -358,7 +359,7 @@ def _upstream(
 
 
 def _downstream(hops: list[dict[str, Any]], seen: dict[str, Any]) -> dict[str, Any]:
-    """Keep the hops that a visible run wrote from a kept hop, or from the partition itself."""
+    """Select the hops that a visible run wrote from a selected hop or from the partition itself."""
     kept: list[dict[str, Any]] = []
     writers: set[str] = set()
     for hop in sorted(hops, key=lambda hop: hop["depth"]):
@@ -473,7 +474,7 @@ def _reason_text(reason: dict[str, Any], named: _Named) -> str:
 
 
 MAX_CHANGES = 1000
-"""Most changes in an answer, enough to read; the number of the others is given."""
+"""Most changes in an answer, enough to read; the answer counts the other changes."""
 
 _WRITING_TASKS = """
 SELECT DISTINCT r.dag_id, r.job FROM accesses AS a JOIN runs AS r ON r.run_id = a.run_id

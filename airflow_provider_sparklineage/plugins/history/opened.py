@@ -1,8 +1,9 @@
-"""The history for the page: one state of a store, opened for one request.
+"""Open the history for one request of the page: one state of a store, and the queries on it.
 
-DuckDB reads it. Answers are in JSON's own types, as the commands' ``--json`` has them, so that
-permissions are applied to all answers in one way. In a question, a dataset is its namespace and
-name, and a partition is its text (``dt=2024-10-15/region=eu``), or None for all of the dataset.
+DuckDB reads the store. Answers are in JSON's own types, as the commands' ``--json`` has them, so
+that permissions are applied to all answers in one way. A question names a dataset by its namespace
+and name, and a partition by its text (``dt=2024-10-15/region=eu``), or by None for all of the
+dataset.
 """
 
 from __future__ import annotations
@@ -53,13 +54,13 @@ def cell_of(dimensions: Dimensions) -> str | None:
 # at a time, because DuckDB uses all cores; a second request for the same answer waits and gets it.
 
 MAX_STATES = 2
-"""Most states of stores whose answers are kept: a request may still have the one before open."""
+"""Most states of stores whose answers are kept: a request may still use the state before."""
 MAX_ANSWERS = 100
-"""Most answers that are kept of a state; nearly each is on one dataset."""
+"""Most answers that are kept for one state; nearly each answer is on one dataset."""
 
 
 class _LatestValues:
-    """A cache of values by key; the values whose last use is longest ago are dropped.
+    """A cache of values by key, which drops the least recently used values.
 
     :param most: the most values that are kept
     """
@@ -76,7 +77,7 @@ class _LatestValues:
             return self._values.get(key)
 
     def keep(self, key: Hashable, value: Any) -> Any:
-        """Keep a value, unless there is one for the key; give the kept value."""
+        """Store a value, unless the key has a value already; give the stored value."""
         with self._lock:
             kept = self._values.setdefault(key, value)
             while len(self._values) > self._most:
@@ -95,7 +96,7 @@ class AnswerCache:
         self._working = Lock()
 
     def of(self, question: Hashable, work_out: Callable[[], Any]) -> Any:
-        """Give the answer to a question; it is worked out once.
+        """Give the answer to a question; the answer is worked out only once.
 
         :param work_out: gives the answer, which must not be None
         """
@@ -110,7 +111,7 @@ _STATES = _LatestValues(MAX_STATES)
 
 
 def cache_of(history: OpenedHistory) -> AnswerCache:
-    """Give the kept answers on the state of the store that is open."""
+    """Give the cache of the answers on the state of the store that ``history`` has opened."""
     state = (history.url, history.generation)
     known: AnswerCache = _STATES.get(state) or _STATES.keep(state, AnswerCache())
     return known
@@ -130,8 +131,8 @@ class OpenedHistory:
         self._history = duckdb.History(Store.open(url))
         self.url = url
         self.built_at = str(msgspec.to_builtins(self._history.manifest.built_at))
-        # With the time, because the generations of a store that is removed and built anew begin
-        # at the first number again.
+        # The time is added, because the generations of a store that is removed and built anew
+        # begin at the first number again.
         self.generation = f"{self._history.manifest.generation} {self.built_at}"
         self._kept = cache_of(self)
 
@@ -171,13 +172,13 @@ class OpenedHistory:
         return _plain_list(self._stale(dataset))
 
     def refresh(self, dataset: tuple[str, str], partition: str | None) -> dict[str, Any]:
-        """Give the plan that makes a stale partition fresh; for None, all of the dataset."""
+        """Give the plan that makes a stale partition fresh, or all of the dataset's if None."""
         found = self._stale(dataset)
         wanted = [one for one in found if partition is None or _is_of_partition(one, partition)]
         return _plain_dict(plan_of(self._history, wanted))
 
     def gaps(self, dataset: tuple[str, str]) -> list[dict[str, Any]]:
-        """List the partitions of a dataset that are expected and were never written."""
+        """List the partitions of a dataset that are expected but were never written."""
         name = DatasetName(*dataset)
         found = self._kept.of(("gaps", dataset), lambda: _packed(gaps(self._history, name)))
         return _plain_list(_unpacked(found, list[dict[str, Any]]))
@@ -185,7 +186,7 @@ class OpenedHistory:
     def drift(self, task: str) -> list[dict[str, Any]]:
         """List the differences between each run of a task and the run before it.
 
-        :param task: name of its job
+        :param task: name of the task's job
         """
         found = self._kept.of(("drift", task), lambda: _packed(drift(self._history, task)))
         return _plain_list(_unpacked(found, list[dict[str, Any]]))

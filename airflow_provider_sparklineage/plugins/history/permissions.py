@@ -1,4 +1,4 @@
-"""Permissions: the runs and partitions that a user may see by name.
+"""Find the runs and partitions that a user may see.
 
 A user may see a run if the user may read the XComs of its DAG, as in the tab. A user may see a
 partition if a visible run names it, because the name itself can be a secret of a hidden run. A run
@@ -51,13 +51,13 @@ class Visibility:
         return all(self._may_read[dag_id] for dag_id in names & self._known())
 
     def clears(self, run: Mapping[str, Any]) -> bool:
-        """Whether the user may clear the task instance of a visible run; not without a DAG."""
+        """Whether the user may clear a visible run's task instance; False if it has no DAG."""
         dag_id = run.get("dag_id")
         return bool(dag_id) and self._may_clear[str(dag_id)]
 
 
 class _RememberedAnswers(dict[str, bool]):
-    """Remembered answers by DAG id: an auth manager may ask a server for each."""
+    """Answers by DAG id, each asked for once, because an auth manager may ask a server."""
 
     def __init__(self, ask: Callable[[str], bool]) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ def run_id_of(entry: Mapping[str, Any]) -> str:
 
 
 def epoch_seconds(at: datetime | None) -> int | None:
-    """Convert a time of the tables, UTC without a zone, to seconds since the epoch; None stays."""
+    """Convert a time of the tables, UTC without a zone, to seconds since the epoch; keep None."""
     return None if at is None else int(at.replace(tzinfo=UTC).timestamp())
 
 
@@ -125,18 +125,19 @@ class NamedPartitions(NamedTuple):
     """The partitions of one dataset that a user may see.
 
     :param is_all: whether the user may see all runs that accessed the dataset
-    :param cells: their cells; None among them is all of the dataset
+    :param cells: the cells of these partitions, if ``is_all`` is False; a None among the cells
+        means all of the dataset
     """
 
     is_all: bool
     cells: frozenset[str | None] = frozenset()
 
     def has(self, cell: str | None) -> bool:
-        """Whether the user may see a partition; None is all of the dataset."""
+        """Whether the user may see a partition; ``cell`` is None for all of the dataset."""
         return self.is_all or cell in self.cells
 
     def is_in(self, coarse: str) -> bool:
-        """Whether a partition is visible, or has visible ones in it, as a day has its regions."""
+        """Whether a partition is visible, or contains a visible one, as a day contains regions."""
         values = set(coarse.split("/"))
         return coarse in self.cells or any(values <= set(c.split("/")) for c in self.cells if c)
 
@@ -158,11 +159,12 @@ def named_partitions(
 def checked_partition(
     dataset: tuple[str, str], partition: str | None, history: OpenedHistory, visibility: Visibility
 ) -> NamedPartitions:
-    """Give :func:`named_partitions` of a dataset, if the user may see a partition of it.
+    """Give a dataset's :func:`named_partitions`, if the user may see one of its partitions.
 
-    :param partition: its text; None: all of the dataset
-    :raise HistoryError: if the user may not see the partition; the message is that of one that does
-        not exist
+    :param partition: text of the partition that the user has to be allowed to see; None for all of
+        the dataset
+    :raise HistoryError: if the user may not see the partition; the message is the same as for a
+        partition that does not exist
     """
     found = named_partitions(dataset, history, visibility)
     asked = cell_of_text(partition or "")
@@ -175,7 +177,7 @@ def checked_partition(
 def partitions_named_by(
     ids: Collection[str], history: OpenedHistory
 ) -> frozenset[tuple[str, str, str]]:
-    """Give the partitions that some runs name, each as namespace, name and cell."""
+    """Give the partitions that the runs with these ids name, each as namespace, name and cell."""
     rows = history.rows(_NAMED_BY_RUNS, {"ids": sorted(ids)}) if ids else []
     return frozenset((row["namespace"], row["name"], row["cell"]) for row in rows)
 
@@ -185,6 +187,6 @@ def is_named(
     dataset: Mapping[str, Any],
     partition: Mapping[str, str] | None,
 ) -> bool:
-    """Whether a partition is in an answer of :func:`partitions_named_by`; all of a dataset is."""
+    """Whether :func:`partitions_named_by` has given a partition; True for all of a dataset."""
     cell = cell_of(partition)
     return cell is None or (dataset["namespace"], dataset["name"], cell) in named
