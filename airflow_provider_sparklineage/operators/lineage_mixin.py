@@ -96,7 +96,7 @@ class OpenLineageHooks:
 
     @property
     def get_openlineage_facets_on_start(self) -> Callable[[], OperatorLineage[Any, Any]] | None:
-        """The OpenLineage hook that gives the datasets known before the job; None if off."""
+        """The OpenLineage hook for datasets known before the job; None if lineage is off."""
         return self._lineage_at_start if self.lineage_try.is_on else None
 
     @property
@@ -548,7 +548,7 @@ def _harmless(what: str) -> Iterator[None]:
 
 
 def _put_back(operator: Any, name: str, own: Any, passed: Any, injected: Any) -> None:
-    """Remove the injected part from an argument, but no changes that the job's code has made.
+    """Remove the injected part from an argument, but keep changes that the job's code has made.
 
     :param own: the argument before injection: a mapping, or a text of entries with commas between
     :param passed: the argument with the injected part, as it was passed to the job

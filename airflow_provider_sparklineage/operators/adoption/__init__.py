@@ -1,1 +1,1 @@
-"""Adopt tasks whose DAG was written without lineage: change their class, unless rules forbid it."""
+"""Adopt tasks whose DAG was written without lineage: rules choose them, and their class changes."""

@@ -74,12 +74,12 @@ def assigned(classes: Sequence[type], names: Collection[str]) -> str:
 
 
 def defers(classes: Sequence[type]) -> bool:
-    """Whether a class's code names ``defer`` or ``TaskDeferred``: tasks wait in the triggerer."""
+    """Whether a class's code names ``defer`` or ``TaskDeferred``, to wait in the triggerer."""
     return any({"defer", "TaskDeferred"} & {*code.co_names} for code in _codes_of(classes))
 
 
 def compares_class(classes: Sequence[type]) -> bool:
-    """Whether a class compares the exact class of ``self``: it would not equal an adopted class."""
+    """Whether a class compares the exact class of ``self``, which adoption changes."""
     return any(map(_compares_class, _codes_of(classes)))
 
 
@@ -179,7 +179,7 @@ _adopted: MutableMapping[type, type] = WeakValueDictionary()
 
 
 def adopt(task: Any) -> None:
-    """Change the class of a task to one with lineage.
+    """Change the class of a task to a class with lineage.
 
     For a mapped task, the class from which its task instances are made is changed instead.
 

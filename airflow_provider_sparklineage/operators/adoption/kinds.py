@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """A stock operator that runs Spark, and the operator that gives the same job lineage.
+    """A stock operator that runs Spark, and the operator that runs the same job with lineage.
 
     :param stock: path of the stock class that starts Spark
     :param ours: path of the operator that has lineage

@@ -265,7 +265,7 @@ _FOR_RECEIVING = 2 / 3
 
 
 def withdraw(manifest: Manifest, deadline: Deadline) -> None:
-    """Remove the remote folder of a try to which no driver is going to deliver."""
+    """Remove a try's remote folder, to which no driver is going to deliver."""
     from airflow_provider_sparklineage.spark.capture import remote_bundles
 
     remote_bundles.remove(manifest.remote, deadline.part(_END_S, _KEPT_S))

@@ -1,9 +1,9 @@
 """Publish the event of a try: to XCom, archive and backend, and for commands that run later.
 
 XCom and archive have the event before it is adapted to a backend
-(:mod:`~airflow_provider_sparklineage.event.leaving`), and without the additions of Airflow's
-OpenLineage provider (ownership, run facets of Airflow). These additions are kept next to the event,
-for the commands ``resend`` and ``collect``.
+(:func:`~airflow_provider_sparklineage.event.pipeline.adapted`), and without the additions of
+Airflow's OpenLineage provider (ownership, run facets of Airflow). These additions are kept next to
+the event, for the commands ``resend`` and ``collect``.
 """
 
 from __future__ import annotations

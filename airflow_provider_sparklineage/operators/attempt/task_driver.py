@@ -188,7 +188,7 @@ _LIMIT = f"{OBSERVER}limits"
 
 
 class TaskDriver:
-    """Adds listener and observer to one try's driver, and ends them after the task's function.
+    """The driver of one try, to which listener and observer are added until the function returns.
 
     :param current: a try with a capture, whose bundle has a folder
     """

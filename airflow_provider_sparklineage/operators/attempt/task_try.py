@@ -127,7 +127,7 @@ class Try:
         return sources.for_settings(sources.connection(self._conn_id))
 
     def prepare(self, context: Mapping[str, Any]) -> None:
-        """Ask Airflow for settings and for the last run: once for a try, as the calls take time."""
+        """Ask Airflow for settings and the last run: once for a try, as each is a remote call."""
         from airflow_provider_sparklineage.operators.attempt import prepare
 
         with suppress(SettingsError):  # execute() reports it

@@ -75,7 +75,7 @@ class Deadline:
 
 
 class Cost:
-    """The seconds, by the clock, by which lineage makes one try longer.
+    """The seconds that lineage adds to the duration of one try, measured by the clock.
 
     They include neither the time of Airflow's OpenLineage provider, which sends START and COMPLETE,
     nor the time that Spark's listener and the observer take in the driver.

@@ -172,7 +172,7 @@ class OpenedHistory:
         return _plain_list(self._stale(dataset))
 
     def refresh(self, dataset: tuple[str, str], partition: str | None) -> dict[str, Any]:
-        """Give the plan that makes a stale partition fresh, or all of the dataset's if None."""
+        """Give the plan that makes a stale partition fresh; None means all of the dataset."""
         found = self._stale(dataset)
         wanted = [one for one in found if partition is None or _is_of_partition(one, partition)]
         return _plain_dict(plan_of(self._history, wanted))
