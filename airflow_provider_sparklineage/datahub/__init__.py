@@ -1,21 +1,21 @@
-"""RunEvents to DataHub: fields to fields, partition by partition, each run with its outcome.
+"""Convert RunEvents to DataHub's metadata: fields, partitions, and runs with their outcomes.
 
-The input is OpenLineage's events, one for every task for which Airflow's provider sends one. The
-events of this package are converted in full, before they are changed for another backend.
+The input is OpenLineage's events: every event that Airflow's provider sends for a task. An event of
+this package is converted in its full form, without the changes that another backend needs.
 
 ==================  ================================================================================
 ``transport``       the entry point: OpenLineage's client gives it events, to convert and to send
 ``configuration``   the transport's configuration, key by key
-``conversion``      event → proposals, by the list of functions in it
+``conversion``      the conversion of an event to proposals, by a list of functions
 ``subject``         the event's entities with their URNs, and other values that all parts read
-``lenient``         reading: a value whose shape is not that of its schema counts as absent
+``lenient``         reading JSON: a value that does not have its schema's shape counts as absent
 ``naming``          DataHub's names of datasets, flows, jobs and runs
 ``schema``          fields of a dataset, with their paths and types
 ``jobs``            DataFlow and DataJob: DAGs and their tasks
 ``runs``            DataProcessInstance: tries, with their datasets and the gaps in their lineage
 ``datasets``        the existence of datasets, their other names, and their schemas
 ``lineage_facets``  datasets and columns that feed an output, read from the event
-``lineage``         the same datasets and columns, as aspects of the output, the job and its SQL
+``lineage``         the same datasets and columns, as aspects of the output, the job and the SQL
 ``partitions``      the part of a dataset that a run read or wrote: operations and profiles
 ``assertions``      whether partitions were as expected, and the data tests that a task made
 ``proposals``       one aspect of one entity, as JSON; patches of an aspect; custom properties
@@ -23,10 +23,12 @@ events of this package are converted in full, before they are changed for anothe
 ==================  ================================================================================
 
 The conversion is pure. It writes DataHub's JSON without DataHub's SDK, because the SDK's objects
-take ten times as long. The tests show that the SDK reads each proposal, and would send the same.
+take ten times as long to make. The tests show that the SDK reads each proposal, and would send the
+same JSON.
 
 Words of DataHub that are used here: an *aspect* is a document on an entity (``schemaMetadata`` of a
-dataset), a *proposal* (MCP, MetadataChangeProposal) asks to store one, *GMS* is its server.
+dataset), a *proposal* (MCP, MetadataChangeProposal) asks DataHub to store an aspect, *GMS* is
+DataHub's server.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Checks of datasets as DataHub's assertions: a description of each, and its result in this run.
 
-They are of the type ``CUSTOM``, the type for external tools (``DATASET`` is deprecated), and have
-only fields that all servers with that type know: a server drops a field that it does not know. A
-result is stored below its time, assertion and ``messageId``: sending it again changes nothing.
+The assertions are of the type ``CUSTOM``, the type for external tools (``DATASET`` is deprecated),
+and have only fields that all servers with that type know: a server drops a field that it does not
+know. DataHub stores a result by its time, assertion and ``messageId``, so that sending a result
+again changes nothing.
 """
 
 from __future__ import annotations
@@ -37,14 +38,15 @@ class Check(NamedTuple):
     """A check of a dataset.
 
     :param dataset: URN of the dataset
-    :param key: tells the check from other checks of the same job and dataset
+    :param key: a text that no other check of the same job and dataset has
     :param category: the heading of the check in DataHub's page
     :param description: a sentence that describes the check
     :param is_good: whether the check passed; None if that is not known. Then no result is sent,
-        because DataHub takes any but ``SUCCESS`` for a failing assertion (``EntityHealthResolver``)
+        because DataHub takes any result but ``SUCCESS`` for a failure (``EntityHealthResolver``)
     :param results: the details of the result, for people
-    :param field: URN of the only field that the check is about; empty for the whole dataset
-    :param batch: the part of the dataset that the check is about, in words; empty for all of it
+    :param field: URN of the only field that the check is about; empty if it is about all fields
+    :param batch: the part of the dataset that the check is about, in words; empty if it is about
+        the whole dataset
     """
 
     dataset: str
@@ -58,7 +60,7 @@ class Check(NamedTuple):
 
 
 def assertion(subject: Subject, check: Check) -> Iterator[Proposal]:
-    """Yield the assertion of a check, and the result of this run if there is one."""
+    """Yield the assertion of a check, and the check's result in this run if it is known."""
     of = "\n".join((subject.job, check.dataset, check.key))
     # The URN is the same for each run of a job, so that DataHub has a history of the results.
     urn = f"urn:li:assertion:{sha256(of.encode()).hexdigest()[:32]}"
@@ -98,9 +100,10 @@ def _assertion_run_event(subject: Subject, check: Check, urn: str) -> Json:
     }
 
 
-# Whether partitions were as expected. Each dataset that a job writes has one assertion, and a
-# second one if the job expects partitions of the datasets that it reads: if the job reads a wrong
-# partition, its output is wrong, but the dataset that was read, which others own, is not.
+# Partition checks show whether partitions were as expected. Each dataset that a job writes has one
+# assertion, and a second one if the job expects partitions of the datasets that it reads. The
+# dataset that was read has no assertion: if the job reads a wrong partition, the job's output is
+# wrong, but the dataset that was read, which others own, is not.
 #
 # ===========================  ===================================================================
 # ``matched``                  ``SUCCESS``
@@ -114,7 +117,7 @@ PARTITIONS_CATEGORY = "Partitions"
 MAX_ACCESSES = 20
 """The most datasets that one result names; datasets with a problem come first."""
 _GRAVITY = {"unexpected": False, "missing": False, "unobserved": None, "matched": True}
-"""Statuses, the worst first, with ``is_good`` of each."""
+"""The statuses of a partition check, the worst first, each with the check's ``is_good``."""
 _CHECK_DESCRIPTIONS = {
     Side.WRITE: "{} writes the partitions that are expected",
     Side.READ: "{} makes this of the partitions that are expected",
@@ -140,7 +143,7 @@ def partition_checks(subject: Subject) -> Iterator[Proposal]:
 def _summed_check(subject: Subject, side: Side, accessed: list[Access]) -> Check | None:
     """Make one check of all accesses of one side; None if no access has expected partitions.
 
-    Its result is the worst of all; its dataset is empty, for the caller to fill in.
+    The check has the result of the worst access. The check's dataset is empty; the caller sets it.
     """
     order = list(_GRAVITY)
     found = [access for access in accessed if _check_status(access)]
@@ -173,14 +176,15 @@ def _check_status(access: Access) -> str:
     return status if status in _GRAVITY else ""
 
 
-# Tests of a dataset that a task made: the facet ``dataQualityAssertions``. Airflow's operators that
-# check columns and tables send it, and so do dbt and Great Expectations. A failed test is a failure
-# even if its severity is only a warning: DataHub has no result between success and failure.
+# The facet ``dataQualityAssertions`` has the tests of a dataset that a task made. Airflow's
+# operators that check columns and tables send this facet, and so do dbt and Great Expectations. A
+# failed test is a failure even if its severity is only a warning: DataHub has no result between
+# success and failure.
 
 QUALITY_CATEGORY = "Data quality"
 """The heading of these assertions in DataHub's page."""
 MAX_TESTS = 500
-"""The most tests of one dataset: DataHub reads as many for a dataset's health."""
+"""The most tests of one dataset: DataHub reads no more of them for a dataset's health."""
 _QUALITY_KEY = "dataQualityAssertions"
 _TEST_RESULTS = ("severity", "expected", "actual")
 

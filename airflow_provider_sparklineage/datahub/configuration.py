@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 
 
 class FieldPaths(StrEnum):
-    """The form of the names of a schema's fields in DataHub; see ``datahub/schema.py``."""
+    """The form of the paths by which DataHub names a schema's fields; see ``datahub/schema.py``."""
 
     V1 = "v1"
-    """``address.street``: two fields can have one path."""
+    """Paths such as ``address.street``; two fields can have the same path."""
     V2 = "v2"
-    """``[version=2.0].[type=struct].[type=struct].address.[type=string].street``; a column that is
-    not nested has such a path only if the connector of its platform gives it one."""
+    """Paths such as ``[version=2.0].[type=struct].[type=struct].address.[type=string].street``; a
+    column that is not nested has such a path only if its platform's connector uses such paths."""
 
 
 class Conversion(Frozen, frozen=True):
     """The settings of the conversion of events.
 
     :param env: the environment of datasets (``FabricType``)
-    :param cluster: the cluster of DataFlows; ``prod`` in DataHub's own Airflow plugin
-    :param platform_instance: of datasets, flows and jobs; empty if there is only one
-    :param field_paths: the form of the names of fields, above all of nested ones
+    :param cluster: the cluster of DataFlows; DataHub's own Airflow plugin uses ``prod``
+    :param platform_instance: the instance of datasets, flows and jobs; empty if there is only one
+    :param field_paths: the form of the paths of fields, above all of nested fields
     :param indirect: whether filters, joins and groupings are part of column lineage
-    :param symlinks: whether the files of a table are that table in DataHub
-    :param namespaces: settings of some namespaces; they come before the settings above
+    :param symlinks: whether the files of a table and the table are one dataset in DataHub
+    :param namespaces: settings for some namespaces; they override the settings above
     """
 
     env: str = "PROD"
@@ -57,34 +57,34 @@ class Conversion(Frozen, frozen=True):
 DEFAULT_CONVERSION = Conversion()
 
 
-# The key ``namespaces`` says of which platform, instance and environment a namespace is:
+# The key ``namespaces`` gives the platform, the instance and the environment of namespaces:
 #
 #     "namespaces": {
 #       "hive://metastore-eu:*": {"platform_instance": "eu"},
 #       "oss://*": {"platform": "oss", "env": "DEV"}
 #     }
 #
-# The first glob that matches the namespace of a dataset is taken. For the files of a table, that is
-# the namespace of the table.
+# The first glob that matches the namespace of a dataset decides. For the files of a table, the
+# namespace of the table is matched.
 
 ENVS = (
     *("PROD", "DEV", "TEST", "QA", "UAT", "EI", "PRE", "STG", "NON_PROD"),
     *("CORP", "RVW", "PRD", "TST", "SIT", "SBX", "SANDBOX", "CERT"),
 )
-"""``com.linkedin.common.FabricType``; the server refuses any other."""
+"""The values of ``com.linkedin.common.FabricType``; the server refuses any other value."""
 
 
 class Namespace(Frozen, frozen=True):
     """The settings of the namespaces that a glob matches.
 
-    :param glob: of OpenLineage's namespaces
+    :param glob: a glob that is matched with OpenLineage's namespaces
     :param platform: DataHub's name of the platform, which also decides the form of datasets' names;
         empty if it is not set
     :param env: one of :data:`ENVS`; None if it is not set
-    :param platform_instance: empty for no instance, even if :class:`Conversion` has one; None if it
-        is not set
-    :param name_prefix: the beginning of all names in DataHub, such as ``catalog.``
-    :param lower_case: whether names are in lower case
+    :param platform_instance: the instance; empty for no instance, even if :class:`Conversion` has
+        one; None if it is not set
+    :param name_prefix: a text that is put before each name in DataHub, such as ``catalog.``
+    :param lower_case: whether names in DataHub are in lower case
     """
 
     glob: str
@@ -96,7 +96,7 @@ class Namespace(Frozen, frozen=True):
 
 
 def namespace_settings(namespace: str, namespaces: Iterable[Namespace]) -> Namespace:
-    """Give the settings of the first glob that matches a namespace; empty ones if none matches."""
+    """Give the settings of the first glob that matches a namespace; unset ones if none matches."""
     for one in namespaces:
         if compiled(one.glob).fullmatch(namespace):
             return one
@@ -107,10 +107,10 @@ _NO_NAMESPACE_SETTINGS = Namespace("*")
 
 
 def read_namespaces(given: object) -> tuple[Namespace, ...]:
-    """Read the key ``namespaces`` of a configuration, in its order.
+    """Read the value of the key ``namespaces`` in a configuration; the order of globs stays.
 
-    :raise SettingsError: if the value is no object of objects, or one of these has an unknown key
-        or an impossible value
+    :raise SettingsError: if the value is no object of objects, or if an inner object has an unknown
+        key or an impossible value
     """
     if not isinstance(given, dict):
         raise _namespace_error(None, "are no object", f"Write them as {_NAMESPACES_EXAMPLE}.")
@@ -171,14 +171,15 @@ KEYS = (*_OF_SERVER, "folder", *_OF_CONVERSION)
 class Server(Frozen, frozen=True):
     """The address of GMS, and the settings of requests to it.
 
-    :param url: e.g. ``http://gms:8080``, or ``https://datahub.example.com/api/gms``
-    :param bearer: gives the value of ``Authorization``; None if there is no authentication
+    :param url: the URL, e.g. ``http://gms:8080``, or ``https://datahub.example.com/api/gms``
+    :param bearer: a function that gives the value of the header ``Authorization``, or None if there
+        is no authentication
     :param timeout: seconds for all requests of one event together
     :param is_async: whether GMS answers once its queue has the proposals; if not, it answers once
         its database has them
     :param verify: whether the server's certificate is verified; or the path to the certificates of
         trusted authorities
-    :param cert: path to the client's certificate with its key, or paths to both
+    :param cert: path to one file with the client's certificate and key, or paths to two files
     :param headers: other headers of each request
     """
 
@@ -209,8 +210,8 @@ class Configuration(Frozen, frozen=True):
 def read(given: Mapping[str, Any]) -> Configuration:
     """Read a transport's configuration.
 
-    :param given: as OpenLineage's client hands it to its transports
-    :raise SettingsError: if a key is unknown, or a value is impossible; its text has no value of a
+    :param given: the configuration, as OpenLineage's client hands it to the transport
+    :raise SettingsError: if a key is unknown, or a value is impossible; the error's text shows no
         secret
     """
     known = {key: value for key, value in given.items() if value is not None}
@@ -363,7 +364,7 @@ def _text(given: Mapping[str, Any], key: str, default: str | None = None) -> str
 
 def _flag(given: Mapping[str, Any], key: str, *, default: bool) -> bool:
     value = given.get(key, default)
-    # OpenLineage's client gives a value that is no JSON, as in an environment variable, as text.
+    # OpenLineage's client gives a value as text if it is no JSON, as from environment variables.
     found = {"true": True, "false": False}.get(str(value).lower())
     if found is None:
         _refuse(f"has {key} that is neither true nor false", "Write it as true or false.")

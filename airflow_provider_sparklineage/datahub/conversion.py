@@ -1,7 +1,7 @@
-"""A RunEvent to proposals: pure, and the same for the same event.
+"""Convert a RunEvent to proposals, without side effects: equal events give equal proposals.
 
-A START event gives the flow, the job and the run, but nothing of its datasets: they are those of
-the run before.
+A START event gives proposals for the flow, the job and the run, but none for the datasets in the
+event: these are the datasets of the job's previous run.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PARTS: tuple[Callable[[Subject], Iterator[Proposal]], ...] = (
 def proposals(event: Json, how: Conversion = DEFAULT_CONVERSION) -> Iterator[Proposal]:
     """Convert an event to the proposals that DataHub stores.
 
-    :param event: as plain JSON, of any producer
+    :param event: the event as plain JSON, from any producer
     """
     subject = Subject(event, how)
     return chain.from_iterable(part(subject) for part in _PARTS)

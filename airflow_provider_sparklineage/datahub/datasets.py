@@ -1,20 +1,21 @@
 """Datasets as entities: their existence, platform instance, other names and schemas.
 
-Entries that others have stored for a dataset stay: properties are patched one by one, and an aspect
-that can only be replaced as a whole is proposed only where DataHub has none.
+Entries that other writers have stored for a dataset remain: properties are patched one by one. An
+aspect that can only be replaced as a whole is proposed only where DataHub has none, unless the run
+knows it for certain.
 
 ========================  ==========================================================================
-``status``                whether an output exists or was dropped; an input is made known to
-                          DataHub, which shows no lineage of datasets that it does not know
-``dataPlatformInstance``  only if the configuration names one
-``datasetProperties``     OpenLineage's own namespace and name, which have the server and the whole
-                          name; of an output also description, version, storage
-``siblings``              files and the table that they make up, so that DataHub shows them as one
-                          if one job writes the table and another job reads its files
+``status``                shows whether an output exists or was dropped; for an input, it makes the
+                          dataset known: DataHub shows no lineage of datasets that it does not know
+``dataPlatformInstance``  is proposed only if the configuration names a platform instance
+``datasetProperties``     has OpenLineage's own namespace and name, which name the server and are
+                          not shortened; for an output also description, version, storage
+``siblings``              links files to the table that they make up. If one job writes the table
+                          and another job reads the files, DataHub shows both as one dataset
 ``schemaMetadata``        replaces the stored schema for an output of a run that completed, because
-                          that run knows it. For an input, or after a failed run, it is stored only
-                          where DataHub has none: the schema of a connector has descriptions and
-                          tags, and is that of the whole table
+                          that run knows the schema. For an input, or after a failed run, it is
+                          stored only where DataHub has none: the schema of a connector has
+                          descriptions and tags, and all columns of the table
 ========================  ==========================================================================
 """
 
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
 
 
 def datasets(subject: Subject) -> Iterator[Proposal]:
-    """Yield the aspects of the datasets that a run accessed, once it has ended; each dataset once.
+    """Yield the aspects of each dataset that a run accessed; nothing before the run has ended.
 
-    A dataset that was both read and written is described as written.
+    A dataset that was both read and written is described once, as an output.
     """
     if not subject.has_ended:
         return
@@ -51,9 +52,10 @@ def datasets(subject: Subject) -> Iterator[Proposal]:
 
 
 def _output_status(one: Dataset, state: str) -> Proposal:
-    """Give the status of an output, removed if a completed run dropped it.
+    """Give the status of an output; it is ``removed`` if a completed run dropped the output.
 
-    A run that failed may have written nothing, so its status is stored only where none is.
+    A run that failed may have written nothing, so then the status is stored only where DataHub has
+    none.
     """
     change = lenient.at(one.facets, "lifecycleStateChange", "lifecycleStateChange")
     is_done = state == "COMPLETE"
@@ -86,7 +88,7 @@ _OUTPUT_PROPERTIES = (
     ("storageLayer", ("storage", "storageLayer")),
     ("fileFormat", ("storage", "fileFormat")),
 )
-"""Custom properties, by the names that DataHub's own converter gives them, with their facets."""
+"""Custom properties: the name that DataHub's own converter uses, and the path in the facets."""
 
 
 def _openlineage_names(one: Dataset) -> list[Json]:
@@ -104,7 +106,7 @@ def _output_properties(one: Dataset) -> Iterator[Json]:
         yield add("description", value=description)
 
 
-_MAX_DESCRIPTION = 10_000  # characters of a description, which may be a page of Markdown
+_MAX_DESCRIPTION = 10_000  # the most characters of a description; it may be a page of Markdown
 
 
 def _property(key: str, value: str) -> Json:
@@ -114,11 +116,14 @@ def _property(key: str, value: str) -> Json:
 # --- schemas --------------------------------------------------------------------------------------
 
 _MAX_SCHEMA_NAME = 500
-"""Characters of ``schemaName``, by its Avro schema."""
+"""The most characters of ``schemaName`` that DataHub's Avro schema allows."""
 
 
 def schemas(subject: Subject) -> Iterator[Proposal]:
-    """Yield the schema of each dataset whose columns the event has, once the run has ended."""
+    """Yield the schema of each dataset whose columns the event has.
+
+    Nothing is yielded before the run has ended.
+    """
     if not subject.has_ended:
         return
     written = {dataset.urn for dataset in subject.outputs if dataset.schema_fields}
@@ -130,7 +135,7 @@ def schemas(subject: Subject) -> Iterator[Proposal]:
 
 
 def _schema_metadata(urn: str, fields: list[Json], schema: Schema) -> Json:
-    """Give the aspect; it has no time, so that the same schema makes no new version of it."""
+    """Give the aspect; it has no time, so that the same schema makes no new version."""
     return {
         "schemaName": urn.split(",")[1][:_MAX_SCHEMA_NAME],
         "platform": naming.platform_urn_of(urn),
@@ -142,7 +147,7 @@ def _schema_metadata(urn: str, fields: list[Json], schema: Schema) -> Json:
 
 
 def _left_out(schema: Schema) -> str:
-    """Tell how many fields are left out, for the text of a schema in DataHub; empty if none are."""
+    """Write how many fields are left out, as the schema's text in DataHub; empty if none are."""
     if not schema.left_out:
         return ""
     return f"{schema.left_out:,} more fields: beyond the limit, or with no path of their own."

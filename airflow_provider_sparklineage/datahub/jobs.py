@@ -1,8 +1,8 @@
-"""DataFlow and DataJob: the DAG and its task, for readers without access to Airflow.
+"""Describe the DAG as DataFlow and the task as DataJob, for readers without access to Airflow.
 
-Info, tags and owners are patched: DataHub's own Airflow plugin writes ``dataJobInfo`` with
-properties of its own, and people add tags and owners. So a tag that is removed from a DAG stays in
-DataHub until a person removes it there.
+The aspects with info, tags and owners are patched: DataHub's own Airflow plugin writes
+``dataJobInfo`` with properties of its own, and people add tags and owners. So a tag that is removed
+from a DAG stays in DataHub until a person removes it there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 MAX_DESCRIPTION = 64 * 1024
-"""Characters of a documentation; Airflow's provider sends at most as many bytes."""
+"""The most characters of a description; Airflow's provider sends at most as many bytes."""
 
 _DAG_PROPERTIES = ("fileloc", "timetable_summary", "start_date", "description")
 _TASK_PROPERTIES = (
@@ -50,7 +50,7 @@ class _Info(NamedTuple):
     """The values of an entity's info aspect.
 
     :param aspect_name: ``dataFlowInfo`` or ``dataJobInfo``
-    :param url: of the entity's page; empty if it is not known
+    :param url: the URL of the entity's page; empty if it is not known
     :param properties: the custom properties
     :param more: fields that only one of the two aspects has
     """
@@ -67,7 +67,7 @@ class _Info(NamedTuple):
 def flow(subject: Subject) -> Iterator[Proposal]:
     """Give the aspects of the DataFlow; none if the event has no job name.
 
-    Every event of a task gives them too, since some schedulers send no events of DAGs.
+    Every event of a task gives these aspects too, because some schedulers send no events of DAGs.
     """
     if not subject.names.flow:
         return iter(())
@@ -111,7 +111,7 @@ def _entity(subject: Subject, info: _Info) -> Iterator[Proposal]:
 
 
 def platform_instance(subject: Subject, urn: str) -> Iterator[Proposal]:
-    """Yield the platform instance of an entity of the orchestrator, if one is configured."""
+    """Yield the platform instance of a flow, a job or a run, if an instance is configured."""
     if instance := subject.how.platform_instance:
         platform = subject.names.orchestrator
         found = {
@@ -142,7 +142,7 @@ def _patched(urn: str, aspect_name: str, patch: Json) -> Iterator[Proposal]:
 
 
 def _environment(cluster: str) -> str:
-    """Give the cluster as one of DataHub's environments; empty if it is not one of them."""
+    """Give the cluster as DataHub's environment; empty if no environment has the cluster's name."""
     return cluster.upper() if cluster.upper() in ENVS else ""
 
 
@@ -184,10 +184,10 @@ _DEFAULT_OWNER_TYPE = "TECHNICAL_OWNER"
 
 
 def owners(facets: Json, names: Iterable[str] = ()) -> Json:
-    """Give the patch of ``ownership``: the owners of the job facet and other ones.
+    """Give the patch of ``ownership`` with the owners in the job's facet, and other owners.
 
-    :param facets: of the job
-    :param names: other owners, from Airflow; its default owner is left out
+    :param facets: the facets of the job
+    :param names: the names of the other owners, from Airflow; Airflow's default owner is left out
     """
     facet = items(at(facets, "ownership", "owners"))
     given = [(plain(one.get("name")).strip(), one.get("type")) for one in facet]
@@ -201,7 +201,7 @@ def owners(facets: Json, names: Iterable[str] = ()) -> Json:
 
 
 def tags(facets: Json) -> Json:
-    """Give the patch of ``globalTags``: the tags of the job facet."""
+    """Give the patch of ``globalTags`` with the tags in the job's facet."""
     found = dict.fromkeys(_tag_urns(facets))
     return keyed("tags", ["tag"], [add("tags", tag, "tag", value=tag) for tag in found])
 
@@ -232,16 +232,16 @@ def _tag_urns(facets: Json) -> Iterator[str]:
 
 
 # Airflow does not run an ``EmptyOperator``, and so no event reports that task. The event of a DAG's
-# start lists such tasks (job facet ``airflow``, ``emits_ol_events``). Without them, a task that
-# follows such a task would depend on a job that DataHub does not have.
+# start lists such tasks (job facet ``airflow``, ``emits_ol_events``). Without DataJobs for them, a
+# task that comes after such a task would depend on a job that DataHub does not have.
 
 MAX_TASKS = 500
-"""The most tasks without events of one DAG; any more are left out."""
+"""The most tasks of one DAG that get a DataJob without sending events; more are left out."""
 _JOB_EDGES = "inputDatajobEdges"
 
 
 def silent_jobs(subject: Subject) -> Iterator[Proposal]:
-    """Yield the DataJobs of a DAG that send no event of their own, with the jobs before each."""
+    """Yield the DataJobs of those tasks of a DAG that send no events, and the jobs before them."""
     if not subject.is_of_flow:
         return
     tasks = mapping(at(subject.job_facets, "airflow", "tasks"))
@@ -285,8 +285,8 @@ def _silent_info(subject: Subject, task: str, details: Json) -> list[Json]:
 def _edges_to(urns: list[str]) -> Json:
     """Give the patch that adds jobs before a job.
 
-    It names the lists of datasets as well: DataHub requires these lists, and makes empty ones where
-    there is no aspect yet.
+    The patch names the lists of datasets as well: DataHub requires these lists, and makes empty
+    ones where there is no aspect yet.
     """
     edges = (add(_JOB_EDGES, urn, value={"destinationUrn": urn}) for urn in urns)
     keys = {"inputDatasets": [], "outputDatasets": [], _JOB_EDGES: ["destinationUrn"]}

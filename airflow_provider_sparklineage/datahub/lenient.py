@@ -1,6 +1,7 @@
-"""Reading events of any producer: a value whose shape is not that of its schema counts as absent.
+"""Read events of any producer; a value that does not have its schema's shape counts as absent.
 
-No function here raises, for any JSON, so that the parts of the conversion need no checks.
+No function of this module raises an error for any JSON, so that the parts of the conversion need
+no checks.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from hashlib import sha256
 from typing import Any
 
 MAX_TEXT = 1000
-"""Characters of a text for people: a custom property, a description of a condition."""
+"""The most characters of a text for people: a custom property, a description of a condition."""
 _LONGEST_NUMBER = 2**63 - 1  # Avro's and Java's long
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def at(document: Any, *keys: str) -> Any:
-    """Give the value at a path of keys; None if a key is missing, or a value above is no object."""
+    """Give the value at a path of keys; None if a key is missing or leads into no object."""
     for key in keys:
         if not isinstance(document, dict):
             return None
@@ -25,22 +26,22 @@ def at(document: Any, *keys: str) -> Any:
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """Give a value that is an object; {} for anything else."""
+    """Give the value if it is an object (a dict), else {}."""
     return value if isinstance(value, dict) else {}
 
 
 def items(value: Any) -> list[dict[str, Any]]:
-    """Give the objects of a list; [] for anything else."""
+    """Give the entries of a list that are objects; [] if the value is no list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def texts(value: Any) -> list[str]:
-    """Give the texts of a list that are not empty; [] for anything else."""
+    """Give the entries of a list that are texts and not empty; [] if the value is no list."""
     return [one for one in map(text, value) if one] if isinstance(value, list) else []
 
 
 def text(value: Any, limit: int = MAX_TEXT) -> str:
-    """Give a value that is a text, in a form that can be stored; empty for anything else.
+    """Give the value if it is a text, in a form that databases can store, else an empty text.
 
     A text that is longer than the limit ends in a checksum, so that two different texts stay
     different.
@@ -49,7 +50,7 @@ def text(value: Any, limit: int = MAX_TEXT) -> str:
         return ""
     whole = value
     if not value.isascii() or "\0" in value:  # rare
-        # Half of a pair of UTF-16 is no UTF-8, and databases refuse NUL in a text.
+        # UTF-8 cannot have half of a surrogate pair, and databases refuse NUL in a text.
         whole = value.encode(errors="replace").decode().replace("\0", "\N{SYMBOL FOR NULL}")
     if len(whole) <= limit:
         return whole
@@ -58,16 +59,16 @@ def text(value: Any, limit: int = MAX_TEXT) -> str:
 
 
 def number(value: Any) -> int | None:
-    """Give a value that is a count; None if it is not whole, negative or too large for a long."""
+    """Give the value if it is a whole number from 0 to the largest long, else None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return int(value) if 0 <= value <= _LONGEST_NUMBER and value == value // 1 else None
 
 
 def millis(time: Any) -> int | None:
-    """Give a time of ISO 8601 in milliseconds since the epoch; None if it cannot be parsed.
+    """Convert a time of ISO 8601 to milliseconds since the epoch; None if it cannot be parsed.
 
-    A time without a zone is in UTC.
+    A time without a zone is read as UTC.
     """
     try:
         found = datetime.fromisoformat(time)

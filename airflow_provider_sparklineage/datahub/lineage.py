@@ -3,7 +3,7 @@
 =======================  ===========================================================================
 the output               ``upstreamLineage``: patched, because other jobs write the same dataset
 the job                  ``dataJobInputOutput``: replaced by a run that completed
-the job's SQL            a Query; edges of tables and columns name it
+the job's SQL            a Query, to which the edges of tables and of columns refer
 =======================  ===========================================================================
 """
 
@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 
 
 def lineage(subject: Subject) -> Iterator[Proposal]:
-    """Yield the lineage of a run that has ended: of the job's Query, of the outputs, of the job."""
+    """Yield the lineage of a run that has ended: aspects of the job's Query, the outputs, the job.
+
+    Nothing is yielded before the run has ended.
+    """
     if not subject.has_ended:
         return
     yield from job_query(subject)
@@ -61,23 +64,25 @@ def lineage(subject: Subject) -> Iterator[Proposal]:
 # - Edges of columns are added by the patch of the aspect (``UpstreamLineageTemplate``): its path is
 #   ``/fineGrainedLineages/<transformOperation>/<downstream>/<query>/<upstream>``, where the first
 #   three make one ``FineGrainedLineage``. The server refuses every patch of an aspect with a
-#   ``FineGrainedLineage`` of several downstreams. So a condition of a whole output is not stored
-#   here: it would keep all jobs from adding their edges. It is a property of the table's edge
-#   instead, and the job has it as ``FIELD_SET → FIELD_SET`` (:class:`JobColumns`).
+#   ``FineGrainedLineage`` of several downstreams. So a condition of a whole output is not stored as
+#   an edge of columns here: that edge would keep all jobs from adding their edges. The condition is
+#   a property of the table's edge instead, and the aspect of the job has the condition as
+#   ``FIELD_SET → FIELD_SET`` (:class:`JobColumns`).
 
 _UPSTREAM_LINEAGE = "upstreamLineage"
 
 _MAX_OPERATIONS = 1000
-"""Operations of one patch: half a megabyte, which Kafka and the server take in one message."""
+"""The most operations of one patch: they have half a megabyte, which Kafka and the server take in
+one message."""
 
 _CERTAIN = {"confidenceScore": 1.0}
-"""The value of an edge that was observed, not guessed."""
+"""The value of an edge of columns that was observed, not guessed."""
 
 
 def upstream_lineage(
     subject: Subject, output: Fed, fields: FieldUrns, query: str | None
 ) -> Iterator[Proposal]:
-    """Yield the patches that add an output's sources, datasets and columns, to its lineage.
+    """Yield the patches that add source datasets and source columns to an output's lineage.
 
     :param query: URN of the job's Query; None if the job has no SQL
     """
@@ -95,9 +100,10 @@ def upstream_lineage(
 
 
 def _table_edges(subject: Subject, output: Fed, query: str | None) -> Iterator[Json]:
-    """Yield operations that set an edge's known values only.
+    """Yield the operations that add the edges from source datasets to an output.
 
-    Other values stay: an edge that a person has drawn is marked as theirs.
+    They set only the values that are known here. An edge that a person has drawn keeps its other
+    values, which mark the edge as drawn by a person.
     """
     given = {
         "type": "COPY" if output.is_copy else "TRANSFORMED",
@@ -112,10 +118,11 @@ def _table_edges(subject: Subject, output: Fed, query: str | None) -> Iterator[J
 
 
 def _conditions_by_source(subject: Subject, output: Fed) -> dict[str, str]:
-    """Give the conditions on each source: ``INDIRECT:FILTER amount, region; INDIRECT:JOIN id``.
+    """Give the conditions on each source dataset as one text, by the dataset's URN.
 
-    They are one property, because each property's name is a field in DataHub's index of edges,
-    which has room for few fields.
+    The text is for one property: ``INDIRECT:FILTER amount, region; INDIRECT:JOIN id``. There is
+    not a property for each condition, because each property's name is a field in DataHub's index
+    of edges, which has room for few fields.
     """
     found: dict[str, list[str]] = {}
     for kind, sources in by_kind(output.conditions).items():
@@ -139,8 +146,8 @@ def _column_edges(output: Fed, fields: FieldUrns, query: str) -> Iterator[Json]:
                     yield {"op": "add", "path": path + escaped(upstream), "value": _CERTAIN}
 
 
-# Only the job writes its ``dataJobInputOutput``. A run that has completed replaces the whole
-# aspect. A run that has failed may know less than DataHub, and only adds its edges.
+# Only the job itself writes its ``dataJobInputOutput``. A run that has completed replaces the whole
+# aspect. A run that has failed may know less than DataHub, and only adds its own edges.
 
 _JOB_LINEAGE = "dataJobInputOutput"
 
@@ -148,9 +155,9 @@ _LEFT_OUT = {"columnLineage": "On the dataset: that of all outputs is too much f
 
 
 def job_lineage(subject: Subject, columns: JobColumns) -> Iterator[Proposal]:
-    """Yield the datasets and columns of a job whose run has ended, and the jobs before it.
+    """Yield the aspect with the datasets and columns of a job, and the jobs before this job.
 
-    It yields nothing if the event has no job, or no datasets and no jobs before it.
+    Nothing is yielded if the event has no job, or has neither datasets nor jobs before the job.
 
     :param columns: the column lineage of the job's outputs
     """
@@ -164,7 +171,7 @@ def job_lineage(subject: Subject, columns: JobColumns) -> Iterator[Proposal]:
 
 
 _Edges = dict[str, dict[str, "Json"]]
-"""Edges by field of the aspect and by URN of the dataset."""
+"""A job's edges: by the field of the aspect, then by the URN of the dataset."""
 
 
 def _dataset_edges(subject: Subject) -> _Edges:
@@ -182,10 +189,12 @@ def _edge(subject: Subject, urn: str) -> Json:
 
 
 def _job_patch(edges: _Edges, before: Json) -> Json:
-    """Give the patch that adds datasets, and replaces the jobs before, of which all are known.
+    """Give the patch that adds edges to datasets, and replaces the edges to the jobs before.
 
-    Other datasets and the columns stay. The patch names the lists of URNs too: where there is no
-    aspect yet, DataHub makes empty lists of them, without which it does not store the aspect.
+    The event names all jobs before the job, but perhaps not all of the job's datasets. So other
+    datasets and the columns stay in the aspect. The patch also names ``inputDatasets`` and
+    ``outputDatasets``: DataHub then makes empty lists where there is no aspect yet, and without
+    these lists it does not store the aspect.
     """
     keys: dict[str, list[str]] = {"inputDatasets": [], "outputDatasets": []}
     keys |= {of: ["destinationUrn"] for of in edges}
@@ -214,17 +223,20 @@ def _each_once(lists: Iterable[list[str]]) -> list[str]:
 
 # The column lineage in the aspect of a job is limited to the size of one message: a long patch can
 # be divided, but an aspect that is stored as a whole cannot. Each condition of an output is one
-# ``FIELD_SET → FIELD_SET``: its size is the sum of its columns and the output's, not the product.
+# ``FIELD_SET → FIELD_SET``: its size grows with the sum of the condition's columns and the output's
+# columns, not with their product.
 
 _MAX_SIZE = 1_000_000
-"""Characters of all conditions together, and also of all columns together. DataHub configures Kafka
-for messages of 5 MB, and a message about a change has the aspect twice: the old and the new one."""
+"""The most characters of all conditions together, and also of all columns together. DataHub
+configures Kafka for messages of 5 MB, and a message about a change has the aspect twice: the old
+and the new one."""
 
 
 class JobColumns:
-    """The column lineage of a job: that of one output after another, up to a limit.
+    """The column lineage of a job: the lineages of its outputs, as far as they fit into a limit.
 
-    Conditions have a limit of their own, because the aspects of datasets do not have conditions.
+    Conditions and columns have separate limits, because the columns of an output are in the
+    dataset's aspect, too, but the conditions are not.
     """
 
     def __init__(self) -> None:
@@ -233,14 +245,17 @@ class JobColumns:
         self._columns = _Room()
 
     def add(self, output: Fed, fields: FieldUrns) -> None:
-        """Add an output's conditions and columns; note its URN as left out if one does not fit."""
+        """Add an output's conditions and columns.
+
+        If the conditions or the columns do not fit, the output's URN is added to ``left_out``.
+        """
         has_conditions = self._conditions.take(_condition_lineages(output, fields))
         has_columns = self._columns.take(_column_lineages(output, fields))
         if not (has_conditions and has_columns):
             self.left_out.add(output.dataset.urn)
 
     def lineages(self) -> list[Json]:
-        """Give all added lineages, each once: two outputs can be one dataset of DataHub."""
+        """Give the added lineages, each once: two outputs can be the same dataset of DataHub."""
         return [*self._conditions.taken.values(), *self._columns.taken.values()]
 
 
@@ -250,7 +265,7 @@ class _Room:
         self._left = _MAX_SIZE
 
     def take(self, lineages: Iterator[Json]) -> bool:
-        """Take all of the lineages if they fit, else none of them; tell whether they fit."""
+        """Add all of the lineages if they fit, else none of them; return whether they fit."""
         found, left = {}, self._left
         for one in lineages:
             left -= _lineage_size(one)
@@ -307,12 +322,12 @@ def _lineage_size(one: Json) -> int:
     return 200 + sum(map(len, one["upstreams"])) + sum(map(len, one["downstreams"]))
 
 
-# A job has one Query, which holds the SQL that it ran last. DataHub's own converter makes a Query
-# for each text. A text with a date in it would then be a new Query every day, and every day new
-# edges would be added to the dataset, without end: the Query is a key in DataHub's patches.
+# A job has one Query, which holds the SQL that the job ran last. DataHub's own converter makes a
+# Query for each text. A text with a date in it would then be a new Query every day, and every day
+# new edges would be added to the dataset, without end: the Query is a key in DataHub's patches.
 
 _MAX_STATEMENT = 100_000
-"""Characters of a statement: DataHub's page shows it, and its index holds it."""
+"""The most characters of a statement, which DataHub shows on a page and holds in an index."""
 
 _MAX_SUBJECTS = 500
 
@@ -325,7 +340,10 @@ def query_urn(subject: Subject) -> str | None:
 
 
 def job_query(subject: Subject) -> Iterator[Proposal]:
-    """Yield the Query of a job whose run has ended, with its datasets; nothing without SQL."""
+    """Yield the aspects of a job's Query: its SQL, and the datasets that the run accessed.
+
+    Nothing is yielded if the event has no job or no SQL, or if the run has not ended.
+    """
     urn = query_urn(subject)
     if urn is None or not subject.has_ended:
         return

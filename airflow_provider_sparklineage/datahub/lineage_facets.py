@@ -1,12 +1,13 @@
 """Datasets and columns that an output is made of, read from the lineage facets of any producer.
 
-The input is the event, the output is a :class:`Fed` for each output, read once for all aspects.
+The input is the event. The result is a :class:`Fed` for each dataset that the run wrote; it is made
+once for all aspects.
 
-The inputs and outputs of an event do not show which input feeds which output. A dataset that is
-named for an output (by its column lineage, or by the job's ``lineage`` facet) feeds it. Unless that
-facet lists the inputs of the output, all inputs of a completed run feed its only output, and its
-only input feeds all outputs. No edges are made up for any other event; DataHub then has its edges
-through the job.
+The lists of inputs and outputs in an event do not show which input feeds which output. A dataset
+feeds an output if the output's column lineage, or the job's ``lineage`` facet, names the dataset as
+a source. If the ``lineage`` facet does not list the inputs of the output, all inputs of a completed
+run feed its only output, and the only input of a completed run feeds all outputs. For any other
+event no edges between datasets are added; DataHub then has only the edges through the job.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
 
 # DataHub's own OpenLineage converter writes ``TYPE:SUBTYPE``, sorted and joined by commas:
-# ``DIRECT:IDENTITY,INDIRECT:FILTER``. It has no word for masking, which is a third part here:
-# ``DIRECT:TRANSFORMATION:MASKING``. The text is a key in DataHub's patches, so columns with
+# ``DIRECT:IDENTITY,INDIRECT:FILTER``. The converter has no word for masking; here it is a third
+# part: ``DIRECT:TRANSFORMATION:MASKING``. The text is a key in DataHub's patches, so columns with
 # different transformations or masking must have different texts.
 
 IDENTITY = "DIRECT:IDENTITY"
@@ -40,17 +41,17 @@ UNKNOWN_OPERATION = "NONE"
 """The operation in DataHub's patches if no transformation is known."""
 
 _OLD_TYPES = {"IDENTITY": IDENTITY, "MASKED": "DIRECT:TRANSFORMATION:MASKING"}
-"""Kinds by ``transformationType``, a field of the facet before version 1-1-0."""
+"""The kind for each ``transformationType``, a field of the facet before version 1-1-0."""
 
 _MOST_KINDS = 16
-"""Kinds of one pair of columns: OpenLineage has twelve, a hostile event may have any number."""
+"""The most kinds of one pair of columns: OpenLineage has 12, a hostile event any number."""
 
 
 def transformation_kinds(transformations: Any) -> tuple[str, ...]:
     """Give the kind of each of OpenLineage's ``transformations`` once, in DataHub's notation.
 
     :param transformations: a list of objects; an entry that is no object with a type is left out
-    :return: () if it is no list
+    :return: () if ``transformations`` is no list
     """
     if not isinstance(transformations, list):
         return ()
@@ -78,7 +79,7 @@ def transform_operation(every: tuple[str, ...]) -> str:
 
 
 def is_indirect(kind: str) -> bool:
-    """Whether a source of this kind only influences a column: by a filter, a join, a condition."""
+    """Whether a source of this kind only influences a column, e.g. by a filter or a join."""
     return kind.startswith("INDIRECT")
 
 
@@ -102,27 +103,27 @@ _NOT_IN_WORDS = re.compile(r"[^A-Z0-9_]+")
 
 
 def _notation_word(text: str) -> str:
-    """Give a word without the separators of the notation and of a patch's path."""
+    """Give a word in upper case, without the separators of the notation and of a patch's path."""
     return _NOT_IN_WORDS.sub("_", text[:40].upper()).strip("_")
 
 
 # Two facets have column lineage: ``columnLineage`` of the dataset, and an entry of the job's
 # ``lineage``. A column that influences all columns is a *condition*. A facet from before version
 # 1-2-0 has no place for conditions, and repeats each condition with every column. So an indirect
-# source that all columns have is read as a condition too; else DataHub would get it once for each
-# column.
+# source that all columns have is read as a condition too; else DataHub would get the source once
+# for each column.
 
 Source = tuple[str, str, str]
-"""Namespace and name of a dataset, and its column."""
+"""A column of a dataset: the dataset's namespace and name, and the column's name."""
 Sources = dict[Source, tuple[str, ...]]
 """The kinds of transformation of each source."""
 
 
 class Columns(NamedTuple):
-    """The columns that an output is made of.
+    """The sources of an output.
 
-    :param fields: sources by column of the output
-    :param conditions: sources that influence the whole output
+    :param fields: the sources of each column of the output
+    :param conditions: the sources that influence all columns, such as those of a filter
     """
 
     fields: dict[str, Sources]
@@ -142,7 +143,7 @@ class Columns(NamedTuple):
         )
 
     def direct(self) -> Columns:
-        """Leave out conditions, and sources that influence a column without being in its value."""
+        """Give only the sources whose values go into a column, without conditions."""
         fields = {name: _direct_sources(sources) for name, sources in self.fields.items()}
         return Columns({name: sources for name, sources in fields.items() if sources}, {})
 
@@ -156,7 +157,7 @@ def grouped(sources: Sources) -> dict[str, list[Source]]:
 
 
 def by_kind(conditions: Sources) -> dict[str, list[Source]]:
-    """Group sources by each kind that they have: filters with filters, joins with joins."""
+    """Group sources by kind; a source with several kinds is in several groups."""
     groups: dict[str, list[Source]] = {}
     for source, every in conditions.items():
         for kind in every or (UNKNOWN_OPERATION,):
@@ -168,7 +169,7 @@ def read_columns(facet: Json, entry: Json) -> Columns:
     """Read the sources of an output's columns from one of two facets.
 
     :param facet: the output's ``columnLineage``
-    :param entry: an entry of the job's ``lineage``, read if the output has no such facet
+    :param entry: the output's entry in the job's ``lineage``; read only if ``facet`` is empty
     """
     if not facet:
         facet = {**entry, "dataset": entry.get("inputs")}
@@ -203,7 +204,10 @@ def _read_sources(inputs: Any, otherwise: tuple[str, ...]) -> Sources:
 
 
 def _lifted(fields: dict[str, Sources], conditions: Sources) -> Columns:
-    """Turn each source that influences every one of several columns into a condition."""
+    """Turn each source that influences all columns into a condition.
+
+    An output with only one column gets no conditions in this way.
+    """
     everywhere = set(_of_every_field(fields)) if len(fields) > 1 else set()
     if not everywhere:
         return Columns(fields, conditions)
@@ -245,8 +249,11 @@ def _direct_sources(sources: Sources) -> Sources:
 class Fed(NamedTuple):
     """An output with the columns and datasets that it is made of.
 
-    :param columns: without filters, joins and groupings, if the configuration leaves these out
-    :param conditions: sources that influence the whole output, with any configuration
+    :param dataset: the output
+    :param columns: the sources of the output; without filters, joins and groupings if the
+        configuration leaves these out
+    :param conditions: the sources that influence all columns, also if the configuration leaves
+        them out of ``columns``
     :param sources: URNs of the datasets that feed the output, without the output itself
     :param is_copy: whether the output is a copy of another dataset
     """
@@ -259,7 +266,10 @@ class Fed(NamedTuple):
 
 
 def fed_outputs(subject: Subject) -> Iterator[Fed]:
-    """Read the sources of the outputs, one by one: all of them together can take much memory."""
+    """Read the sources of each output, one output after another.
+
+    The result is an iterator, because the sources of all outputs together can take much memory.
+    """
     entries = _entries_by_output(subject)
     return (
         _fed_output(subject, output, entries.get(output.name, {})) for output in subject.outputs
@@ -281,7 +291,7 @@ def _fed_output(subject: Subject, output: Dataset, entry: Json) -> Fed:
 
 
 def _entries_by_output(subject: Subject) -> dict[DatasetName, Json]:
-    """Give the entries of the job's facet ``lineage`` by their output."""
+    """Give the entries of the job's facet ``lineage`` by the name of their output."""
     return {
         name: entry
         for entry in lenient.items(lenient.at(subject.job_facets, LINEAGE_KEY, "entries"))
@@ -311,7 +321,7 @@ def _has_all_columns(output: Dataset, known: Columns) -> bool:
 
 
 class FieldUrns(dict["Source", str]):
-    """URNs of columns by dataset and name; each is made on first use."""
+    """A dictionary of columns' URNs, by dataset and column; a URN is made on its first use."""
 
     def __init__(self, subject: Subject) -> None:
         super().__init__()

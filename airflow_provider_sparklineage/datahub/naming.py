@@ -2,8 +2,8 @@
 
 The input is OpenLineage's namespaces and names, with the facets that add to them (``symlinks``,
 ``parent``). The output is the URN of each dataset, from its platform and its table, and the URNs of
-flows, jobs and runs. Names are those that DataHub's own connectors give, so that both write to one
-entity.
+flows, jobs and runs. The names are the same as those of DataHub's own connectors, so that this
+package and a connector write to one entity.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def encoded(text: str) -> str:
 def fitted(text: str, before: str, after: str) -> str:
     """Encode a text so that the URN with this text in it is short enough for the server.
 
-    :param text: a name, an id
+    :param text: a name or an id
     :param before: the part of the URN before the text, encoded
     :param after: the part of the URN after the text, encoded
     :return: the whole text if it fits, else its beginning with a checksum of the whole text
@@ -73,7 +73,7 @@ def dataset_urn(platform: str, name: str, env: str) -> str:
     return f"{before}{fitted(name, before, after)}{after}"
 
 
-_PLATFORM_BYTES = 64  # leaves room for names; the longest platform of DataHub's own has 22
+_PLATFORM_BYTES = 64  # leaves room for names; the longest platform name of DataHub's has 22
 
 
 def data_platform_urn(platform: str) -> str:
@@ -82,7 +82,7 @@ def data_platform_urn(platform: str) -> str:
 
 
 def platform_instance_urn(platform: str, instance: str) -> str:
-    """Give the URN of one of several instances of a platform."""
+    """Give the URN of an instance of a platform."""
     before = f"urn:li:dataPlatformInstance:({data_platform_urn(platform)},"
     return f"{before}{fitted(instance, before, ')')})"
 
@@ -105,19 +105,22 @@ _FLOW_BYTES = 200  # leaves about as much room for the ids of the flow's jobs
 
 
 def data_flow_urn(flow_id: str, cluster: str, orchestrator: str = "airflow") -> str:
-    """Give the URN of a DAG."""
+    """Give the URN of a DataFlow, such as a DAG."""
     parts = _shortened(orchestrator, 32), _shortened(flow_id, _FLOW_BYTES), _shortened(cluster, 32)
     return f"urn:li:dataFlow:({','.join(parts)})"
 
 
 def data_job_urn(flow: str, job_id: str) -> str:
-    """Give the URN of a task."""
+    """Give the URN of a DataJob, such as a task.
+
+    :param flow: the URN of the job's flow
+    """
     before = f"urn:li:dataJob:({flow},"
     return f"{before}{fitted(job_id, before, ')')})"
 
 
 def process_instance_urn(run_id: str) -> str:
-    """Give the URN of a run."""
+    """Give the URN of a DataProcessInstance, which is a run."""
     before = "urn:li:dataProcessInstance:"
     return before + fitted(run_id.strip(), before, "")
 
@@ -136,14 +139,17 @@ def _shortened(text: str, room: int) -> str:
 
 
 def _url_bytes(text: str) -> int:
-    """Count the bytes of a text as ``java.net.URLEncoder`` encodes it: ``~`` too, but not ``*``."""
+    """Count the bytes of a text in the form that ``java.net.URLEncoder`` gives it.
+
+    That class encodes ``~`` too, but not ``*``.
+    """
     return len(quote_plus(text, safe="*")) + 2 * text.count("~")
 
 
-# A dataset's platform and its name there, by OpenLineage's namespace and name. Names are those that
-# DataHub's own connectors give, so that their tables and this lineage are of the same dataset. The
-# names of databases and topics have no server: where a platform has two servers, DataHub tells them
-# apart by platform instance (key ``namespaces`` of the configuration).
+# A dataset's platform, and its name on that platform, come from OpenLineage's namespace and name.
+# DataHub's own connectors give the same names, so that a table from a connector and this lineage
+# belong to one dataset. The names of databases and topics have no server: where a platform has two
+# servers, DataHub tells them apart by platform instance (key ``namespaces`` of the configuration).
 #
 # ======================================  =============  =========================================
 # namespace                               platform       name
@@ -198,9 +204,9 @@ _GLUE = re.compile(r"(?:arn:)?aws[a-z-]*:glue:")
 
 
 def placed(name: DatasetName, platform: str = "") -> Place:
-    """Give a dataset's platform and its name there; never raises.
+    """Give a dataset's platform, and its name on that platform; never raises.
 
-    :param platform: the platform, if it is known by more than the namespace; else empty
+    :param platform: the platform, if it is known from more than the namespace; else empty
     """
     name = canonical(name)
     scheme, authority = _scheme_and_authority(name.namespace)
@@ -292,6 +298,7 @@ class Identity(NamedTuple):
     :param platform: name of the platform, e.g. ``s3``
     :param name: name of the dataset without the instance; not encoded
     :param instance: the platform instance; empty if there is none
+    :param env: the environment (``FabricType``), e.g. ``PROD``
     """
 
     platform: str
@@ -314,7 +321,7 @@ class Identity(NamedTuple):
 class Table(NamedTuple):
     """The table that a dataset's files belong to.
 
-    :param platform: the platform by the catalog; empty if the namespace names it
+    :param platform: the platform, by the catalog facet; empty if the namespace names the platform
     """
 
     name: DatasetName
@@ -324,8 +331,8 @@ class Table(NamedTuple):
 def identity(name: DatasetName, how: Conversion, platform: str = "") -> Identity:
     """Give the dataset of DataHub that an OpenLineage name stands for.
 
-    :param platform: the platform, if it is known by more than the namespace; else empty. The
-        settings of the namespace come before it
+    :param platform: the platform, if it is known from more than the namespace; else empty. A
+        platform in the settings of the namespace is used instead
     """
     known = namespace_settings(name.namespace, how.namespaces)
     place = placed(name, known.platform or platform)
@@ -345,7 +352,8 @@ def tables(datasets: Iterable[dict[str, Any]], *, follow: bool) -> dict[DatasetN
     :param datasets: documents of both sides, each with a namespace and a name
     :param follow: whether files become the table that a symlink names; if not, the table becomes
         its files
-    :return: the table of each name, also of each symlink; a name that is absent stands for itself
+    :return: the table of each dataset by each of its names, including those of symlinks; a name
+        that is not in it stands for itself
     """
     theirs: dict[DatasetName, Table] = {}
     own: dict[DatasetName, Table] = {}  # another document may have a symlink of the same dataset
@@ -379,7 +387,10 @@ def is_named(document: dict[str, Any]) -> bool:
 
 
 def _preference(name: DatasetName) -> tuple[bool, bool, DatasetName]:
-    """Rank tables: Glue's, Hive's, others'; the order in the facet may differ between events."""
+    """Give a key that sorts tables: first those of Glue, then those of Hive, then all others.
+
+    The order in the facet may differ between events.
+    """
     platform = placed(name).platform
     return platform != "glue", platform != "hive", name
 
@@ -413,7 +424,7 @@ _METASTORES = ("hive", "glue")
 
 AIRFLOW = "airflow"
 _OF_FLOWS = {"DAG", "APPLICATION"}
-# URLs of the producers' sources; Airflow's and this package's name no integration.
+# URLs of the producers' sources; those of Airflow and of this package name no integration.
 _PRODUCERS = re.compile(
     rf"^urn:(?P<ours>{DISTRIBUTION})|github\.com/apache/(?P<airflow>airflow)\b"
     r"|github\.com/OpenLineage/.*/integration/(?P<integration>\w+)",
@@ -424,9 +435,9 @@ _PRODUCERS = re.compile(
 class JobName(NamedTuple):
     """A flow, and a job in it.
 
-    :param orchestrator: the platform that runs it, by DataHub's name: ``airflow``, ``spark``
-    :param flow: a ``dag_id``, the name of an application
-    :param job: a ``task_id``; empty for an event of the flow itself
+    :param orchestrator: the platform that runs the flow, by DataHub's name: ``airflow``, ``spark``
+    :param flow: a ``dag_id``, or the name of an application
+    :param job: a ``task_id``, or the name of an action; empty for an event of the flow itself
     """
 
     orchestrator: str
@@ -459,10 +470,13 @@ def job_name(event: Json) -> JobName:
 
 
 def split_job_name(orchestrator: str, name: str, *parents: object) -> JobName:
-    """Cut a job's name after the first parent's name that it begins with, else at its first dot.
+    """Split a job's name into the names of the flow and the job.
+
+    The name is split after the first of ``parents`` that it begins with, else at its first dot.
 
     :param parents: possible names of the parent; a value that is no text is ignored
-    :return: without a parent's name and without a dot the name is that of both flow and job
+    :return: if the name begins with no parent's name and has no dot, flow and job both have the
+        whole name
     """
     for parent in map(lenient.text, parents):
         if parent and name.startswith(f"{parent}.") and len(name) > len(parent) + 1:
@@ -472,10 +486,11 @@ def split_job_name(orchestrator: str, name: str, *parents: object) -> JobName:
 
 
 def orchestrator_of(event: Json) -> str:
-    """Name the job's orchestrator: its integration, its engine, its producer; else ``unknown``.
+    """Name the job's orchestrator: the integration, else the engine, else the producer.
 
-    That is the order of DataHub's converter (``OpenLineagePlatformResolver.getOrchestrator``). An
-    event of this package is always Airflow's: it is of a task, but may have the engine of the
+    The name is ``unknown`` if the event has none of the three. DataHub's converter has the same
+    order (``OpenLineagePlatformResolver.getOrchestrator``). The orchestrator of this package's
+    events is always Airflow: they are events of tasks, though they may have the engine of the
     task's Spark application.
     """
     producer = _PRODUCERS.search(lenient.text(event.get("producer")))

@@ -1,7 +1,7 @@
 """The part of a dataset that a run read or wrote, with its rows, size and statistics.
 
-The input is the facets of the datasets and of the run, combined to an :class:`Access` of each
-dataset. The output is DataHub's time-series aspects of a partition: ``operation`` and
+The input is the facets of the datasets and of the run, from which an :class:`Access` is made for
+each dataset. The output is DataHub's time-series aspects of a partition: ``operation`` and
 ``datasetProfile``.
 """
 
@@ -42,18 +42,19 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.datahub.subject import Dataset, Subject
 
 
-# The facet ``subset`` is read back as the condition of the model that it was made of.
+# The functions below read the facet ``subset``, and make the condition (``model/subset.py``) from
+# which the facet was made.
 
 _Kind = TypeVar("_Kind", bound=StrEnum)
 _MAX_DEPTH = 50
-"""Levels of nested operators; no ordinary query has a deeper condition."""
+"""The most levels of nested operators; no ordinary query has a deeper condition."""
 
 
 def read_condition(document: Any, depth: int = 0) -> Condition | None:
     """Read a condition of OpenLineage's ``BaseSubsetDatasetFacet``.
 
-    :return: None if the document is no condition, or a part of it is none: half of a condition
-        would be a different condition
+    :return: None if the document, or any part of it, is no condition: half of a condition would be
+        a different condition
     """
     found = lenient.mapping(document)
     match found.get("type"):
@@ -111,11 +112,12 @@ def _member(kinds: type[_Kind], value: Any) -> _Kind | None:
 
 
 MAX_PARTITIONS = 100
-"""The most partitions of one access that are named one by one; more are summed up as a range."""
+"""The most partitions of one access that are named one by one; more are named as one range."""
 MAX_NAMES = 10_000
 """The most partitions of one access that are read; this package's events list fewer."""
 FULL_TABLE = "FULL_TABLE_SNAPSHOT"
-"""DataHub's name for all of a dataset: its pages ask for profiles and operations by it."""
+"""DataHub's name for a whole dataset: DataHub's pages ask for profiles and operations by this
+name."""
 MAX_TEMPLATES = 10
 """The most templates of expected partitions in one property."""
 _WITNESSED = ("listener", "observer", "both")
@@ -132,20 +134,24 @@ class Part(NamedTuple):
     type: str
 
     def spec(self) -> dict[str, str]:
-        """Give the spec as JSON, without ``timePartition``: GMS refuses a spec that has both."""
+        """Give the ``PartitionSpec`` as JSON.
+
+        It has no ``timePartition``: GMS refuses a spec with ``partition`` and ``timePartition``.
+        """
         return {"partition": self.partition, "type": self.type}
 
 
 WHOLE = Part(FULL_TABLE, "FULL_TABLE")
-"""All of a dataset, or an unknown part of it: DataHub's connectors use it for both as well."""
+"""A whole dataset, or an unknown part of one: DataHub's connectors use this part for both, too."""
 
 
 class Access(NamedTuple):
     """A dataset that a run read or wrote, with its entries in the run's own facets.
 
-    :param seen: entry of ``sparkLineage_capture``, with the witness; {} for other producers
-    :param check: entry of ``sparkLineage_partitionCheck``, with the expected partitions; {} if
-        none were expected
+    :param seen: the dataset's entry in ``sparkLineage_capture``, which names the witness; {} if the
+        facet has no such entry
+    :param check: the dataset's entry in ``sparkLineage_partitionCheck``, which has the expected
+        partitions; {} if none were expected
     :param is_of_this_run: whether this run accessed the dataset, as far as the event shows; an
         event may also have datasets of the last run
     """
@@ -199,7 +205,7 @@ class Access(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """Describe the accessed part in a few words; empty if the event does not know it."""
+        """Describe the accessed part in a few words; empty if the event does not show it."""
         if self.is_counted:
             return plain(lenient.at(self.dataset.facets, PARTITIONS_KEY, "summary"))
         if lenient.at(self.check, "observed", "count"):
@@ -213,7 +219,7 @@ class Access(NamedTuple):
         return self.side is Side.WRITE and bool(count)
 
     def parts(self, most: int = MAX_PARTITIONS) -> list[Part]:
-        """Give the parts that were accessed: each partition, or one range if there are too many.
+        """Give the parts that were accessed: each partition, or one part for all if they are many.
 
         :param most: the most partitions that are named one by one
         :return: ``[WHOLE]`` if no part is known; [] if nothing was accessed
@@ -260,7 +266,7 @@ def _listed_names(names: tuple[str, ...]) -> str:
 
 
 def accesses(subject: Subject, side: Side) -> Iterator[Access]:
-    """Yield the accesses of one side.
+    """Yield the accesses of one side: of the datasets that the run read, or that it wrote.
 
     A dataset that the event has twice, by its path and as a table, gives two accesses.
     """
@@ -277,7 +283,7 @@ def accesses(subject: Subject, side: Side) -> Iterator[Access]:
 
 
 def expectation(access: Access) -> dict[str, str]:
-    """Give the result of an access's partition check as properties; {} if nothing was expected.
+    """Give the result of an access's check as properties; {} if no partitions were expected.
 
     :return: ``check`` is the status; ``expected``, ``missing`` and ``unexpected`` are partitions in
         words; ``expected from`` lists the templates. A value may be empty
@@ -300,7 +306,7 @@ def _is_witnessed(entry: Mapping[str, Any]) -> bool:
 
 
 def _by_dataset(entries: Iterable[dict[str, Any]]) -> dict[tuple[Any, Any], Mapping[str, Any]]:
-    """Give entries by namespace and name, as :attr:`.event.model.Event.accesses` does."""
+    """Give entries by the namespace and name of their dataset; of two entries, the last one."""
     found: dict[tuple[Any, Any], Mapping[str, Any]] = {}
     for entry in entries:
         name = lenient.at(entry, "dataset", "namespace"), lenient.at(entry, "dataset", "name")
@@ -309,10 +315,10 @@ def _by_dataset(entries: Iterable[dict[str, Any]]) -> dict[tuple[Any, Any], Mapp
     return found
 
 
-# ``operation``: one for each partition that was written. GMS stores an operation below its time,
+# A run has an ``operation`` for each partition that it wrote. GMS stores an operation by its time,
 # dataset, ``messageId`` and partition (``TimeseriesAspectTransformer.getDocId``). The ``messageId``
 # is the run's id, so that two runs of one millisecond have two operations, and an event that is
-# sent again has the same one. The type of an operation comes from the first row that applies:
+# sent again has the same operation. The type of an operation comes from the first row that applies:
 #
 # =========================================  =====================================================
 # the statement, where the event has one     ``INSERT``, ``UPDATE``, ``DELETE``, ``CREATE`` …;
@@ -325,10 +331,10 @@ def _by_dataset(entries: Iterable[dict[str, Any]]) -> dict[tuple[Any, Any], Mapp
 # =========================================  =====================================================
 #
 # DataHub's connectors for Databricks, Snowflake and BigQuery use the same types for these
-# statements. An overwrite is an ``INSERT`` there too; here a custom property has OVERWRITE.
+# statements. An overwrite is an ``INSERT`` there too; here a custom property also says OVERWRITE.
 
 MAX_OPERATIONS = 1000
-"""Operations of one run, divided among its outputs: they have to be sent within the timeout."""
+"""The most operations of one run, divided among its outputs: a timeout limits their sending."""
 _TYPES_BY_STATEMENT = {
     "INSERT": "INSERT",
     "COPY": "INSERT",
@@ -356,8 +362,8 @@ _SQL_WORD = re.compile(r"\s*([A-Za-z]+)\b")
 def operations(subject: Subject) -> Iterator[Proposal]:
     """Yield the operations of a run that has ended, one for each written partition.
 
-    Spark's own events of the jobs below a task yield none: the task's event comes after them and
-    has all their operations.
+    Nothing is yielded for Spark's own events of the jobs below a task: the task's event comes later
+    and has the operations of all these jobs.
     """
     if not can_be_stamped(subject) or is_below_a_task(subject):
         return
@@ -374,12 +380,12 @@ def operations(subject: Subject) -> Iterator[Proposal]:
 
 
 def can_be_stamped(subject: Subject) -> bool:
-    """Whether the event is the end of a run of a job, and has a time."""
+    """Whether an event can have time-series aspects: it ends the run of a job, and has a time."""
     return subject.has_ended and subject.has_run and subject.has_job
 
 
 def is_below_a_task(subject: Subject) -> bool:
-    """Whether the event is Spark's own, of a job below a task of Airflow."""
+    """Whether the event comes from Spark itself, for a job below a task of Airflow."""
     engine = lenient.text(lenient.at(subject.run_facets, "processing_engine", "name"))
     return engine == "spark" and CAPTURE_KEY not in subject.run_facets
 
@@ -398,9 +404,9 @@ def _operation(
 ) -> Json:
     """Describe an operation on one part of a dataset.
 
-    :param statement: its type, by the SQL statement; empty if that is not known
-    :param is_all: whether the part is all that the run wrote to the dataset: the row count is that
-        of all written parts together
+    :param statement: the operation's type by the SQL statement; empty if that is not known
+    :param is_all: whether the run wrote only this part of the dataset. The row count is the sum of
+        all written parts, so that only then it is the row count of this part
     """
     rows = lenient.number(access.statistics.get("rowCount"))
     properties = {
@@ -430,7 +436,7 @@ def _operation_type(access: Access) -> str:
 def _statement_type(subject: Subject) -> str:
     """Give the operation type of the run's SQL; empty if it is not known.
 
-    It is known only for one statement, and for one output.
+    The type is known only if the SQL is one statement, and the run has one output.
     """
     query = lenient.at(subject.job_facets, "sql", "query")
     if not isinstance(query, str) or len(subject.outputs) != 1:
@@ -443,10 +449,11 @@ def _statement_type(subject: Subject) -> str:
     return _TYPES_BY_STATEMENT.get(word[1].upper(), "") if word and is_single else ""
 
 
-# ``datasetProfile``: the rows of a partition, and the metrics that a task measured. A run counts
-# the rows that it has *written*. That equals the number of rows that a partition *has* only if one
-# write created or replaced that one partition. If rows were added, if a command of Delta or Iceberg
-# rewrote files, or if several partitions were written, no partition's number of rows is known.
+# A ``datasetProfile`` has the number of rows of a partition, and the metrics that a task measured.
+# A run counts the rows that it has *written*. This count equals the number of rows that a partition
+# *has* only if one write created or replaced that one partition. If rows were added, if a command
+# of Delta or Iceberg rewrote files, or if several partitions were written, no partition's number of
+# rows is known.
 #
 # A profile of a whole dataset is made of measured metrics only (the facet ``dataQualityMetrics``):
 # DataHub's page shows only the latest profile, so that a profile with nothing but a number of rows
@@ -454,16 +461,16 @@ def _statement_type(subject: Subject) -> str:
 # operation.
 
 MAX_COLUMNS = 1000
-"""The most columns of one profile that have statistics."""
+"""The most columns with statistics in one profile."""
 _REPLACING = ("CREATE", "OVERWRITE")
 _METRICS_KEY = "dataQualityMetrics"
 _TABLE_FORMATS = ("delta", "hudi", "iceberg")
 
 
 def profiles(subject: Subject) -> Iterator[Proposal]:
-    """Yield the profiles of a run that has ended, at most one of each partition or dataset.
+    """Yield the profiles of a run that has ended, at most one for each partition or dataset.
 
-    Measured metrics replace the row count of a write to the same part.
+    If a task measured metrics of a part, the profile has these, and not the row count of a write.
     """
     if not can_be_stamped(subject) or is_below_a_task(subject):
         return
@@ -500,7 +507,7 @@ def _is_replaced(access: Access) -> bool:
 
 
 def _measured_metrics(subject: Subject, access: Access) -> Json:
-    """Give the metrics that a task measured of a dataset: rows, bytes, statistics of columns.
+    """Give the metrics of a dataset that a task measured: rows, bytes, statistics of columns.
 
     :return: fields of ``datasetProfile``; {} if the event has no facet ``dataQualityMetrics``
     """
@@ -525,7 +532,7 @@ def _size_in_bytes(size: Any) -> Json:
 
 
 def _statistics(metrics: dict[str, Any], rows: int | None) -> Json:
-    """Give a column's statistics; DataHub has values as texts for columns of every type."""
+    """Give a column's statistics; values such as the minimum are texts for every type of column."""
     quantiles = {
         lenient.text(quantile, 20): _metric_text(value)
         for quantile, value in islice(lenient.mapping(metrics.get("quantiles")).items(), 100)

@@ -23,13 +23,13 @@ Json = dict[str, Any]
 class Proposal(NamedTuple):
     """A request to DataHub to store or patch one aspect.
 
-    :param urn: of the entity; its third part is the entity's type
-    :param aspect_name: e.g. ``schemaMetadata``
+    :param urn: the entity's URN; the third part of the URN is the entity's type
+    :param aspect_name: the name of the aspect, e.g. ``schemaMetadata``
     :param aspect: the fields of the SDK's class for that name; for a patch, the fields of
         ``com.linkedin.metadata.aspect.patch.GenericJsonPatch``, or the operations of RFC 6902
     :param is_patch: whether the stored aspect is changed; if not, it is replaced as a whole
-    :param only_if_absent: whether a stored aspect stays as it is: the proposal has a header, by
-        which GMS drops it if the aspect exists (``CreateIfNotExistsValidator``)
+    :param only_if_absent: whether a stored aspect is left unchanged: the proposal then has a header
+        that makes GMS drop the proposal if the aspect exists (``CreateIfNotExistsValidator``)
     """
 
     urn: str
@@ -79,16 +79,16 @@ class Proposal(NamedTuple):
         return json.dumps(self.aspect)
 
 
-# Patches add to an aspect, so that entries of other writers stay. The server applies a patch to the
-# stored aspect (``AspectTemplateEngine``; it turns lists into maps by the keys of their entries),
-# so that a patch that is sent again changes nothing.
+# Patches add to an aspect, so that entries of other writers stay in it. The server applies a patch
+# to the stored aspect (``AspectTemplateEngine``; it turns lists into maps by the keys of their
+# entries), so that a patch that is sent again changes nothing.
 
 
 def add(*path: str, value: Any) -> Json:
-    """Give the operation that adds a value, or replaces the value that is there.
+    """Give the operation that adds a value, or replaces the value at the same path.
 
-    :param path: keys from the aspect down, not escaped; the operation has ``~`` and ``/`` escaped
-        by RFC 6901
+    :param path: the keys from the aspect down to the value, not escaped; this function escapes
+        ``~`` and ``/`` by RFC 6901
     """
     return {"op": "add", "path": f"/{'/'.join(map(escaped, path))}", "value": value}
 
@@ -108,30 +108,31 @@ def keyed(name: str, keys: Sequence[str], operations: list[Json]) -> Json:
 
     The form is DataHub's ``GenericJsonPatch``.
 
-    :param name: of the list
+    :param name: the name of the list in the aspect
     :param keys: the fields that identify an entry, in the order of the operations' paths
     """
     return {"arrayPrimaryKeys": {name: list(keys)}, "patch": operations}
 
 
-# Texts for people, without credentials. Custom properties are such texts, each with a name.
+# The functions below make texts for people, without credentials: custom properties with their
+# names, descriptions, SQL.
 
 MAX_NAME = 200
-"""Characters of a property's name."""
+"""The most characters of a property's name."""
 
 
 def plain(value: Any, limit: int = MAX_TEXT) -> str:
-    """Give a text for people: bounded, and without credentials; empty for anything else.
+    """Give the value if it is a text, shortened and without credentials, else an empty text.
 
-    Producers write SQL, descriptions and addresses as their users did, with passwords.
+    Producers copy SQL, descriptions and addresses as users wrote them, even with passwords.
     """
     return scrub(text(value, limit))
 
 
 def shown(document: Mapping[str, Any], keys: Iterable[str]) -> dict[str, str]:
-    """Give an object's texts, numbers and booleans at some keys, as texts; empty ones are left out.
+    """Give an object's texts, numbers and booleans as texts, by key; leave out empty texts.
 
-    :param keys: a key that the object does not have is ignored
+    :param keys: the keys that are read; a key that the object does not have is ignored
     """
     found = ((key, value_of(document.get(key))) for key in keys)
     return {key: value for key, value in found if value}
@@ -140,7 +141,7 @@ def shown(document: Mapping[str, Any], keys: Iterable[str]) -> dict[str, str]:
 def value_of(value: Any) -> str:
     """Write a value as text, without credentials; empty for None, a list or an object.
 
-    Empty for the texts ``[]`` and ``{}`` too: Airflow's facets have lists as texts.
+    The result is also empty for the texts ``[]`` and ``{}``: Airflow's facets have lists as texts.
     """
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -1,15 +1,16 @@
-"""DataProcessInstance: a try of a task, or a run of a DAG, an application or an action.
+"""Describe runs as DataProcessInstances: a run of a DAG, an application or an action, or a try.
 
-Its aspects tell its job, its result, and the datasets that it read and wrote. Custom properties
-have the other facts that people look for in a run: above all the gaps in its lineage.
+The aspects of a run name its job, its result, and the datasets that the run read and wrote. Custom
+properties have the other facts that people look for in a run: above all the gaps in its lineage.
 
-Its id is OpenLineage's run id, as in DataHub's OpenLineage endpoint: each try is a run with a
-result of its own, and the ``parent`` facet names the run above it by that id alone. DataHub's own
-Airflow plugin makes the id by an MD5 of DAG, task and run: all tries, and all instances of a mapped
-task, have the same id. Its id of a DAG's run is the same for all DAGs with a run of that name.
+The id of a DataProcessInstance is OpenLineage's run id, as in DataHub's OpenLineage endpoint: each
+try is a run with a result of its own, and the ``parent`` facet names the parent run by that id
+alone. DataHub's own Airflow plugin makes the id by an MD5 of DAG, task and run: all tries, and all
+instances of a mapped task, have the same id. The plugin's id of a DAG's run is the same for all
+DAGs with a run of that name.
 
-Time-series aspects are stored by run, time and ``messageId``: an event that is sent again changes
-nothing.
+DataHub stores time-series aspects by run, time and ``messageId``, so that sending an event again
+changes nothing.
 """
 
 from __future__ import annotations
@@ -47,11 +48,12 @@ if TYPE_CHECKING:
 
 
 _RESULTS_BY_STATE = {"COMPLETE": "SUCCESS", "FAIL": "FAILURE", "ABORT": "FAILURE"}
-"""``RunResultType``. A task that Airflow skips sends COMPLETE, and no event tells the skip."""
+"""The ``RunResultType`` of an event's type. Airflow sends COMPLETE for a skipped task, too; no
+event shows that a task was skipped."""
 _STATUS_BY_STATE = {"START": "STARTED", "RUNNING": "STARTED"} | dict.fromkeys(
     _RESULTS_BY_STATE, "COMPLETE"
 )
-"""``DataProcessRunStatus``; an event of another type does not change the status."""
+"""The ``DataProcessRunStatus`` of an event's type; other types do not change the status."""
 _DESCRIBED_STATES = frozenset({"START", *_RESULTS_BY_STATE})
 _AD_HOC_TYPES = frozenset({"manual", "backfill", "operator_triggered"})
 """Types of DAG runs that were not started by a schedule."""
@@ -61,7 +63,7 @@ _MAX_ATTEMPT = 2**31 - 1
 def run(subject: Subject) -> Iterator[Proposal]:
     """Yield the aspects of the event's run: its properties, its job and parent, its status.
 
-    It yields none if the event has no DataProcessInstance.
+    Nothing is yielded if the event has no DataProcessInstance.
     """
     if not subject.has_run:
         return
@@ -101,8 +103,8 @@ def run_name(subject: Subject) -> str:
 def started(subject: Subject) -> int | None:
     """Give the start of the run, in ms since the epoch; None if the event does not have it.
 
-    Airflow's event of a DAG run's end has the time of its start. The event of a task's end has only
-    a duration, which is subtracted from the time of the event.
+    Airflow's event at the end of a DAG run has the time of the run's start. The event at the end of
+    a task has only a duration, which is subtracted from the time of the event.
     """
     if subject.state == "START":
         return subject.time
@@ -145,7 +147,10 @@ def _run_event(subject: Subject, status: str) -> Json:
 
 
 def _process_type(subject: Subject) -> str:
-    """Give the ``DataProcessType``; empty if the event has no type of a DAG's run."""
+    """Give the ``DataProcessType``; empty if the job is not streaming and its DAG run has no type.
+
+    A streaming job has the type ``STREAMING``; any other type depends on the type of the DAG run.
+    """
     if at(subject.job_facets, "jobType", "processingType") == "STREAMING":
         return "STREAMING"
     run_type = text(at(subject.airflow, "dagRun", "run_type"))
@@ -155,9 +160,9 @@ def _process_type(subject: Subject) -> str:
 
 
 def _spark_page(subject: Subject) -> str:
-    """Give the URL of an application's page: its history if known, which outlives the driver.
+    """Give the URL of a Spark application's page; empty if the event has no such URL.
 
-    Empty if the event has no such URL.
+    The page in the history server comes first, because it outlives the driver.
     """
     details = mapping(subject.run_facets.get("spark_applicationDetails"))
     pages = (web_page(details.get(key)) for key in ("historyUrl", "proxyUrl"))
@@ -169,9 +174,10 @@ def _spark_page(subject: Subject) -> str:
 # ``missing: …``, ``partitions …``.
 
 MAX_ERROR = 2000
-"""Characters of an error's message; its stack trace is in the log, where ``externalUrl`` leads."""
+"""The most characters of an error's message; ``externalUrl`` leads to the log, which has the stack
+trace."""
 MAX_ACCESSES = 50
-"""The most sentences about accessed datasets, tags, or states of tasks, of one run."""
+"""The most properties of each of these kinds: sentences about datasets, tags, states of tasks."""
 _MAX_TASKS = 30  # the most tasks that a property names
 
 _DAG_RUN_PROPERTIES = (
@@ -189,7 +195,7 @@ _DAG_RUN_PROPERTIES = (
 )
 _TRY_PROPERTIES = ("try_number", "map_index", "rendered_map_index", "pool", "queued_dttm", "note")
 _ACCESS_SENTENCES = ("read ", "wrote ", "declared ", "expected ")
-"""Beginnings of the keys of the check's sentences: ``wrote revenue`` → ``dt=2024-05-06``."""
+"""The beginnings of keys in the check's facet: ``wrote revenue``, with ``dt=2024-05-06``."""
 
 
 def run_properties(subject: Subject) -> dict[str, str]:
@@ -216,7 +222,7 @@ def _airflow_properties(subject: Subject) -> dict[str, str]:
 
 
 def _nominal_time(subject: Subject) -> dict[str, str]:
-    """Give the nominal time: Airflow's data interval."""
+    """Give the start and end of the nominal time; in Airflow, this is the data interval."""
     nominal = mapping(subject.run_facets.get("nominalTime"))
     of_airflow = subject.names.orchestrator == "airflow"
     names = ("data_interval_start", "data_interval_end") if of_airflow else _NOMINAL
@@ -244,14 +250,14 @@ def _spark_properties(subject: Subject) -> dict[str, str]:
 
 
 def _run_tags(subject: Subject) -> dict[str, str]:
-    """Give the tags of the run: OpenLineage's client adds its version, users add any others."""
+    """Give the tags of the run: the client adds its version, users add any other tags."""
     tags = islice(items(at(subject.run_facets, "tags", "tags")), MAX_ACCESSES)
     found = ((name_of_property(text(one.get("key"))), value_of(one.get("value"))) for one in tags)
     return {key: value for key, value in found if key and value}
 
 
 def _task_states(subject: Subject) -> dict[str, str]:
-    """Give the tasks of a DAG's run by their state, also tasks that sent no event."""
+    """Give the tasks of a DAG's run by their state, including tasks that sent no event."""
     states = mapping(at(subject.run_facets, "airflowState", "tasksState"))
     by_state = defaultdict(list)
     for task, state in states.items():
@@ -283,31 +289,31 @@ def _partition_check(subject: Subject) -> dict[str, str]:
     }
 
 
-# A run has a property for each kind of gap in its lineage, so that people see it, and can search
-# for runs by its code.
+# A run has a property for each kind of gap in its lineage, so that people see the gap, and can
+# search for runs by the gap's code.
 #
 # =============================  =================================================================
 # property                       its value
 # =============================  =================================================================
 # ``lineage``                    ``complete``, or e.g. ``incomplete: 12 things are missing``
-# ``missing: no_events``         a property for each code of a degradation: its sentences, one per
-#                                line; at most ``MAX_SENTENCES``, and the number of the others
+# ``missing: no_events``         the sentences of the degradations that have this code, one per
+#                                line: at most ``MAX_SENTENCES``, and the number of the others
 # =============================  =================================================================
 #
 # The codes are those of the run facet ``sparkLineage_capture`` (docs/operator.md). A run whose
 # event has no such facet has neither property: its lineage was not checked.
 
 MAX_SENTENCES = 5
-"""The most sentences of one code; the event has the others."""
+"""The most sentences that a property has; the other sentences are only in the event."""
 MAX_CODES = 60
-"""The most codes. This package has fewer, but another writer of the facet may have more."""
+"""The most codes that a run has. This package has fewer, but other writers may have more."""
 _MAX_SENTENCE = 400  # DataHub shows about five sentences of this length in a property
 
 
 def missing(facets: Json) -> dict[str, str]:
-    """Give the properties that tell the gaps in a run's lineage.
+    """Give the properties that describe the gaps in a run's lineage.
 
-    :param facets: of the run
+    :param facets: the facets of the run
     :return: {} if the run has no facet ``sparkLineage_capture``
     """
     if CAPTURE_KEY not in facets:
@@ -332,7 +338,10 @@ def _sentences_by_code(capture: Json) -> dict[str, list[str]]:
 
 
 def _counts_by_code(capture: Json, sentences: dict[str, list[str]]) -> dict[str, int]:
-    """Count degradations by code; the facet has counts if it does not list all degradations."""
+    """Count the degradations by code.
+
+    The facet has counts of its own if it does not list all degradations; these are then used.
+    """
     listed = {code: len(found) for code, found in sentences.items()}
     counted = mapping(capture.get("degradationCounts"))
     return listed | {text(code): found for code in counted if (found := number(counted[code]))}
@@ -356,9 +365,9 @@ def _listed_sentences(sentences: list[str], count: int) -> str:
 
 
 def run_datasets(subject: Subject) -> Iterator[Proposal]:
-    """Yield the datasets of a run that has ended, one aspect for each side.
+    """Yield an aspect with the inputs of a run that has ended, and one with its outputs.
 
-    For a run that failed, these are only the accesses that a witness saw.
+    After a run that failed, the aspects have only the datasets whose access a witness saw.
     """
     if not subject.has_ended or not subject.has_run:
         return

@@ -8,8 +8,9 @@ A producer writes a nested type in one of two forms, and both are read:
 
 - as text: ``struct<a:int,b:array<string>>`` (Spark, Hive), ``STRUCT<a INT64>`` (BigQuery),
   ``row(a integer)`` (Trino);
-- as a name with ``fields`` (``SchemaDatasetFacet``): the OpenLineage listener has ``_element``
-  below an ``array``, ``key`` and ``value`` below a ``map``, and the columns of a ``struct``.
+- as the name of a type with ``fields`` (``SchemaDatasetFacet``): the OpenLineage listener writes
+  ``_element`` below an ``array``, ``key`` and ``value`` below a ``map``, and the columns of a
+  ``struct`` below it.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ if TYPE_CHECKING:
 
 
 MAX_DEPTH = 16
-"""Levels of structs, arrays and maps that are read; a path of DataHub names each level."""
+"""The most levels of structs, arrays and maps that are read; DataHub's paths name each level."""
 MAX_NAME = 500
-"""Characters of a column's name that are kept; a longer one ends in a checksum."""
+"""The most characters of a column's name; a longer name is cut, and ends in a checksum."""
 MAX_TYPE = 100_000
-"""Characters of a type that is parsed; of a longer type only the beginning is shown."""
+"""The most characters of a type that is parsed; of a longer type only the beginning is shown."""
 MAX_NATIVE = 1_000
-"""Characters of a type that are shown."""
+"""The most characters of a type that are shown."""
 
 STRUCT, ARRAY, MAP, UNION = "struct", "array", "map", "union"
 
@@ -61,12 +62,12 @@ _OPENING, _CLOSING = "<([{", ">)]}"
 class ColumnType(NamedTuple):
     """The type of a column, or of a part of a nested column.
 
-    :param native: as the producer has it, at most ``MAX_NATIVE`` characters
-    :param name: without parameters, in lower case: ``decimal``; for nested types ``struct``,
-        ``array``, ``map``, ``union``
+    :param native: the type in the producer's words, at most ``MAX_NATIVE`` characters
+    :param name: the type's name without parameters, in lower case: ``decimal``; for nested types
+        ``struct``, ``array``, ``map``, ``union``
     :param children: the fields of a struct, the element of an array, key and value of a map, the
         members of a union; () if they are not known
-    :param is_cut: whether children are left out, because they are too deep or the type too long
+    :param is_cut: whether children are left out, because they are too deep or the type is too long
     """
 
     native: str
@@ -76,9 +77,9 @@ class ColumnType(NamedTuple):
 
 
 class Child(NamedTuple):
-    """A type within a type.
+    """A type within a nested type.
 
-    :param name: the name of a struct's field; empty in any other type
+    :param name: the name of a struct's field; empty within an array, a map or a union
     """
 
     name: str
@@ -92,8 +93,9 @@ class Child(NamedTuple):
 def type_of_field(field: Json, depth: int = 0) -> ColumnType:
     """Read the type of a field of a schema facet.
 
-    :param field: if it has ``fields``, they are read, and ``type`` gives only the kind of nesting
-    :param depth: the number of nested types around it
+    :param field: the field; if it has ``fields``, the children are read from them, and ``type``
+        gives only the kind of nesting
+    :param depth: the number of nested types around the field
     """
     written = text(field.get("type"), MAX_TYPE)
     below = items(field.get("fields"))
@@ -121,15 +123,15 @@ def _unnamed(kind: str, below: Sequence[Json]) -> Sequence[Json]:
         named = dict(zip(names, below, strict=True))
         return [named.get("key", {}), named.get("value", {})]
     if kind == ARRAY and names not in (["_element"], ["element"]):
-        # `below` are the columns of the elements: so BigQuery has its repeated records.
+        # `below` are the columns of the elements; BigQuery's repeated records have this form.
         return [{"fields": below}]
     return below
 
 
 def _rendered_type(kind: str, children: Sequence[Child]) -> str:
-    """Write a type as Spark does.
+    """Write a nested type in Spark's notation.
 
-    Only the beginning is written, so that the time for a deep type grows linearly with it.
+    Only the beginning is written, so that the time grows no more than linearly with the depth.
     """
     shown = (f"{one.name}:{one.type.native}" if one.name else one.type.native for one in children)
     return _shown_type(f"{kind}<{','.join(islice(shown, MAX_NATIVE))}>")
@@ -186,7 +188,7 @@ def _shown_type(written: str) -> str:
 
 
 def _between_brackets(written: str) -> str:
-    """Give the text between the outer brackets; empty if a type has none or does not end in one."""
+    """Give the text between the outer brackets; empty if the type does not end in a bracket."""
     start = _BRACKETS.search(written)
     return written[start.end() : -1].strip() if start and written[-1] in _CLOSING else ""
 
@@ -243,7 +245,7 @@ _CLASSES_BY_NAME = {name: one for one, names in _NAMES_BY_CLASS.items() for name
 def data_type(of: ColumnType) -> Json:
     """Give the ``SchemaFieldDataType`` of a type; ``NullType`` for a type that is not known.
 
-    It is cached, so callers must not change the object.
+    The result is cached, so callers must not change it.
     """
     # "double precision", "timestamp without time zone", "int unsigned"
     named = _CLASSES_BY_NAME.get(of.name) or _CLASSES_BY_NAME.get(of.name.partition(" ")[0], "Null")
@@ -279,15 +281,15 @@ def _nested_types(of: ColumnType) -> Json:
 # databases                                                   ``bigquery_v2``, ``unity``
 # ====================  ====================================  ====================================
 #
-# A nested column has a path of version 2 on every platform. A path of version 1 is names, joined by
-# points.
+# A nested column has a path of version 2 on every platform. A path of version 1 has only names,
+# joined by dots.
 
 _VERSION = "[version=2.0]"
 _STRUCT_PREFIX = f"{_VERSION}.[type=struct]"
 
 _LOWER_CASE_PLATFORMS = frozenset({"hive", "glue", "snowflake", "bigquery"})
 """Platforms whose columns DataHub has in lower case: a metastore stores them in lower case, or the
-connector puts them into it by default."""
+connector converts them to lower case by default."""
 
 _NESTED_KINDS = frozenset({STRUCT, ARRAY, MAP, UNION})
 
@@ -318,7 +320,7 @@ _AVRO_OF_HIVE = MappingProxyType(
         "bytes": "bytes",
     }
 )
-"""Avro's types for those of Hive and Spark; ``null`` stands for a type that is absent here."""
+"""Avro's types for the types of Hive and Spark; a type without an entry is ``null`` in Avro."""
 
 _AVRO_OF_DELTA = {
     name: avro for name, avro in _AVRO_OF_HIVE.items() if name not in {"byte", "short"}
@@ -341,9 +343,9 @@ _AVRO_OF_ICEBERG = {
 class Naming(Frozen, frozen=True):
     """The rules for naming the fields of a dataset.
 
-    :param prefix: the beginning of the path of a column that is not nested, before its type; None
-        if the path is the name alone
-    :param avro: Avro's type for a type of a column
+    :param prefix: the beginning of the path of a column that is not nested, before the column's
+        type; None if the path is only the column's name
+    :param avro: Avro's types, by the names of columns' types
     :param is_lower: whether names are in lower case
     :param version: the version of the paths of nested columns
     """
@@ -380,8 +382,8 @@ _NAMING_BY_PLATFORM = {
 def naming_of_platform(platform: str, version: FieldPaths) -> Naming:
     """Give the rules for naming the fields of a platform's datasets.
 
-    :param platform: its id in DataHub: ``glue``, ``s3``
-    :param version: the version of paths; no path has types in version 1
+    :param platform: the platform's id in DataHub: ``glue``, ``s3``
+    :param version: the version of paths; paths of version 1 have no types
     """
     is_lower = platform in _LOWER_CASE_PLATFORMS
     if version is FieldPaths.V1:
@@ -390,7 +392,7 @@ def naming_of_platform(platform: str, version: FieldPaths) -> Naming:
 
 
 def cased(how: Naming, names: Sequence[str]) -> Naming:
-    """Give the naming for a dataset with these columns, in lower case only if they stay distinct.
+    """Give the naming for these columns; in lower case only if the names stay distinct.
 
     If two columns differ only in their case, no metastore has put them into lower case.
     """
@@ -400,11 +402,11 @@ def cased(how: Naming, names: Sequence[str]) -> Naming:
 
 
 class Field(NamedTuple):
-    """A nested column, or a field below one.
+    """A nested column, or a field within a nested column.
 
     :param path: the field's path in DataHub
     :param names: the names of the column and of the fields down to this one, as the event has them
-    :param type: the declared type: for an array of structs, the array
+    :param type: the declared type; for an array of structs, it is the array
     :param is_cut: whether fields below this one are left out
     """
 
@@ -432,7 +434,8 @@ def _fields_below(
 
     :param prefix: the path so far
     :param at: the current place in the type: the type itself, an element, a value, a member
-    :param token: the part of the path that stands for ``at``; empty for the type's own
+    :param token: the part of the path that stands for ``at``; if it is empty, it is made by
+        :meth:`Naming.token`
     """
     token = token or how.token(at)
     inner = _joined_path(prefix, token) if how.version is FieldPaths.V2 else prefix
@@ -463,24 +466,24 @@ def _joined_path(prefix: str, part: str) -> str:
     return f"{prefix}.{part}" if prefix else part
 
 
-# A schema has a limit, and counts the fields that are left out. GMS refuses a schema with an empty
-# path or with one path twice (``FieldPathValidator``), so the first of two fields with one path
-# stays and the second is left out.
+# A schema has a limited number of fields, and counts the fields that are left out. GMS refuses a
+# schema with an empty path, or with two fields that have one path (``FieldPathValidator``). So of
+# two fields with one path, the second is left out.
 
 MAX_FIELDS = 20_000
-"""Fields of a schema, with nested ones: about 4 MB of JSON."""
+"""The most fields of a schema, including nested ones: about 4 MB of JSON."""
 MAX_DESCRIPTION = 10_000
-"""Characters of a column's description."""
+"""The most characters of a column's description."""
 
 _TOO_DEEP = f"What is below is left out: there are more than {MAX_DEPTH} levels."
 _CONTAINER_STEPS = frozenset({"_element", "element", "key", "value"})
-"""Names of the steps into an array or a map; in DataHub no field has them."""
+"""Names that lead into an array or a map in a column's name; DataHub's fields are without them."""
 
 
 class Schema:
-    """The fields of a dataset.
+    """The fields of a dataset in DataHub, and the path of each column.
 
-    :param fields: fields of a schema facet; a field without a name is left out
+    :param fields: the fields of a schema facet; a field without a name is left out
     :param naming: the rules of the dataset's platform for naming fields
     :param partitioning: names of the columns that the dataset is partitioned by
     """
@@ -505,10 +508,11 @@ class Schema:
         return list(self._fields.values())
 
     def path(self, column: str) -> str:
-        """Give the path of a column, or of a field of a nested one: ``address.geo.lat``.
+        """Give the path of a column, or of a field within a nested column: ``address.geo.lat``.
 
-        A name below a nested column that is no field of it (``attributes.colour``, of a map) gives
-        the path of that column. Any other name that the schema does not have gives the name itself.
+        If a name leads into a nested column, but to no field (``attributes.colour``, where
+        ``attributes`` is a map), the result is the path of the nested column. For any other name
+        that the schema does not have, the result is the name in the platform's case.
         """
         name = text(column, MAX_NAME)
         return (
@@ -527,13 +531,16 @@ class Schema:
 
     @cached_property
     def _by_lower_case(self) -> dict[str, str]:
-        """Paths by names in lower case, as Spark finds a column; empty for names that clash."""
+        """Give the paths by names in lower case, because Spark finds a column in any case.
+
+        The path is empty for a name that two columns have in lower case.
+        """
         found: dict[str, str] = {}
         for name, path in (*self._nested.items(), *self._flat.items()):
             found[name.lower()] = "" if name.lower() in found else path
         return found
 
-    # --- making them ------------------------------------------------------------------------------
+    # --- making the fields ------------------------------------------------------------------------
 
     def _add(self, name: str, field: Json) -> None:
         of = (
@@ -560,7 +567,7 @@ class Schema:
         if path in self._fields or len(self._fields) >= MAX_FIELDS:
             self.left_out += 1
             return False
-        # No event has whether a column is nullable. Spark's columns are, unless declared otherwise.
+        # No event shows whether a column is nullable. Spark's columns are nullable by default.
         field = {"fieldPath": path, "nullable": True, "type": data_type(of)}
         field["nativeDataType"] = of.native
         if description:

@@ -1,10 +1,10 @@
-"""Proposals to DataHub's server, GMS, or to files.
+"""Send proposals to DataHub's server, GMS, or write them to files.
 
 Proposals go to GMS in batches. A batch that fails is sent again while that may help, until the time
-of the event is over. A proposal can be sent twice without harm: an aspect replaces an equal one, a
+for the event is over. A proposal can be sent twice without harm: an aspect replaces an equal one, a
 patch adds entries that are there already, and a time series has one entry per time. So a batch is
 sent again if no answer came. A batch with a refused proposal is halved until that proposal is
-alone; it is left out, and the error names it.
+alone; the refused proposal is left out, and the error names it.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 
 BATCH, BATCH_BYTES = 200, 4 * 1024 * 1024
-"""The most proposals, and bytes, of one request; a larger proposal goes alone.
+"""The most proposals, and the most bytes, of one request; a larger proposal is sent alone.
 
-200 is the number of DataHub's own emitter. It sends up to 15 MB, the limit of GMS, but one slow
-answer would then cost all 15 MB.
+DataHub's own emitter also sends 200 proposals. But it sends up to 15 MB, the limit of GMS: after
+one slow answer, all 15 MB would have to be sent again.
 """
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 2.0
 _TRIES_OF_AN_ERROR = 2
@@ -51,12 +51,12 @@ _MAX_NAMED = 3
 
 
 class Line(NamedTuple):
-    """A proposal as it is sent.
+    """A proposal in the form in which it is sent.
 
-    :param text: JSON, in ASCII: GMS takes a byte for a character
-    :param may_be_there: whether a refusal is no loss, because the proposal is only for an aspect
-        that is absent. A GMS that does not know the header for this refuses the proposal if the
-        aspect is there
+    :param text: the proposal as JSON, in ASCII, because GMS reads each byte as a character
+    :param may_be_there: whether a refusal is no loss, because the proposal is only for an absent
+        aspect. If the aspect exists, a GMS that does not know the proposal's header refuses the
+        proposal
     """
 
     urn: str
@@ -70,13 +70,14 @@ class _StoppedError(Exception):
 
 
 def send(server: Server, proposals: Iterable[Proposal], until: float) -> int:
-    """Send proposals, in their order.
+    """Send proposals to GMS, in the given order.
 
-    :param proposals: read batch by batch, so that they are not all in memory
-    :param until: ``time.monotonic()`` after which nothing is sent
+    :param proposals: the proposals; they are read batch by batch, so that they are not all in
+        memory
+    :param until: the value of ``time.monotonic()`` after which nothing is sent
     :return: the number of stored proposals, without refused ones that were no loss
-    :raise DeliveryError: if not all were stored; its text has the number of stored proposals, and
-        the reasons for the others
+    :raise DeliveryError: if a proposal was lost; the error's text has the number of stored
+        proposals, and the reasons for the lost ones
     """
     gms = Gms(server)
     sending = _Sending(gms, server, until)
@@ -94,7 +95,7 @@ def send(server: Server, proposals: Iterable[Proposal], until: float) -> int:
 
 
 def batches(proposals: Iterable[Proposal]) -> Iterator[list[Line]]:
-    """Yield the proposals of each request, at most ``BATCH`` of them and ``BATCH_BYTES``."""
+    """Divide proposals into requests of at most ``BATCH`` proposals and ``BATCH_BYTES`` bytes."""
     metadata = {
         "lastObserved": time.time_ns() // 1_000_000,
         "properties": {"clientId": DISTRIBUTION, "clientVersion": version()},
@@ -128,7 +129,7 @@ def _proposal_text(proposal: Proposal, metadata: dict[str, object]) -> str:
 
 
 class _Sending:
-    """The sending of one event's proposals: the number of stored ones, and the refused ones."""
+    """Sends one event's proposals; counts the stored proposals, and lists the refused ones."""
 
     def __init__(self, gms: Gms, server: Server, until: float) -> None:
         self._gms = gms
@@ -142,7 +143,7 @@ class _Sending:
         return self._until - time.monotonic()
 
     def send(self, batch: Sequence[Line]) -> None:
-        """Send a batch; without the proposals that GMS refuses.
+        """Send a batch; leave out the proposals that GMS refuses.
 
         :raise _StoppedError: if nothing more can be sent
         """
@@ -172,7 +173,7 @@ class _Sending:
         ]
 
     def _asked(self, batch: Sequence[Line]) -> Answer:
-        """Send a batch again and again, until GMS gives an answer that will not change.
+        """Send a batch, again and again if need be, until GMS gives a final answer.
 
         :raise _StoppedError: if no request can succeed, or no time is left
         """
@@ -197,7 +198,7 @@ class _Sending:
         raise _StoppedError(why)
 
     def error(self, stopped: str) -> DeliveryError:
-        """Make the error that tells how much was stored, and why the rest was not.
+        """Make the error with the number of stored aspects, and the reasons for the lost ones.
 
         :param stopped: the reason for sending no more; empty if all was sent
         """
@@ -225,11 +226,11 @@ _FORBIDDEN_URN = re.compile(r"Urn: (urn:li:.+?)(?=, HttpStatus: |$)", re.MULTILI
 
 
 class Kind(Enum):
-    """The kinds of answers; each has its own next step."""
+    """The kinds of GMS's answers; the kind decides what is sent next."""
 
     STORED = "stored"
     REFUSED = "refused"
-    """One of the proposals is wrong, or not allowed: without it the others may be taken."""
+    """One of the proposals is wrong, or not allowed: without it GMS may store the others."""
     FAILED = "failed"
     """GMS met an error, and does not tell whether the server or a proposal is the cause."""
     BUSY = "busy"
@@ -241,9 +242,9 @@ class Kind(Enum):
 class Answer(NamedTuple):
     """The result of a request.
 
-    :param why: the reason for people, without secrets; empty if all is stored
+    :param why: the reason for a failure, for people and without secrets; empty if GMS stored all
     :param after: seconds to wait before the next request, as the server demands
-    :param urns: entities that the token may not change, if GMS names them
+    :param urns: URNs of entities that the token may not change; empty if GMS names none
     """
 
     kind: Kind
@@ -253,7 +254,7 @@ class Answer(NamedTuple):
 
 
 class Gms:
-    """A connection to GMS, for one event, so that no forks or threads share it."""
+    """A connection to GMS for only one event, so that no two processes or threads share it."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -269,6 +270,7 @@ class Gms:
     def ingest(self, body: bytes, seconds: float) -> Answer:
         """Send a batch; never raises.
 
+        :param body: the JSON of the request
         :param seconds: limit of the whole request, even if the server sends a byte now and then
         """
         try:
@@ -288,7 +290,7 @@ class Gms:
                 self._server.url + _INGEST_PATH,
                 data=body,
                 timeout=seconds,
-                # As an attribute of the session, `verify` would yield to the environment.
+                # An environment variable would override `verify` if the session had it.
                 verify=self._server.verify,
                 cert=self._server.cert,
                 allow_redirects=False,
@@ -339,7 +341,7 @@ class Gms:
         return answer._replace(after=_seconds_to_wait(response.headers.get("Retry-After")))
 
     def _broken(self, error: Exception) -> Answer:
-        """Make an answer of an exception; most are of the connection."""
+        """Make an answer from an exception; most exceptions are errors of the connection."""
         import requests
 
         kind = Kind.USELESS
@@ -355,13 +357,13 @@ class Gms:
         return self._answer(kind, f"{self._server.url} {_connection_problem(error)}")
 
     def _answer(self, kind: Kind, why: str) -> Answer:
-        """Give an answer with a reason without the token: a server may repeat it in its text."""
+        """Make an answer; hide the token in the reason, because a server may repeat the token."""
         hidden = why.replace(self._secret, "***") if self._secret else why
         return Answer(kind, truncated(" ".join(scrub(hidden).split()), _MAX_REASON))
 
 
 def _connection_problem(error: Exception) -> str:
-    """Describe a connection's error in a few words, found in the long text of the libraries."""
+    """Describe a connection's error in a few words, by patterns in the libraries' long texts."""
     text = str(error)
     for pattern, meaning in _CONNECTION_PROBLEMS:
         if re.search(pattern, text, re.IGNORECASE):
@@ -396,7 +398,7 @@ _KINDS_BY_STATUS = {
 
 
 def _json_object(response: Response, content: bytes) -> dict[str, Any] | None:
-    """Give the JSON object of an answer; None for any other answer, as the page of a proxy."""
+    """Give the JSON object of an answer; None for any other answer, such as a proxy's page."""
     if "json" not in response.headers.get("Content-Type", ""):
         return None
     try:
@@ -428,11 +430,12 @@ def _without_debug_output() -> Iterator[None]:
         HTTPConnection.debuglevel = level
 
 
-# Files that ``datahub ingest`` reads: in a folder, one for each event. DataHub's file source reads
-# a JSON array, or each ``*.json`` of a folder, but not lines of JSON. Several processes, which may
-# be killed, cannot safely append to one array. So each event gets a file of its own, which is
-# renamed once it is complete. File names begin with the time of the event, so they are sorted by
-# it. The same event has the same name, so an event that is sent twice is there once.
+# ``datahub ingest`` reads the files, which are in one folder, one file for each event. DataHub's
+# file source reads a JSON array, or each ``*.json`` of a folder, but not lines of JSON. Several
+# processes, which may be killed, cannot safely append to one array. So each event gets a file of
+# its own, which is renamed once it is complete. File names begin with the time of the event, so
+# that a sorted list of files is in the order of time. The file of an event always has the same
+# name, so that an event that is written twice has only one file.
 
 _NOT_IN_FILE_NAMES = re.compile(r"[^A-Za-z0-9]+")
 
@@ -440,8 +443,8 @@ _NOT_IN_FILE_NAMES = re.compile(r"[^A-Za-z0-9]+")
 def write_file(folder: Path, event: Json, proposals: Iterable[Proposal]) -> Path:
     """Write the proposals of an event to a file; the folder is made if it is missing.
 
-    :param event: the event of the proposals; the file is named by its time, its type and its run
-    :return: path of the file
+    :param event: the event of the proposals; the file's name has the event's time, type and run id
+    :return: the path of the file
     :raise DeliveryError: if the file cannot be written
     """
     try:
@@ -459,7 +462,7 @@ def write_file(folder: Path, event: Json, proposals: Iterable[Proposal]) -> Path
 
 
 def _write_array(file: IO[str], proposals: Iterable[Proposal]) -> str:
-    """Write proposals as a JSON array; give a short checksum of them."""
+    """Write proposals as a JSON array; return a short checksum of the proposals."""
     checksum = hashlib.sha256()
     before = "[\n"
     for proposal in proposals:
@@ -474,7 +477,7 @@ def _write_array(file: IO[str], proposals: Iterable[Proposal]) -> str:
 def _file_name(event: Json) -> str:
     """Give the event's time, type and run id for a file's name, joined by ``-``.
 
-    An event of a dataset or a job alone has a time only.
+    For an event of a dataset or a job alone, the result is only the time.
     """
     run_id = lenient.at(event, "run", "runId")
     parts = filter(None, (event.get("eventTime"), event.get("eventType"), run_id))

@@ -1,7 +1,8 @@
 """The entities of an event, each with its URN, and other values that all parts of a conversion use.
 
 The input is an event of any producer, the output is a :class:`Subject`. The parts of the conversion
-get URNs from it and make none themselves, so that a dataset and a field have one name everywhere.
+get URNs from the subject and make none themselves, so that a dataset or a field has the same name
+everywhere.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ if TYPE_CHECKING:
 class Dataset(NamedTuple):
     """A dataset of one side of the event.
 
-    :param urn: of the dataset in DataHub
-    :param name: of the dataset in the event
-    :param document: the dataset in the event; its facets may be absent
+    :param urn: the dataset's URN in DataHub
+    :param name: the dataset's name in the event
+    :param document: the dataset as JSON, as the event has it; the facets may be absent
     """
 
     urn: str
@@ -71,7 +72,7 @@ class Dataset(NamedTuple):
 class Subject:
     """The entities of an event.
 
-    :param event: of any producer, so that any facet may be absent or malformed
+    :param event: an event of any producer, so that any facet may be absent or malformed
     :param how: the configuration of the conversion
     """
 
@@ -104,7 +105,7 @@ class Subject:
 
     @cached_property
     def time(self) -> int | None:
-        """Give the time of the event in milliseconds since the epoch; None if it has none."""
+        """Give the event's time in milliseconds since the epoch; None if it cannot be read."""
         return millis(self.event.get("eventTime"))
 
     @cached_property
@@ -115,7 +116,7 @@ class Subject:
 
     @cached_property
     def names(self) -> JobName:
-        """Name the flow and the job: the DAG and the task."""
+        """Give the names of the flow and the job; in Airflow, these are the DAG and the task."""
         return job_name(self.event)
 
     @cached_property
@@ -139,22 +140,22 @@ class Subject:
 
     @cached_property
     def flow(self) -> str:
-        """Give the URN of the DataFlow: the DAG."""
+        """Give the URN of the DataFlow; in Airflow, the flow is the DAG."""
         return self.names.flow_urn(self.how)
 
     @cached_property
     def job(self) -> str:
-        """Give the URN of the DataJob: the task."""
+        """Give the URN of the DataJob; in Airflow, the job is the task."""
         return self.names.job_urn(self.how)
 
     @cached_property
     def jobs_before(self) -> tuple[str, ...]:
-        """Give the URNs of the jobs that have to end before this one starts."""
+        """Give the URNs of the jobs that have to end before this job starts."""
         return tuple(one.job_urn(self.how) for one in jobs_before(self.event, self.names))
 
     @cached_property
     def run(self) -> str:
-        """Give the URN of the DataProcessInstance: the try."""
+        """Give the URN of the DataProcessInstance; in Airflow, the run of a task is a try."""
         return naming.process_instance_urn(self._run_id)
 
     @property
@@ -163,7 +164,7 @@ class Subject:
 
     @cached_property
     def parent_run(self) -> str:
-        """Give the URN of the run that this one is a part of; empty if there is none."""
+        """Give the URN of the run that this run is a part of; empty if the event names none."""
         run_id = text(at(self.run_facets, "parent", "run", "runId")).strip()
         return naming.process_instance_urn(run_id) if run_id else ""
 
@@ -192,9 +193,9 @@ class Subject:
         return tables(documents, follow=self.how.symlinks)
 
     def identity(self, name: DatasetName) -> Identity:
-        """Give a dataset's identity in DataHub: that of its table, if it is the files of a table.
+        """Give a dataset's identity in DataHub; the files of a table have the table's identity.
 
-        Files are taken for their table only if the configuration says so (``symlinks``).
+        If ``symlinks`` is false in the configuration, files have an identity of their own.
         """
         table = self._tables.get(canonical(name)) or Table(name)
         return identity(table.name, self.how, table.platform)
@@ -204,7 +205,10 @@ class Subject:
         return identity(name, self.how).urn
 
     def dataset(self, name: DatasetName) -> str:
-        """Give the URN of any dataset; column lineage also names datasets that are on no side."""
+        """Give the URN of a dataset, also of one that is neither an input nor an output.
+
+        Column lineage may name such a dataset.
+        """
         if name not in self._urns:  # a thousand columns name the same few datasets
             self._urns[name] = self.identity(name).urn
         return self._urns[name]
@@ -223,8 +227,8 @@ class Subject:
     def schemas(self) -> dict[str, Schema]:
         """Give the schemas that the event has, by the URN of their dataset.
 
-        A dataset that was both read and written has its schema as it was written: that is its
-        schema after the run.
+        For a dataset that was both read and written, this is the schema of the output, because the
+        dataset has that schema after the run.
         """
         checked = _checked_datasets(self.run_facets)
         found: dict[str, Schema] = {}
@@ -242,9 +246,9 @@ class Subject:
 
 
 def _partitioning_columns(dataset: Dataset, checked: dict[DatasetName, Json]) -> frozenset[str]:
-    """Give the columns that a dataset is partitioned by, also through a transform.
+    """Give the columns that a dataset is partitioned by, directly or through a transform.
 
-    For an input, only the run's facet (``sparkLineage_partitionCheck``) has them.
+    For an input, only the run's facet ``sparkLineage_partitionCheck`` has these columns.
     """
     entries = (
         at(dataset.facets, PARTITIONS_KEY),
@@ -267,23 +271,25 @@ ACTOR = "urn:li:corpuser:datahub"
 
 
 def audit_stamp(subject: Subject) -> Json:
-    """Give DataHub's ``AuditStamp``; its time is the event's, 0 where that is unreadable."""
+    """Give DataHub's ``AuditStamp`` with the event's time, or 0 if that time cannot be read."""
     return {"time": subject.time or 0, "actor": ACTOR}
 
 
 # --- dependencies ---------------------------------------------------------------------------------
 
 MAX_DEPENDENCIES = 500
-"""The most jobs, or runs, that are named; a task that joins more of them is rare."""
+"""The most jobs before a job, or runs before a run; hardly any task comes after more jobs."""
 _TASK_ID = re.compile(r"'([^']+)'")  # Airflow writes lists of ids as Python does: ['a', 'b']
 
 
 def jobs_before(event: Json, name: JobName) -> list[JobName]:
-    """Name the jobs that have to end before this one starts, each once.
+    """List the jobs that have to end before the event's job starts, each once.
 
     For a task of Airflow these are the tasks before it in its DAG, and the tasks of another DAG
-    that a sensor waits for (``airflow`` facet, ``ExternalTaskSensor``). Jobs of the facet
-    ``jobDependencies`` follow, for any producer.
+    that a sensor waits for (``airflow`` facet, ``ExternalTaskSensor``). After them come the jobs
+    in the facet ``jobDependencies``, for any producer.
+
+    :param name: the event's own job
     """
     facets = mapping(at(event, "run", "facets"))
     task = mapping(at(facets, "airflow", "task"))
@@ -296,7 +302,7 @@ def jobs_before(event: Json, name: JobName) -> list[JobName]:
 
 
 def runs_before(event: Json) -> list[str]:
-    """Give the ids of the runs that triggered this one, each once (``jobDependencies``)."""
+    """List the ids of the runs that triggered the event's run, each once (``jobDependencies``)."""
     found = (
         text(at(one, "run", "runId")).strip()
         for one in _job_dependencies(at(event, "run", "facets"))
@@ -311,7 +317,10 @@ def _waited_for(task: dict[str, Any], orchestrator: str) -> list[JobName]:
 
 
 def _task_ids(value: Any) -> list[str]:
-    """Read the ids of tasks, sorted: Airflow's facet has a list as text, made of a set."""
+    """Read the ids of tasks from a list, or from a list that was written as text, and sort them.
+
+    Airflow's facet has a text; it was made of a set, so the order of the ids is by chance.
+    """
     return sorted(_TASK_ID.findall(value) if isinstance(value, str) else texts(value))
 
 
@@ -323,8 +332,9 @@ def _job_dependencies(facets: Any) -> list[dict[str, Any]]:
     return items(at(facets, "jobDependencies", "upstream"))
 
 
-# Addresses of Airflow's pages: the event of a task instance has the address of its log, from which
-# the others are made. Airflow's provider sends no other, and none with the events of a DAG's run.
+# Addresses of Airflow's pages. The event of a task instance has the address of the log, from which
+# the functions below make the addresses of the other pages. Airflow's provider sends no address of
+# any other page, and the events of a DAG's run have no address at all.
 
 _MAX_URL = 2000
 _WEB_SCHEMES = ("http://", "https://")
@@ -337,17 +347,17 @@ def dag_page(subject: Subject) -> str:
 
 
 def task_page(subject: Subject) -> str:
-    """Give the URL of a task's page, with all its runs; empty if the event has no address."""
+    """Give the URL of the page with all runs of a task; empty if the event has no address."""
     page = dag_page(subject)
     return f"{page}/tasks/{quote(subject.names.job, safe='')}" if page else ""
 
 
 def task_instance_page(subject: Subject) -> str:
-    """Give the URL of a try's page: its log; empty if the event has no such address."""
+    """Give the URL of a try's log; empty if the event has no such address."""
     return web_page(at(subject.airflow, "taskInstance", "log_url"))
 
 
 def web_page(value: object) -> str:
-    """Give an HTTP address without credentials; empty for anything else, and if it is too long."""
+    """Give an HTTP address without credentials; empty if it is too long, or no such address."""
     found = value if isinstance(value, str) else ""
     return scrub(found) if found.startswith(_WEB_SCHEMES) and len(found) <= _MAX_URL else ""

@@ -1,13 +1,13 @@
 """The transport of OpenLineage's client that sends to DataHub.
 
-A configuration of the client names it by its class path: in Airflow's ``[openlineage] transport``
-or in the extra of a connection, alone or as a child of ``composite``::
+A configuration of the client names the transport by its class path: in Airflow's ``[openlineage]
+transport`` or in the extra of a connection, alone or as a child of ``composite``::
 
     {"type": "airflow_provider_sparklineage.datahub.DataHubTransport",
      "server": "http://gms:8080", "token": "…"}
 
-The client hands it the events of any task, DAG run or Spark application. It returns once DataHub
-has the whole event, and raises an error if DataHub has not.
+The client hands the transport the events of any task, DAG run or Spark application. The transport
+returns once DataHub has the whole event, and raises an error if DataHub does not have it in time.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ log = logger(__name__)
 
 @attrs.define
 class DataHubConfig(Config):
-    """The transport's configuration, in the class that the client makes of it.
+    """The transport's configuration, as the object that the client makes from its dictionary.
 
-    :param read: the configuration, checked
+    :param read: the checked configuration
     """
 
     read: configuration.Configuration
@@ -91,7 +91,10 @@ def _document(event: ClientEvent) -> Json:
 
 
 def _as_json(event: RunEvent) -> Json:
-    """Give an event as the client's own ``Serde`` gives it, which takes seconds for wide facets."""
+    """Convert an event to the JSON that the client's own ``Serde`` would give.
+
+    ``Serde`` itself takes seconds for an event whose facets have many columns.
+    """
     run, job, state = event.run, event.job, event.eventType
 
     def datasets(side: Iterable[Dataset] | None, own: str) -> list[dict[str, Any]]:
@@ -132,14 +135,16 @@ def _facets(facets: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def neutral_of(run_event: RunEvent) -> Json | None:
-    """Give the neutral event that an event carries, as plain JSON: not changed for any backend.
+    """Give the neutral event that an event carries, as plain JSON.
 
-    The object of the capture facet carries it (:func:`.event.openlineage.with_neutral`).
+    The neutral event has no changes for any backend. The object of the capture facet carries it
+    (:func:`.event.openlineage.with_neutral`).
 
     Run, job, time, and Airflow's additions (its facets, and datasets if the task has none) are
     taken from the event; everything else is taken from the neutral event.
 
-    :return: None if the event carries no neutral one: START, other tasks, other producers
+    :return: None if the event carries no neutral event, as START events and the events of other
+        tasks and other producers
     """
     facets = run_event.run.facets or {}
     neutral: Json | None = getattr(facets.get(CAPTURE_KEY), "neutral", None)

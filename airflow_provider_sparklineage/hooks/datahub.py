@@ -1,4 +1,4 @@
-"""DataHub by Airflow's configuration: settings of the conversion, and checks of the transports."""
+"""Read the conversion's settings from Airflow's configuration; check the transports to DataHub."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def backend_checks(
 
     :param endpoint: the API and pages of the backend that shows lineage; None if they are not known
     :param backend: the kind of that backend
-    :param transport: the configured transport, which may have others in it
+    :param transport: the configured transport, which may be composed of other transports
     :param place: the place of the transport in the configuration, in words
     """
     from airflow_provider_sparklineage.event.backends import checks
@@ -69,7 +69,7 @@ def backend_checks(
 
 
 def _checked_pages(endpoint: Endpoint, backend: BackendName) -> list[Check]:
-    """Check only the pages of a DataHub, whose API is checked with its transport.
+    """Check only the pages of a DataHub; its API is checked with the transport that sends to it.
 
     :return: [] if no URL of pages is configured
     """
@@ -87,10 +87,10 @@ def _checked_pages(endpoint: Endpoint, backend: BackendName) -> list[Check]:
 def with_key(transport: Mapping[str, Any], key: str | None) -> dict[str, Any]:
     """Put a connection's key into each part of its transport that refers to the connection's key.
 
-    When Airflow sends events, it does so itself, by the connection's id. A connection that is
-    tested is still in a form and has no id.
+    When Airflow sends events, Airflow itself finds the key, by the connection's id. A connection
+    that is being tested is still in a form and has no id.
 
-    :return: a new transport; with ``key=None`` an equal one
+    :return: a new transport; it equals the given one if ``key`` is None
     """
 
     def resolved(value: Any) -> Any:

@@ -1,9 +1,10 @@
 """Ask DataHub's server whether proposals can be sent to it, without storing anything.
 
-Its ``/config``, which needs no token, shows that the server is DataHub, and its version. Then the
-check sends a proposal of an aspect that does not exist. GMS first checks the token (401), then
-whether its user may change a dataset (403, ``AspectResource.ingestProposals``), and only then the
-aspect. It refuses the aspect by name before it stores anything.
+The path ``/config``, which needs no token, shows whether the server is DataHub, and the server's
+version. Then the check sends a proposal of an aspect that does not exist. GMS first checks the
+token (401), then whether the token's user may change a dataset (403,
+``AspectResource.ingestProposals``), and only then the aspect. GMS refuses the aspect by name before
+it stores anything.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ _PROTOCOL = ("X-RestLi-Protocol-Version", "2.0.0")
 def check_transport(given: Mapping[str, Any], path: str, place: str) -> list[Check]:
     """Check a transport to DataHub: its configuration, and the server that it sends to.
 
-    :param given: its configuration
-    :param path: where it stands in ``place``, e.g. ``transport``
-    :param place: e.g. ``Airflow's [openlineage]``
+    :param given: the transport's configuration
+    :param path: the path of the transport within ``place``, e.g. ``transport``
+    :param place: the place of the configuration in words, e.g. ``Airflow's [openlineage]``
     """
     try:
         found = configuration.read(given)
@@ -105,7 +106,7 @@ def _checked_server(endpoint: Endpoint) -> Check:
     if problem := unusable(endpoint, answer, url):
         return failed(problem, SERVER)
     document = document_of(answer)
-    # The SDK recognizes GMS by `noCode`; the server of the pages answers as well, but without it.
+    # The SDK recognizes GMS by `noCode`, which the server of the web pages does not have.
     if answer.status != 200 or document.get("noCode") != "true":
         return failed(_not_gms(endpoint, answer, url), SERVER)
     version = lenient.text(lenient.at(document, "versions", "acryldata/datahub", "version"), 40)
@@ -140,8 +141,8 @@ def _checked_write(endpoint: Endpoint) -> Check:
         return failed(_without_privilege(endpoint), WRITE)
     if problem := unusable(endpoint, answer, url):
         return failed(problem, WRITE)
-    # GMS refuses the aspect with 422, 400 or 500 and its name, or leaves it out and answers 200,
-    # depending on its version.
+    # GMS refuses the aspect with 422, 400 or 500 and the aspect's name; some versions of GMS leave
+    # the aspect out and answer 200.
     if answer.status == 200 or _ASPECT.encode() in answer.body:
         text = "It takes proposals; one of an unknown aspect was refused, as it should be."
         return Check(WRITE, Status.OK, text)
@@ -153,7 +154,7 @@ def _checked_write(endpoint: Endpoint) -> Check:
 
 
 def _unknown() -> dict[str, Any]:
-    """Make a proposal that every DataHub refuses, as JSON in the form of a real one."""
+    """Make a proposal that no DataHub stores, in the form in which real proposals are sent."""
     proposal = Proposal(_DATASET, _ASPECT, {})
     return {
         "entityType": proposal.entity_type,

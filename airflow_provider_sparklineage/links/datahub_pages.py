@@ -1,8 +1,9 @@
 """The URLs of DataHub's pages: of a task, of a dataset, and of an output's columns.
 
-A URL is that of DataHub's web application (datahub-web-react): a route for the kind of entity, its
-URN, the name of a tab (``PageRoutes``, ``getPathName`` of ``DataJobEntity`` and ``DatasetEntity``).
-The SDK makes the same URLs (``datahub.ingestion.graph.links``), except for a ``%`` in a URN.
+A URL has the form that DataHub's web application (datahub-web-react) uses: a route for the kind of
+entity, the entity's URN, and the name of a tab (``PageRoutes``, ``getPathName`` of
+``DataJobEntity`` and ``DatasetEntity``). The SDK makes the same URLs
+(``datahub.ingestion.graph.links``), except for a ``%`` in a URN.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class Pages(DataHub):
     and the name of a job can be cut into DAG and task only if the DAG's name is known.
 
     :param how: the settings by which the transport converts events
-    :param dag_id: of the task
-    :param datasets: the datasets whose pages are linked to, as in events, with their facets
+    :param dag_id: the id of the task's DAG
+    :param datasets: the datasets whose pages are linked to, as JSON of events, with their facets
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Pages(DataHub):
         dataset: DatasetName,
         column: str | None = None,  # noqa: ARG002
     ) -> str:
-        """Link to the graph around a dataset, with its columns; none of them can be highlighted."""
+        """Link to the graph around a dataset, with columns; a link cannot highlight a column."""
         return f"{self.dataset_page(web_url, dataset)}?is_lineage_mode=true&show_columns=true"
 
 
