@@ -4,7 +4,7 @@ The input is OpenLineage's events: every event that Airflow's provider sends for
 this package is converted in its full form, without the changes that another backend needs.
 
 ==================  ================================================================================
-``transport``       the entry point: OpenLineage's client gives it events, to convert and to send
+``transport``       the entry point, to which OpenLineage's client gives events to convert and send
 ``configuration``   the transport's configuration, key by key
 ``conversion``      the conversion of an event to proposals, by a list of functions
 ``subject``         the event's entities with their URNs, and other values that all parts read
@@ -42,7 +42,7 @@ __all__ = ["DataHubTransport"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the transport on first use: it imports all of OpenLineage's transports.
+    """Import the transport on first use, because this imports all of OpenLineage's transports.
 
     :raise AttributeError: for any other name
     """

@@ -1,4 +1,4 @@
-"""Checks of datasets as DataHub's assertions: a description of each, and its result in this run.
+"""Convert checks of datasets to DataHub's assertions, each with its result in this run.
 
 The assertions are of the type ``CUSTOM``, the type for external tools (``DATASET`` is deprecated),
 and have only fields that all servers with that type know: a server drops a field that it does not

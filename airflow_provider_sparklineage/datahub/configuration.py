@@ -107,7 +107,7 @@ _NO_NAMESPACE_SETTINGS = Namespace("*")
 
 
 def read_namespaces(given: object) -> tuple[Namespace, ...]:
-    """Read the value of the key ``namespaces`` in a configuration; the order of globs stays.
+    """Read the value of the key ``namespaces`` in a configuration, with the globs in its order.
 
     :raise SettingsError: if the value is no object of objects, or if an inner object has an unknown
         key or an impossible value
@@ -158,7 +158,7 @@ def _namespace_error(glob: str | None, problem: str, fix: str) -> SettingsError:
 
 
 DEFAULT_TIMEOUT_S = 8.0
-"""Seconds for a whole event: Airflow gives its provider 10 s to make the event and send it."""
+"""Seconds for a whole event: Airflow gives its provider 10 s to make the event and to send it."""
 
 _OF_CONVERSION = (
     *("env", "cluster", "platform_instance", "field_paths", "indirect", "symlinks", "namespaces"),
@@ -175,8 +175,8 @@ class Server(Frozen, frozen=True):
     :param bearer: a function that gives the value of the header ``Authorization``, or None if there
         is no authentication
     :param timeout: seconds for all requests of one event together
-    :param is_async: whether GMS answers once its queue has the proposals; if not, it answers once
-        its database has them
+    :param is_async: whether GMS answers once its queue has the proposals; if not, GMS answers once
+        its database has the proposals
     :param verify: whether the server's certificate is verified; or the path to the certificates of
         trusted authorities
     :param cert: path to one file with the client's certificate and key, or paths to two files

@@ -1,7 +1,7 @@
 """Convert a RunEvent to proposals, without side effects: equal events give equal proposals.
 
 A START event gives proposals for the flow, the job and the run, but none for the datasets in the
-event: these are the datasets of the job's previous run.
+event, because these datasets are those of the job's previous run.
 """
 
 from __future__ import annotations

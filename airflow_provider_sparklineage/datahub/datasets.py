@@ -2,7 +2,7 @@
 
 Entries that other writers have stored for a dataset remain: properties are patched one by one. An
 aspect that can only be replaced as a whole is proposed only where DataHub has none, unless the run
-knows it for certain.
+knows the aspect's content for certain.
 
 ========================  ==========================================================================
 ``status``                shows whether an output exists or was dropped; for an input, it makes the

@@ -241,7 +241,10 @@ _JOB_EDGES = "inputDatajobEdges"
 
 
 def silent_jobs(subject: Subject) -> Iterator[Proposal]:
-    """Yield the DataJobs of those tasks of a DAG that send no events, and the jobs before them."""
+    """Yield the aspects of DataJobs for the tasks of a DAG that send no events.
+
+    The aspects name the jobs before such a task, too.
+    """
     if not subject.is_of_flow:
         return
     tasks = mapping(at(subject.job_facets, "airflow", "tasks"))

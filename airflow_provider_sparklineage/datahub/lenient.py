@@ -43,8 +43,8 @@ def texts(value: Any) -> list[str]:
 def text(value: Any, limit: int = MAX_TEXT) -> str:
     """Give the value if it is a text, in a form that databases can store, else an empty text.
 
-    A text that is longer than the limit ends in a checksum, so that two different texts stay
-    different.
+    A text that is longer than the limit is cut and ends in a checksum, so that the results of two
+    different texts differ.
     """
     if not isinstance(value, str):
         return ""

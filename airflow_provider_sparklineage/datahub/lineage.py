@@ -102,8 +102,8 @@ def upstream_lineage(
 def _table_edges(subject: Subject, output: Fed, query: str | None) -> Iterator[Json]:
     """Yield the operations that add the edges from source datasets to an output.
 
-    They set only the values that are known here. An edge that a person has drawn keeps its other
-    values, which mark the edge as drawn by a person.
+    The operations set only the values that the event has. The other values of an edge that a person
+    has drawn are not changed: they mark the edge as drawn by a person.
     """
     given = {
         "type": "COPY" if output.is_copy else "TRANSFORMED",

@@ -1,7 +1,7 @@
 """Datasets and columns that an output is made of, read from the lineage facets of any producer.
 
-The input is the event. The result is a :class:`Fed` for each dataset that the run wrote; it is made
-once for all aspects.
+The input is the event. The result is a :class:`Fed` for each dataset that the run wrote. Each
+:class:`Fed` is made once, and used for all aspects.
 
 The lists of inputs and outputs in an event do not show which input feeds which output. A dataset
 feeds an output if the output's column lineage, or the job's ``lineage`` facet, names the dataset as

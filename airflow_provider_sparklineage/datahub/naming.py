@@ -1,4 +1,4 @@
-"""DataHub's names of an event's entities, as URNs that its server takes.
+"""Name an event's entities as DataHub does, by URNs that DataHub's server accepts.
 
 The input is OpenLineage's namespaces and names, with the facets that add to them (``symlinks``,
 ``parent``). The output is the URN of each dataset, from its platform and its table, and the URNs of
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 # ========================  ======================================================================
 
 MAX_BYTES = 512
-"""Limit of a URN that is encoded for a URL: ``UrnValidationUtil.URN_NUM_BYTES_LIMIT``."""
+"""The most bytes of a URN, encoded for a URL: ``UrnValidationUtil.URN_NUM_BYTES_LIMIT``."""
 
 _CODES = r"2C|28|29|E2%90%9F|[01][0-9A-F]|7F|ED%[AB][0-9A-F]%[89AB][0-9A-F]"
 _RESERVED = re.compile(rf"[,()␟\x00-\x1f\x7f\ud800-\udfff]|%(?=(?:25)*(?:{_CODES}))")
@@ -381,7 +381,7 @@ def _symlinks(document: dict[str, Any]) -> list[tuple[DatasetName, str]]:
 
 
 def is_named(document: dict[str, Any]) -> bool:
-    """Whether a document has a namespace and a name that is not empty."""
+    """Whether a document has a namespace, which can be empty, and a name that is not empty."""
     namespace, name = document.get("namespace"), document.get("name")
     return isinstance(namespace, str) and isinstance(name, str) and bool(name)
 
@@ -472,7 +472,8 @@ def job_name(event: Json) -> JobName:
 def split_job_name(orchestrator: str, name: str, *parents: object) -> JobName:
     """Split a job's name into the names of the flow and the job.
 
-    The name is split after the first of ``parents`` that it begins with, else at its first dot.
+    The name is split after the first of ``parents`` with which the name begins, else at the first
+    dot in the name.
 
     :param parents: possible names of the parent; a value that is no text is ignored
     :return: if the name begins with no parent's name and has no dot, flow and job both have the

@@ -1,4 +1,4 @@
-"""The part of a dataset that a run read or wrote, with its rows, size and statistics.
+"""Describe the part of a dataset that a run read or wrote, with the part's rows, size, statistics.
 
 The input is the facets of the datasets and of the run, from which an :class:`Access` is made for
 each dataset. The output is DataHub's time-series aspects of a partition: ``operation`` and
@@ -146,7 +146,7 @@ WHOLE = Part(FULL_TABLE, "FULL_TABLE")
 
 
 class Access(NamedTuple):
-    """A dataset that a run read or wrote, with its entries in the run's own facets.
+    """A dataset that a run read or wrote, with the dataset's entries in the run's own facets.
 
     :param seen: the dataset's entry in ``sparkLineage_capture``, which names the witness; {} if the
         facet has no such entry
@@ -334,7 +334,7 @@ def _by_dataset(entries: Iterable[dict[str, Any]]) -> dict[tuple[Any, Any], Mapp
 # statements. An overwrite is an ``INSERT`` there too; here a custom property also says OVERWRITE.
 
 MAX_OPERATIONS = 1000
-"""The most operations of one run, divided among its outputs: a timeout limits their sending."""
+"""The most operations of one run, divided among its outputs: more take too long to send."""
 _TYPES_BY_STATEMENT = {
     "INSERT": "INSERT",
     "COPY": "INSERT",
@@ -470,7 +470,8 @@ _TABLE_FORMATS = ("delta", "hudi", "iceberg")
 def profiles(subject: Subject) -> Iterator[Proposal]:
     """Yield the profiles of a run that has ended, at most one for each partition or dataset.
 
-    If a task measured metrics of a part, the profile has these, and not the row count of a write.
+    If a task measured metrics of a part, the profile has these metrics, and not the row count of a
+    write.
     """
     if not can_be_stamped(subject) or is_below_a_task(subject):
         return

@@ -1,8 +1,9 @@
 """Metadata change proposals (MCPs) as plain JSON: one aspect of one entity each.
 
-The shapes are those of DataHub's Avro schemas, in the JSON that its server takes: a value of a
-union stands below the name of its record (``{"com.linkedin.schema.NumberType": {}}``), and an
-unknown value is absent. Tests show that the SDK reads each aspect as its class, and finds it valid.
+The aspects have the shapes of DataHub's Avro schemas, in the JSON that DataHub's server accepts: a
+value of a union stands below the name of the value's record
+(``{"com.linkedin.schema.NumberType": {}}``), and an unknown value is absent. Tests show that the
+SDK reads each aspect as an object of its class, and that this object is valid.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Proposal(NamedTuple):
     :param aspect_name: the name of the aspect, e.g. ``schemaMetadata``
     :param aspect: the fields of the SDK's class for that name; for a patch, the fields of
         ``com.linkedin.metadata.aspect.patch.GenericJsonPatch``, or the operations of RFC 6902
-    :param is_patch: whether the stored aspect is changed; if not, it is replaced as a whole
+    :param is_patch: whether the stored aspect is patched; if not, it is replaced as a whole
     :param only_if_absent: whether a stored aspect is left unchanged: the proposal then has a header
         that makes GMS drop the proposal if the aspect exists (``CreateIfNotExistsValidator``)
     """
@@ -75,7 +76,7 @@ class Proposal(NamedTuple):
         return document | {"headers": self.headers} if self.headers else document
 
     def text(self) -> str:
-        """Give the aspect as the JSON text that DataHub's server takes."""
+        """Give the aspect as the JSON text that DataHub's server accepts."""
         return json.dumps(self.aspect)
 
 

@@ -177,7 +177,8 @@ MAX_ERROR = 2000
 """The most characters of an error's message; ``externalUrl`` leads to the log, which has the stack
 trace."""
 MAX_ACCESSES = 50
-"""The most properties of each of these kinds: sentences about datasets, tags, states of tasks."""
+"""The most properties of one kind; the kinds are sentences about datasets, tags, and states of
+tasks."""
 _MAX_TASKS = 30  # the most tasks that a property names
 
 _DAG_RUN_PROPERTIES = (
@@ -275,7 +276,7 @@ def _error(subject: Subject) -> dict[str, str]:
 
 
 def _partition_check(subject: Subject) -> dict[str, str]:
-    """Give the partitions that were read and written, and how they compare to the expected ones."""
+    """Give the accessed partitions, and the result of their comparison to the expected ones."""
     check = mapping(subject.run_facets.get(CHECK_KEY))
     sentences = [key for key in check if key.startswith(_ACCESS_SENTENCES)]
     found: dict[str, Any] = {
@@ -340,7 +341,8 @@ def _sentences_by_code(capture: Json) -> dict[str, list[str]]:
 def _counts_by_code(capture: Json, sentences: dict[str, list[str]]) -> dict[str, int]:
     """Count the degradations by code.
 
-    The facet has counts of its own if it does not list all degradations; these are then used.
+    If the facet does not list all degradations, it also has their numbers. Then these numbers are
+    used.
     """
     listed = {code: len(found) for code, found in sentences.items()}
     counted = mapping(capture.get("degradationCounts"))
@@ -365,7 +367,9 @@ def _listed_sentences(sentences: list[str], count: int) -> str:
 
 
 def run_datasets(subject: Subject) -> Iterator[Proposal]:
-    """Yield an aspect with the inputs of a run that has ended, and one with its outputs.
+    """Yield an aspect with the inputs of a run, and an aspect with its outputs.
+
+    Nothing is yielded before the run has ended.
 
     After a run that failed, the aspects have only the datasets whose access a witness saw.
     """

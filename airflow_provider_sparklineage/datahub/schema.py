@@ -1,4 +1,4 @@
-"""The schema of a dataset: fields with the paths and types that DataHub's own connectors give them.
+"""The schema of a dataset: its fields, with the paths and types that DataHub's connectors use.
 
 The input is the fields of an event's ``schema`` facet and the dataset's platform. The output is a
 :class:`Schema`: the fields for the aspect ``schemaMetadata``, and the path of each column for
@@ -9,8 +9,8 @@ A producer writes a nested type in one of two forms, and both are read:
 - as text: ``struct<a:int,b:array<string>>`` (Spark, Hive), ``STRUCT<a INT64>`` (BigQuery),
   ``row(a integer)`` (Trino);
 - as the name of a type with ``fields`` (``SchemaDatasetFacet``): the OpenLineage listener writes
-  ``_element`` below an ``array``, ``key`` and ``value`` below a ``map``, and the columns of a
-  ``struct`` below it.
+  ``_element`` below an ``array``, ``key`` and ``value`` below a ``map``, and the columns below a
+  ``struct``.
 """
 
 from __future__ import annotations
@@ -367,7 +367,7 @@ class Naming(Frozen, frozen=True):
         return f"[type={self.avro.get(of.name, known)}]"
 
     def name(self, name: str) -> str:
-        """Give the name of a field in DataHub: in lower case, or as it is."""
+        """Give the name of a field in DataHub: in lower case, or unchanged."""
         return name.lower() if self.is_lower else name
 
 
@@ -421,7 +421,7 @@ def nested_fields(how: Naming, name: str, of: ColumnType, description: str = "")
     """Yield a nested column and the fields below it, parents first.
 
     An array or a map within a field is a part of the field's path and has no field of its own; the
-    key of a map has none either. A union has a field of its own and one for each member.
+    key of a map has no field either. A union has a field of its own, and a field for each member.
     """
     prefix = _STRUCT_PREFIX if how.version is FieldPaths.V2 else ""
     yield from _fields_below(how, prefix, of, Field("", (name,), of, description))
@@ -477,7 +477,7 @@ MAX_DESCRIPTION = 10_000
 
 _TOO_DEEP = f"What is below is left out: there are more than {MAX_DEPTH} levels."
 _CONTAINER_STEPS = frozenset({"_element", "element", "key", "value"})
-"""Names that lead into an array or a map in a column's name; DataHub's fields are without them."""
+"""Parts of a column's name that lead into an array or a map; DataHub's names lack these parts."""
 
 
 class Schema:
@@ -504,7 +504,7 @@ class Schema:
 
     @property
     def fields(self) -> list[Json]:
-        """Give the fields, as ``SchemaMetadata`` has them."""
+        """Give the fields as JSON, in the form of ``SchemaMetadata``."""
         return list(self._fields.values())
 
     def path(self, column: str) -> str:

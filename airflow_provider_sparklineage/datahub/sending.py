@@ -422,7 +422,7 @@ def _seconds_to_wait(retry_after: str | None) -> float:
 
 @contextmanager
 def _without_debug_output() -> Iterator[None]:
-    """Keep ``http.client`` from printing the token: at a debug level it prints every header."""
+    """Keep ``http.client`` from printing the token: at a debug level, it prints all headers."""
     level, HTTPConnection.debuglevel = HTTPConnection.debuglevel, 0
     try:
         yield

@@ -267,7 +267,7 @@ def _checked_datasets(run_facets: Json) -> dict[DatasetName, Json]:
 
 
 ACTOR = "urn:li:corpuser:datahub"
-"""DataHub's user for changes that no person makes; its own connectors name it as well."""
+"""DataHub's user for changes that no person makes; DataHub's own connectors use this user, too."""
 
 
 def audit_stamp(subject: Subject) -> Json:
@@ -319,7 +319,7 @@ def _waited_for(task: dict[str, Any], orchestrator: str) -> list[JobName]:
 def _task_ids(value: Any) -> list[str]:
     """Read the ids of tasks from a list, or from a list that was written as text, and sort them.
 
-    Airflow's facet has a text; it was made of a set, so the order of the ids is by chance.
+    Airflow's facet has such a text, made of a set: the order of the ids in the text is by chance.
     """
     return sorted(_TASK_ID.findall(value) if isinstance(value, str) else texts(value))
 
@@ -358,6 +358,6 @@ def task_instance_page(subject: Subject) -> str:
 
 
 def web_page(value: object) -> str:
-    """Give an HTTP address without credentials; empty if it is too long, or no such address."""
+    """Give an HTTP address without credentials; empty if the value is too long or no address."""
     found = value if isinstance(value, str) else ""
     return scrub(found) if found.startswith(_WEB_SCHEMES) and len(found) <= _MAX_URL else ""

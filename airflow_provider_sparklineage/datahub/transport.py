@@ -58,7 +58,7 @@ class DataHubConfig(Config):
 
 
 class DataHubTransport(Transport):
-    """Sends events to DataHub, or writes them to files for it."""
+    """Sends events to DataHub, or writes them to files for ``datahub ingest``."""
 
     kind = "datahub"
     config_class = DataHubConfig
@@ -121,7 +121,7 @@ def _as_json(event: RunEvent) -> Json:
 
 
 def _facets(facets: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Give facets as JSON; a facet is an object of the client, or a dict if it came as JSON."""
+    """Give facets as JSON; a facet is an object of the client, or a dict from JSON."""
     return {
         key: msgspec.to_builtins(facet, enc_hook=str)
         if isinstance(facet, dict)

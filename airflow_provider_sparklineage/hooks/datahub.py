@@ -26,8 +26,8 @@ _KEY_OF_CONNECTION = "airflow_connection_api_key"
 def conversion() -> Conversion:
     """Give the settings by which Airflow's transport to DataHub converts events.
 
-    :return: the settings of the first transport to DataHub; the default if there is none, or if it
-        cannot be read, which the doctor reports
+    :return: the settings of the first transport to DataHub; the default if no transport is to
+        DataHub, or if the transport cannot be read, which the doctor reports
     """
     from airflow_provider_sparklineage.datahub import configuration
     from airflow_provider_sparklineage.datahub.configuration import DEFAULT_CONVERSION

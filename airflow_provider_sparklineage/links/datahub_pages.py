@@ -29,7 +29,7 @@ _JOB = quote("urn:li:dataJob:(", safe="")
 class Pages(DataHub):
     """The pages of a task and of its datasets.
 
-    Their URLs need more than names: the name of a dataset in DataHub also depends on its facets,
+    The URLs need more than names: the name of a dataset in DataHub also depends on its facets,
     and the name of a job can be cut into DAG and task only if the DAG's name is known.
 
     :param how: the settings by which the transport converts events
