@@ -1,10 +1,11 @@
 """The ``sparklineage`` command, and the commands of ``airflow sparklineage``.
 
 Each group of commands has a module. The modules import nothing heavy before a command runs, so that
-help is quick, and import Airflow only where their docstring says so. Airflow itself calls
+help is quick, and they import Airflow only where their docstring says so. Airflow itself calls
 :func:`airflow_commands`.
 
-Exit codes: 0 done, 1 done with notes under ``--strict`` or not done, 2 unusable input.
+Exit codes: 0 if the command is done; 1 if it is done with notes under ``--strict``, or is not done;
+2 if the input is unusable.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace)
         note(f"sparklineage: {error}")
         return 1
     except BrokenPipeError:
-        # The reader (head, less) has gone; Python must not complain about it again at exit.
+        # The reader of the output (head, less) has ended; Python must not report that at exit.
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -100,7 +101,7 @@ def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace)
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors quote wrong arguments with control characters escaped.
 
-    The terminal must not obey them.
+    Otherwise the terminal would obey the control characters.
     """
 
     def error(self, message: str) -> NoReturn:
@@ -147,8 +148,8 @@ def airflow_commands() -> list[CLICommand]:
             return GroupCommand(name=command.name, help=command.help, subcommands=subcommands)
 
         def run(args: argparse.Namespace) -> None:
-            # Airflow's own commands on connections set this, too. Without it the connections in
-            # Airflow's database are not found.
+            # Airflow's own commands on connections set this variable, too. Without it Airflow
+            # does not find the connections in its database.
             os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
             code = _guarded(command.run, args)
             if code:

@@ -1,4 +1,4 @@
-"""``python -m airflow_provider_sparklineage.cli``."""
+"""Runs the command as ``python -m airflow_provider_sparklineage.cli``."""
 
 from __future__ import annotations
 

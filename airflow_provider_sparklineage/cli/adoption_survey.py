@@ -1,9 +1,9 @@
 """Surveys the tasks of DAGs: whether each is adopted, why, and which rule declares its datasets.
 
-DAG files are parsed as Airflow's DAG processor does; nothing is written to its database. Each task
-of a Spark operator is a row. Rules and globs that match no task, and tasks that several
-declarations match, are problems. The survey is printed as a table for people, or given as a
-document (``schemas/adoption.json``).
+DAG files are parsed as Airflow's DAG processor parses them, but nothing is written to Airflow's
+database. Each task of a Spark operator is a row. If a rule or a glob matches no task, or several
+declarations match one task, that is a problem. The survey is printed as a table for people, or
+given as a document (``schemas/adoption.json``).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DAG_FILE = "DAG file"
 
 
 class ParsedDags(Frozen, frozen=True):
-    """The DAGs of files that were parsed.
+    """The DAGs from the files that were parsed.
 
     :param dags: all DAGs that could be imported, sorted by their ids
     :param problems: failed checks of the files and bundles that could not be imported or used
@@ -56,13 +56,13 @@ def parse_dags(
     *,
     fetches: bool = True,
 ) -> ParsedDags:
-    """Parse the files of a folder, or of all DAG bundles that are configured.
+    """Parse the DAG files of a folder, or of all DAG bundles that are configured.
 
-    :param given: the folder, or one file
-    :param progress: called with the number of the file that is parsed, from 1
-    :param budget: the time for parsing; files are left out after it is spent
+    :param given: the folder, or one file; empty for the bundles
+    :param progress: a function that is called with the number of the file being parsed, from 1
+    :param budget: the time for parsing; when it is spent, the other files are left out
     :param fetches: whether bundles that are not local are fetched; if not, they are left out
-    :raise UnusableInputError: if there is no such folder
+    :raise UnusableInputError: if the folder or file does not exist
     """
     parsing = _DagParsing(progress, budget)
     if given:
@@ -105,7 +105,7 @@ class _DagParsing:
     def add(self, name: str, path: Path, root: Path) -> None:
         """Add the DAGs of a folder, or of one file.
 
-        :param root: folder to which paths of import errors, and imports of the files, are relative
+        :param root: the folder for imports by the files; paths in import errors are relative to it
         """
         bag = commands.quietly(partial(self._bag, path, root, name))
         self.dags += bag.dags.values()
@@ -147,7 +147,7 @@ _NOTHING = {
 
 
 class Matches(Frozen, frozen=True):
-    """The tasks that each of some rules matches.
+    """The tasks that each rule of a list matches.
 
     :param tasks: a list of tasks for each rule, in the order of the rules
     """
@@ -159,16 +159,16 @@ class Matches(Frozen, frozen=True):
     def of(
         cls, rules: Sequence[task_rules.TaskRule], tasks: Iterable[task_rules.TaskNames]
     ) -> Matches:
-        """Match rules with tasks."""
+        """Match each rule with all tasks."""
         by_dag: dict[str, list[task_rules.TaskNames]] = defaultdict(list)
         for task in tasks:
             by_dag[task.dag_id].append(task)
-        # Each rule is matched with all DAGs before the next one, so that of a thousand globs each
-        # is compiled only once.
+        # Each rule is matched with all DAGs before the next rule is, so that each glob is compiled
+        # only once, even if there are a thousand.
         return cls(rules, [[*_matching(rule, by_dag)] for rule in rules])
 
     def numbers(self) -> Mapping[task_rules.TaskNames, list[int]]:
-        """Give for each task the numbers, from 0, of the rules that match it."""
+        """Give the numbers, from 0, of the rules that match each task."""
         found: dict[task_rules.TaskNames, list[int]] = defaultdict(list)
         for number, tasks in enumerate(self.tasks):
             for task in tasks:
@@ -178,11 +178,11 @@ class Matches(Frozen, frozen=True):
     def unmatched(self, tasks: Sequence[task_rules.TaskNames]) -> Iterator[str]:
         """Yield a sentence for each rule that matches no task, and each such glob of other rules.
 
-        :param tasks: all tasks that the rules were matched with
+        :param tasks: all tasks with which the rules were matched
         """
         for number, (rule, matching) in enumerate(zip(self.rules, self.tasks, strict=True)):
             if matching:
-                # The only glob of a key has matched all of these tasks.
+                # A key with only one glob is left out: that glob has matched all these tasks.
                 globs = [(key, globs) for key, globs in rule.globs if len(globs) > 1]
                 for text in _unmatched_globs(globs, matching):
                     yield f"{rule_text(rule, number)}: {text}."
@@ -196,7 +196,7 @@ class Matches(Frozen, frozen=True):
     def doubled(self, chosen: set[task_rules.TaskNames]) -> Iterator[str]:
         """Yield a sentence for each group of chosen tasks that the same several rules match.
 
-        The first of the rules acts.
+        Of these rules, the first one acts.
         """
         by_rules: dict[tuple[int, ...], list[str]] = defaultdict(list)
         for task, numbers in self.numbers().items():
@@ -209,7 +209,7 @@ class Matches(Frozen, frozen=True):
 
 
 def rule_text(rule: task_rules.TaskRule, number: int) -> str:
-    """Name a rule for people, as the begin of a sentence: its number from 1, and its line."""
+    """Name a rule for people, at the beginning of a sentence: its number from 1, and its line."""
     return f"Rule {number + 1}" + (f" (line {rule.line})" if rule.line else "")
 
 
@@ -259,10 +259,10 @@ class Row(Frozen, frozen=True):
 
 
 class Rules(Frozen, frozen=True):
-    """The rules that are configured.
+    """The configured rules: of adoption, and of declarations.
 
     :param declarations: rules that declare the datasets of adopted tasks
-    :param off: the reason of tasks if adoption is off, or its rules cannot be read
+    :param off: the reason that each task gets if adoption is off, or its rules cannot be read
     :param problems: failed checks of settings that cannot be read
     """
 
@@ -273,7 +273,7 @@ class Rules(Frozen, frozen=True):
 
     @classmethod
     def of(cls, adopt: str, declared: str) -> Rules:
-        """Read both settings; one that cannot be read has no rules, and is a problem."""
+        """Read both settings; a setting that cannot be read gives no rules, but a problem."""
         problems: list[Check] = []
         rules, declaring, off = task_rules.ADOPT_NONE, task_rules.TaskDeclarations(), adopting.OFF
         try:

@@ -1,9 +1,9 @@
 """Commands that only ``airflow sparklineage`` has, because they need Airflow.
 
-``settings`` shows every setting and its source, and ``adoption`` the tasks that are adopted.
-``resend`` sends events that did not arrive, and ``collect`` the lineage of drivers that ended after
-their tasks. The arguments and exit codes are in this module, so that help imports no Airflow; the
-work is done in :mod:`.adoption_survey`, :mod:`.sender` and :mod:`.collector`.
+``settings`` shows each setting and its source. ``adoption`` shows the tasks that are adopted.
+``resend`` sends events that did not arrive. ``collect`` collects the lineage of drivers that ended
+after their tasks. The arguments and exit codes are in this module, so that help imports no Airflow;
+the work is done in :mod:`.adoption_survey`, :mod:`.sender` and :mod:`.collector`.
 """
 
 from __future__ import annotations
@@ -244,8 +244,8 @@ def _collect(args: argparse.Namespace) -> int:
         asked = collector.Asked(args.run, args.dag or "", args.task or "")
         found = collector.find_bundles(resolved.capture_location, asked, deadline.budget)
         with tempfile.TemporaryDirectory(prefix="sparklineage-") as work:
-            # Where no archive is configured a temporary one holds the events while they are sent,
-            # because the sender reads them from an archive, each by its name there.
+            # If no archive is configured, a temporary archive holds the events while they are sent,
+            # because the sender reads events from an archive, by their names in it.
             own = Archive(f"file://{work}/archive", is_default=True)
             archive = archive_of(resolved, _ARCHIVE_S) or own
             collecting = collector.Collector(resolved, archive, deadline.budget)

@@ -1,8 +1,9 @@
 """Collects the lineage of tries whose Spark job ran on without the worker.
 
-Capture bundles are found in the location that drivers deliver to, and on this machine. Each becomes
-the event of its try, as the task would have made it. :class:`Collector` keeps the events in the
-archive, sends them, and shows them in Airflow, in the place of the XComs that the tries pushed.
+Capture bundles are looked for in the location to which drivers deliver, and on this machine. Each
+bundle becomes the event of its try, as the task would have made it. :class:`Collector` writes the
+events to the archive, sends them, and shows them in Airflow by replacing the XComs that the tries
+pushed.
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """The bundles that a person asks for.
+    """The choice of bundles on the command line.
 
-    :param run: id of a DAG run, or the place of one bundle: a URL or a folder; empty for all
-        commands of the users' own whose lineage is not collected yet
+    :param run: id of a DAG run, or the place of one bundle, which is a URL or a folder; empty for
+        all bundles of the users' own commands whose lineage is not collected yet
     """
 
     run: str
@@ -62,11 +63,11 @@ class Asked(NamedTuple):
     task_id: str = ""
 
     def may_be(self, name: str) -> bool:
-        """Whether a bundle of that name can be of the DAG and the task that are asked for."""
+        """Whether a bundle with this name can belong to the chosen DAG and task."""
         return capture.may_be_of(name, self.dag_id, self.task_id)
 
     def is_wanted(self, manifest: capture.Manifest) -> bool:
-        """Whether the bundle of this manifest is asked for."""
+        """Whether the bundle with this manifest is chosen."""
         task = manifest.task
         if task is None:
             return False
@@ -79,7 +80,7 @@ class Asked(NamedTuple):
 class Found(NamedTuple):
     """A capture bundle and its place.
 
-    :param place: URL of the folder that a driver delivers to, or a folder of this machine
+    :param place: URL of the folder to which a driver delivers, or a folder of this machine
     """
 
     place: str
@@ -87,7 +88,7 @@ class Found(NamedTuple):
 
     @property
     def is_remote(self) -> bool:
-        """Whether the bundle is in a folder that a driver delivers to."""
+        """Whether the bundle is in a folder to which a driver delivers."""
         return "://" in self.place
 
     @property
@@ -104,9 +105,9 @@ class Found(NamedTuple):
 
 
 def find_bundles(location: capture.CaptureLocation, asked: Asked, budget: Budget) -> list[Found]:
-    """Find the bundles that are asked for, in the order in which their tries began.
+    """Find the chosen bundles, in the order in which their tries began.
 
-    :raise CaptureError: if a location cannot be read, or a run is named that has no bundle
+    :raise CaptureError: if a location cannot be read, or a run is named and has no bundle
     """
     found = [*_find(location, asked, budget)]
     if asked.run and not found:
@@ -140,7 +141,7 @@ def _delivered_bundles(
 
 
 def _local_bundles(location: capture.CaptureLocation, asked: Asked) -> Iterator[Found]:
-    """Yield bundles on this machine that drivers write into, or whose collecting failed."""
+    """Yield the bundles on this machine into which drivers write, or whose collecting failed."""
     for folder in bundle.own_bundles(location.folder):
         if asked.may_be(folder.name):
             manifest = capture.load(folder).manifest
@@ -156,11 +157,12 @@ _NOT_AWAITED = degradations.DegradationCode.APPLICATION_UNFINISHED
 
 
 class Merged(NamedTuple):
-    """A bundle, with the lineage and the event that were made of it.
+    """A bundle, with the lineage and the event that were made from it.
 
-    :param found: the bundle as it was found
+    :param found: the bundle before merging
     :param manifest: the manifest after merging
-    :param unfinished: why the job is not known to have ended; empty if it is known to have ended
+    :param unfinished: reason why the job is not known to have ended; empty if it is known to have
+        ended
     """
 
     found: Found
@@ -172,14 +174,14 @@ class Merged(NamedTuple):
 
     @property
     def is_left(self) -> bool:
-        """Whether the worker was done with the bundle."""
+        """Whether the worker is done with the bundle, so that the collector may remove it."""
         before = self.found.manifest
         codes = {d.code for d in before.degradations}
         return bool(before.ended) or before.of_command or _NOT_AWAITED in codes
 
     @property
     def is_news(self) -> bool:
-        """Whether the bundle was never merged, or its degradations have changed since then."""
+        """Whether the bundle was never merged, or its degradations have changed since the merge."""
         before = self.found.manifest
         return not before.outcome or {*before.degradations} != {*self.manifest.degradations}
 
@@ -187,19 +189,19 @@ class Merged(NamedTuple):
 def merge_bundle(found: Found, work: Path, budget: Budget) -> Merged:
     """Merge a bundle as if it had not been merged before.
 
-    :param work: an empty folder, for a bundle that has to be downloaded
+    :param work: an empty folder, into which a bundle at a URL is downloaded
     :raise CaptureError: if the bundle cannot be read, or its manifest names no task
     """
     before = found.manifest
     if before.task is None:
         problem = f"The manifest of {found.place} names no task."
         raise exceptions.CaptureError(problem)
-    # If nothing was added to a command, the reason for that still holds.
+    # If the task could add nothing to a command, the degradation with the reason still holds.
     was_refused = before.of_command and not before.injected
     rest = [d for d in before.degradations if was_refused or not d.code.is_of_collecting]
     outcome, unfinished = before.outcome, "It has not reported its end."
-    # The state of the task counts, because Airflow's own event has it, and because a job can end by
-    # an exit that Spark does not see.
+    # The state of the task decides, because Airflow's own event has this state, and because a job
+    # can end by an exit that Spark does not see.
     state = state_of(before.task) if before.of_command else ""
     known: Outcome = "" if state == "RUNNING" else state
     if found.is_remote:
@@ -224,12 +226,12 @@ def merge_bundle(found: Found, work: Path, budget: Budget) -> Merged:
 
 
 def end_bundle(merged: Merged, settings: Settings, budget: Budget) -> None:
-    """Keep a bundle that was collected, or remove it, as its task would have done.
+    """Keep or remove a bundle that was collected, as its task would have done.
 
-    A bundle to which a driver may still write stays as it is. One with which its worker may still
-    have work to do is kept.
+    If a driver may still write to the bundle, nothing is changed. If the worker may still have work
+    to do with the bundle, the bundle is kept.
 
-    :raise CaptureError: if it cannot be noted in the bundle that it was collected
+    :raise CaptureError: if the end cannot be noted in the bundle
     """
     if merged.unfinished:
         return
@@ -238,7 +240,7 @@ def end_bundle(merged: Merged, settings: Settings, budget: Budget) -> None:
         manifest = replace(
             merged.manifest,
             outcome=merged.lineage.outcome.value,
-            # The end of the job, as far as it is known, so that --again sends the same event.
+            # The time of the event is noted as the end, so that --again sends the same event.
             ended=datetime.fromisoformat(merged.written.event["eventTime"]),
         )
         if is_remote:
@@ -255,7 +257,7 @@ def end_bundle(merged: Merged, settings: Settings, budget: Budget) -> None:
 
 
 class Event(NamedTuple):
-    """The event of a try.
+    """The event of a try, with all that is needed to send it.
 
     :param candidate: the event under its name in the archive
     :param sending: Airflow's additions to the event; None if the event is not for sending
@@ -267,9 +269,9 @@ class Event(NamedTuple):
 
 
 class Collector:
-    """Collects bundles, and prints a note on each that cannot be collected.
+    """Collects bundles, and prints a note on each bundle that cannot be collected.
 
-    :param archive: a temporary one if none is configured
+    :param archive: a temporary archive if none is configured
     :param budget: time for reading, writing and removing bundles
     """
 
@@ -285,9 +287,9 @@ class Collector:
     def events(self, found: Iterable[Found], work: Path, *, now: bool, again: bool) -> list[Event]:
         """Merge bundles, and give the events to send.
 
-        :param work: a folder for bundles that have to be downloaded
-        :param now: whether bundles of jobs that are not known to have ended count, too
-        :param again: whether bundles that were collected already count, too
+        :param work: a folder into which bundles at URLs are downloaded
+        :param now: whether to take also bundles of jobs that are not known to have ended
+        :param again: whether to take also bundles that were collected already
         """
         events = []
         for number, one in enumerate(found):
@@ -314,10 +316,10 @@ class Collector:
         return Event(merged, candidate, self._sending(merged.found, name))
 
     def _sending(self, found: Found, name: str) -> dict[str, Any] | None:
-        """Give Airflow's additions to an event: those in its bundle, else those in the archive.
+        """Give Airflow's additions to an event: from its bundle, or else from the archive.
 
         :return: None if the event is not for sending
-        :raise CaptureError: if neither the bundle nor the archive has them
+        :raise CaptureError: if neither the bundle nor the archive has such additions
         """
         try:
             return publish.kept_additions(found.url)
@@ -328,13 +330,14 @@ class Collector:
             raise
 
     def plan(self, events: Sequence[Event]) -> None:
-        """Add the events that would be sent to the lines of the answer."""
+        """Add a line to the answer for each event that would be sent."""
         self.lines += planned(self._chosen(events))
 
     def collect(self, events: Sequence[Event]) -> None:
         """Send events, show them in Airflow, and keep or remove their bundles.
 
-        :raise SettingsError: if Airflow has no transport, and no archive keeps unsent events either
+        :raise SettingsError: if Airflow has no transport, and unsent events are not kept in an
+            archive
         """
         reason = sources.why_not_sent()
         if reason is not None and sources.is_kept_unsent(self._settings):
@@ -350,7 +353,7 @@ class Collector:
                 self._note(str(error))
 
     def _sent(self, events: Sequence[Event]) -> list[Event]:
-        """Keep and send events; give the ones that were sent, or are not for sending."""
+        """Write events to the archive and send them; give those sent and those not for sending."""
         sender = Sender(self._archive, self._settings.leaving)
         kept = self._kept(events)
         chosen = self._chosen(kept)
@@ -361,7 +364,7 @@ class Collector:
         return [e for e in kept if e.sending is None or e.candidate.name in result.sent]
 
     def _kept(self, events: Iterable[Event]) -> list[Event]:
-        """Write events to the archive, in the place of the tasks' events; give those it took."""
+        """Write events to the archive in place of the tasks' own; give those that it has stored."""
         kept = []
         for one in events:
             is_unsent = one.sending is not None and self._archive.has_marks
@@ -415,7 +418,7 @@ def mask_connections() -> None:
 
 
 State = Literal["", "RUNNING", "COMPLETE", "FAIL"]
-"""State of a try, as far as it says how the try's job ended; empty if it does not say so."""
+"""State of a try, if it tells whether the try's job runs, or how it ended; else empty."""
 
 _STATES: dict[str, State] = {
     "success": "COMPLETE",
@@ -442,13 +445,13 @@ def state_of(task: capture.TaskIdentity) -> State:
 def replace_xcom(
     task: capture.TaskIdentity, written: document.Written, *, is_first: bool = False
 ) -> bool:
-    """Put an event into the XCom that its try pushed; return whether it is there now.
+    """Replace the XCom that a try pushed by an event; return whether the XCom has the event now.
 
-    Airflow's tab and the next run read the XCom. It is not there if the try pushed no event, if
-    another try has begun since, or if a backend of the user's own keeps XComs elsewhere. Never
-    raises.
+    Airflow's tab and the next run read the XCom. It cannot be replaced if the try pushed no event,
+    if another try has begun since, or if a custom backend stores XComs elsewhere. Never raises.
 
-    :param is_first: whether to add the XCom if it is not there, because the try pushes no event
+    :param is_first: whether to add the XCom if there is none, because the try itself pushes no
+        event
     """
     try:
         value = publish.xcom_of(written)
@@ -476,7 +479,7 @@ def _push_xcom(task: capture.TaskIdentity, value: dict[str, Any], session: Sessi
 
 
 def _pushed_xcom(task: capture.TaskIdentity) -> Any:
-    """Select the XCom of a try, if no later try of the task instance has begun."""
+    """Select the XCom of a try; nothing if a later try of the task instance has begun."""
     same = [getattr(XComModel, name) == getattr(TaskInstance, name) for name in _TASK_COLUMNS]
     return (
         select(XComModel)

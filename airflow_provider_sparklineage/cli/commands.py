@@ -2,7 +2,7 @@
 
 A command is described in the words that argparse and Airflow's command line share. Most of its
 output is text from elsewhere: names of datasets, templates, messages of servers. All output goes
-through this module, or through :func:`.show.escape`, which escape characters that control a
+through this module, or through :func:`.show.escape`; both escape the characters that control a
 terminal. Lines for people and documents for programs go to stdout; errors, notes and progress go to
 stderr. Every command imports this module, so it imports rich only in functions that use it.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Argument(Frozen, frozen=True):
-    """An argument, in the words that argparse and Airflow's ``Arg`` share."""
+    """An argument of a command, in the words that argparse and Airflow's ``Arg`` share."""
 
     flags: tuple[str, ...]
     settings: dict[str, Any]
@@ -41,7 +41,7 @@ class Command(Frozen, frozen=True):
 
 
 class Group(Frozen, frozen=True):
-    """Commands of ``sparklineage`` under a name of their own, as ``history build`` is."""
+    """Commands of ``sparklineage`` with a common first word, such as ``history build``."""
 
     name: str
     help: str
@@ -69,7 +69,7 @@ def say(line: str) -> None:
 
 
 def note(line: str) -> None:
-    """Print a line to stderr that is no part of the answer: an error, a note or progress."""
+    """Print a line that is no part of the answer to stderr: an error, a note or progress."""
     print(texts.escape_control_characters(line), file=sys.stderr)
 
 
@@ -80,7 +80,7 @@ def say_json(document: Any, *, sort_keys: bool = False) -> None:
 
 
 def say_json_array(documents: Iterable[Any]) -> None:
-    """Print documents as one JSON array, a line each: for programs, and for ``grep``."""
+    """Print documents as one JSON array, one document a line: for programs, and for ``grep``."""
     is_unicode = _is_unicode()
     print("[", end="")
     for number, document in enumerate(documents):
@@ -90,7 +90,7 @@ def say_json_array(documents: Iterable[Any]) -> None:
 
 
 def say_json_lines(documents: Iterable[Any]) -> None:
-    """Print documents as JSON, one a line (NDJSON), each as soon as the iterable yields it."""
+    """Print each document as a line of JSON (NDJSON), as soon as the iterable yields it."""
     is_unicode = _is_unicode()
     for document in documents:
         print(_escaped_json(json.dumps(document, ensure_ascii=not is_unicode)))
@@ -106,7 +106,7 @@ def _escaped_json(line: str) -> str:
 
 @contextmanager
 def logging_to_stderr() -> Iterator[None]:
-    """Send stdout to stderr, so that Airflow's log stays out of the output.
+    """Send stdout to stderr, so that Airflow's log is not mixed into the command's output.
 
     Airflow 3.2 logs already while its models are imported, so imports of Airflow belong inside the
     ``with`` block.
@@ -143,11 +143,12 @@ def quietly(made: Callable[[], T]) -> T:
 def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """Show a progress bar inside the ``with`` block; give the function that moves the bar.
 
-    The function takes the number of things done so far. The bar is shown only if stderr is a
-    terminal, and it disappears at the end.
+    The function takes the number of things that are done so far. The bar is shown only if stderr is
+    a terminal, and it disappears at the end.
 
     :param what: the text next to the bar
-    :param total: number of all things; None if it is not known, and the text counts things done
+    :param total: number of all things; None if it is not known, and then the text shows the number
+        of things done
     """
     from rich.progress import Progress
 
@@ -176,13 +177,13 @@ def checks_document(checks: Sequence[Check]) -> dict[str, Any]:
 
 
 def worst_status(checks: Iterable[Check]) -> Status:
-    """Give the worst status of checks; ok if there are none."""
+    """Give the worst status of the checks; ok if there are no checks."""
     order = [*Status]
     return max((check.status for check in checks), key=order.index, default=Status.OK)
 
 
 def print_checks(checks: Sequence[Check], file: IO[str]) -> None:
-    """Print a line for each check, with the fix at its end."""
+    """Print a line for each check; the line ends with the fix."""
     from airflow_provider_sparklineage.cli import show
 
     out = show.console(file)

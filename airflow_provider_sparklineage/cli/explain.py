@@ -1,7 +1,8 @@
 """``explain``: explains templates in a shell, and a DAG's task under ``airflow sparklineage``.
 
-With ``--run``, both print the expected and the observed partitions of a run. Without it the
-templates are rendered, and Airflow is imported for their macros (:mod:`.explanation`).
+With ``--run``, both commands print the expected and the observed partitions of a run that has
+ended. Without ``--run``, the templates are rendered for a run that does not take place, and Airflow
+is imported for their macros (:mod:`.explanation`).
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 
 
 def _explain_run(args: argparse.Namespace, job: str = "") -> int:
-    """Print expected and observed partitions of the runs in a bundle or a file of events.
+    """Print the expected and the observed partitions of the runs in a bundle or a file of events.
 
-    :param job: name of the job that all the runs must be of (``dag_id.task_id``); empty for any
+    :param job: name of the job to which all the runs must belong (``dag_id.task_id``); empty for
+        any
     :raise UnusableInputError: if a run is of another job, or arguments for a run to come are given
     """
     from airflow_provider_sparklineage.cli import show

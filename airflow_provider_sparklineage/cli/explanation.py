@@ -2,8 +2,8 @@
 
 A template is a text of the command line, or a field of a DAG's task; it is rendered as Airflow's
 task runner would render it. The explanation has the rendered texts, the expected datasets and
-partitions, and the template that made each value: as a document (``schemas/explanation.json``), or
-as lines for people.
+partitions, and the template that made each value. It is a document (``schemas/explanation.json``),
+or lines for people.
 """
 
 from __future__ import annotations
@@ -46,11 +46,12 @@ if TYPE_CHECKING:
 
 
 class DryRun(Frozen, frozen=True):
-    """The run that templates are rendered for; times are aware.
+    """The run for which templates are rendered; its times have a zone.
 
-    :param logical_date: None for a run of a partition, or one started by hand without a date
-    :param interval: data interval; if None, that of the DAG's timetable for the logical date, or
-        where no timetable gives one, the logical date as start and end
+    :param logical_date: None for a run of a partition, or for one that is started by hand without a
+        date
+    :param interval: data interval; if None, the DAG's timetable gives the interval for the logical
+        date, and without a timetable the interval begins and ends at the logical date
     """
 
     logical_date: datetime | None = None
@@ -122,7 +123,7 @@ def _task_names(known: dict[str, Any]) -> dict[str, str]:
 
 
 def timestamp(text: str) -> datetime:
-    """Read a date or time of the command line, in UTC if it names no zone.
+    """Read a date or time of the command line; it is in UTC if it names no zone.
 
     :raise UnusableInputError: if the text is no date or time, or is a span of time
     """
@@ -139,11 +140,11 @@ def timestamp(text: str) -> datetime:
 
 
 def trace_text(text: str, number: int, run: DryRun) -> list[TracedText]:
-    """Render a template of the command line for a run, and trace its values.
+    """Render a template of the command line for a run, and trace where its values come from.
 
     :param number: place of the template among the arguments, from 0
-    :raise UnusableInputError: if it cannot be rendered; if a variable is missing, the message names
-        the variables that a run can have
+    :raise UnusableInputError: if the template cannot be rendered; if a variable is missing, the
+        message names the variables that a run can have
     """
     environment = create_template_env()
     context = run.context()
@@ -166,7 +167,7 @@ def _hint(error: Exception) -> str:
 
 
 class ExplainedTask(Frozen, frozen=True):
-    """A task of a DAG, rendered and not run.
+    """A task of a DAG that was rendered and not run.
 
     :param texts: the rendered texts that differ from their templates
     """
@@ -177,7 +178,7 @@ class ExplainedTask(Frozen, frozen=True):
 
 
 def explain_task(dag_id: str, task_id: str, run: DryRun, rules: PartitionRules) -> ExplainedTask:
-    """Render a task as the task runner would, and give its texts and its expectations.
+    """Render a task as the task runner would, and give the task's texts and expectations.
 
     :raise UnusableInputError: if Airflow cannot find the DAG or the task, or the task has no
         lineage or cannot be rendered
@@ -237,7 +238,7 @@ _EXPRESSION = re.compile(r"\s*\{\{[^{}]*\}\}\s*")
 
 
 def _masked(text: TracedText) -> TracedText:
-    """Hide secrets that Airflow knows, credentials, and fields that have the name of a secret."""
+    """Hide secrets that Airflow knows, credentials, and fields with a name that secrets have."""
 
     def masked(shown: str) -> str:
         return masked_message(str(redact(shown, text.field)))
@@ -249,7 +250,7 @@ def _masked(text: TracedText) -> TracedText:
 
 
 def _with_interval(run: DryRun, dag: Any) -> DryRun:
-    """Take the data interval that the DAG's timetable has for the logical date.
+    """Give a run the data interval that the DAG's timetable has for its logical date.
 
     The run stays as it is if it has an interval or has no logical date, or if the timetable has no
     interval for the date.
@@ -280,7 +281,7 @@ def explanation(
     """Make the document that ``--json`` prints; its schema is ``schemas/explanation.json``.
 
     :param subject: the DAG's task that is explained; empty for texts of the command line
-    :param texts: the traced texts; the document has those that differ from their templates
+    :param texts: the traced texts; the document has only those that differ from their templates
     """
     expected = list(expectations)
     return {
@@ -349,7 +350,7 @@ def _source_document(source: Source) -> dict[str, Any]:
 
 
 def print_explanation(document: dict[str, Any], file: IO[str]) -> None:
-    """Print an explanation; colours only where ``file`` is a terminal."""
+    """Print an explanation; use colours only if ``file`` is a terminal."""
     out = console(file)
     if document["subject"]:
         out.rule(f"[bold]{escape(document['subject'])}[/]", align="left")

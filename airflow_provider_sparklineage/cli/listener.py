@@ -40,7 +40,7 @@ def _fetch_listener(args: argparse.Namespace) -> int:
 
 
 def _add_observer(cache: Path) -> None:
-    """Put the observer's zip next to the jar, because an image for drivers needs both."""
+    """Put the observer's zip next to the jar, because an image for drivers needs both files."""
     from airflow_provider_sparklineage.spark.submit import submitted_files
 
     observer = cache / submitted_files.OBSERVER_ZIP

@@ -1,7 +1,8 @@
-"""Chooses events of the archive, sends them, and notes in the archive which have arrived.
+"""Chooses events of the archive, sends them, and notes in the archive which events have arrived.
 
-Later events of the same jobs and datasets are sent with the chosen ones, so that they stay the
-latest in the backend. Events are sent in batches, so that only one batch is held in memory.
+Later events of the same jobs and datasets are sent once more after the chosen events, so that the
+later events stay the latest in the backend. Events are sent in batches, so that only one batch is
+held in memory.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.representation import Leaving
 
 
-# --- which events are sent, and which later ones follow them --------------------------------------
+# --- the events to send, and the later events of their jobs ---------------------------------------
 
 
 class Asked(NamedTuple):
-    """The events that a person asks for; if all is empty, those known not to have been sent."""
+    """The choice of events on the command line; without any, the events marked as unsent."""
 
     dag_id: str = ""
     task_id: str = ""
@@ -44,9 +45,9 @@ class Asked(NamedTuple):
 class Choice(NamedTuple):
     """The events to send.
 
-    :param events: the events that were asked for
+    :param events: the events that the command line chose
     :param following: later events of the same jobs and datasets, which have to stay the latest
-    :param skipped: how many events were asked for and cannot be read
+    :param skipped: number of chosen events that cannot be read
     """
 
     events: list[sending.Candidate]
@@ -55,7 +56,7 @@ class Choice(NamedTuple):
 
     @property
     def in_order(self) -> list[sending.Candidate]:
-        """All events, in the order in which they are sent."""
+        """Both the chosen and the following events, in the order in which they are sent."""
         return sending.in_order([*self.events, *self.following])
 
 
@@ -66,10 +67,11 @@ class _ReadEntries(NamedTuple):
 
 
 def choose(archive: Archive, asked: Asked) -> Choice:
-    """Choose the events to send, and print notes on those that cannot be sent.
+    """Choose the events to send, and print notes on events that cannot be sent.
 
     :raise ArchiveError: if the archive cannot list its events
-    :raise UnusableInputError: if unsent events are asked for, and the archive does not mark them
+    :raise UnusableInputError: if unsent events are to be sent, and the archive does not mark unsent
+        events
     """
     entries = _asked_entries(archive, asked)
     read = _read_entries(archive, entries, "Reading events")
@@ -87,10 +89,10 @@ def choose(archive: Archive, asked: Asked) -> Choice:
 
 
 def followed(archive: Archive, chosen: list[sending.Candidate], skipped: int = 0) -> Choice:
-    """Choose some events, and the later ones that have to be sent with them.
+    """Add to chosen events the later events that have to be sent after them.
 
     :param chosen: the events, in the order in which they are sent
-    :param skipped: how many events were asked for and cannot be read
+    :param skipped: number of chosen events that cannot be read
     :raise ArchiveError: if the archive cannot list its events
     """
     if not chosen:
@@ -113,7 +115,10 @@ def _asked_entries(archive: Archive, asked: Asked) -> list[Entry]:
 
 
 def _is_before(entry: Entry, time: datetime) -> bool:
-    """Whether an event is certainly older: its file is written at the event's time, or later."""
+    """Whether an event is certainly older than ``time``, because its file was written before.
+
+    An event's file is never written before the time of the event.
+    """
     return entry.written is not None and entry.written < time
 
 
@@ -138,7 +143,7 @@ def _read_entries(archive: Archive, entries: Sequence[Entry], what: str) -> _Rea
 
 
 def planned(chosen: Choice) -> list[str]:
-    """Describe the events that would be sent, a line for each, and their number."""
+    """Describe the events that would be sent, each in a line, and their number in the last line."""
     if not chosen.events:
         return ["There is nothing to send."]
     lines = [_described(one, is_asked=one in chosen.events) for one in chosen.in_order]
@@ -152,7 +157,7 @@ def _described(one: sending.Candidate, *, is_asked: bool) -> str:
 
 
 def summary(events: int, total: int) -> str:
-    """Say how many of all events were sent."""
+    """Say how many of the chosen events were sent."""
     if events == total:
         return "1 event was sent." if events == 1 else f"{events} events were sent."
     return f"{events} of {total} events were sent."
@@ -162,9 +167,9 @@ def summary(events: int, total: int) -> str:
 
 
 _START_S, _EVENT_S = 30.0, 60.0
-"""Seconds that a batch may take, to start and for each event.
+"""Seconds that a batch may take to start, and seconds more for each event.
 
-Backends take long over large events, and clients retry.
+Backends need long for large events, and clients retry.
 """
 _BATCH, _BATCH_BYTES = 50, 16 * 1024 * 1024
 """Limits of a batch, which is held in memory: number of candidates, and bytes of their events."""
@@ -184,7 +189,7 @@ class Result(NamedTuple):
 class Sender:
     """Sends chosen events through the transport of Airflow's OpenLineage provider.
 
-    :param how: how events are changed for the backend
+    :param how: the changes that the backend needs in events
     :raise SettingsError: if Airflow has no transport
     """
 
@@ -217,7 +222,7 @@ class Sender:
     def _batch(
         self, candidates: Sequence[sending.Candidate]
     ) -> list[tuple[sending.Candidate, list[bytes]]]:
-        """Give the first candidates, one at least, with the lines of their events."""
+        """Take the first candidates for one batch, at least one, with the lines of their events."""
         batch: list[tuple[sending.Candidate, list[bytes]]] = []
         size = 0
         for one in candidates:
@@ -254,7 +259,7 @@ class Sender:
     def _last_before(self, one: sending.Candidate) -> Event | None:
         """Find the event of the task's last successful run before ``one``; None without such a run.
 
-        That event has lineage that the event of a failed run does not have.
+        The successful run's event has lineage that the event of a failed run does not have.
         """
         dag_id, _, *of_task, _ = one.name.split("/")
         for entry in self._entries:
@@ -270,7 +275,7 @@ class Sender:
 
     @cached_property
     def _entries(self) -> list[Entry]:
-        """Entries of the archive, the latest first; [] if the archive cannot list them."""
+        """The entries of the archive, the latest first; [] if the archive cannot list them."""
         with suppress(exceptions.ArchiveError):
             return sorted(self._archive.entries(), key=_written, reverse=True)
         return []
@@ -278,7 +283,7 @@ class Sender:
     def _send(
         self, batch: list[tuple[sending.Candidate, list[bytes]]], reached: Callable[[int], None]
     ) -> str:
-        """Send a batch; return why no more can be sent, or an empty text if more can be sent."""
+        """Send a batch; return the reason why no more can be sent, or an empty text."""
         lines = [line for _, of_one in batch for line in of_one]
         if not lines:
             return ""

@@ -1,4 +1,4 @@
-"""Commands that give files of the package: ``schema`` prints one, ``examples`` copies DAGs.
+"""Commands that give files of the package: ``schema`` prints a schema, ``examples`` copies DAGs.
 
 Schemas of events and of other documents are files of the package. Schemas of the history are
 generated from its tables, and from the types of its answers under ``--json``, so that no schema can
@@ -65,7 +65,7 @@ def _schema(args: argparse.Namespace) -> int:
 
 
 def table_schema(table: Table) -> dict[str, Any]:
-    """Describe a row of a table; ``sqlType`` is the type of the column in its Parquet files."""
+    """Describe a row of a table; ``sqlType`` is the type of the column in the Parquet files."""
     from airflow_provider_sparklineage.history.tables import VERSION
 
     return {
@@ -109,7 +109,7 @@ _ORDER = {"type": "integer", "description": "its place in the plan, from 1 on"}
 
 
 def answer_schema(name: str) -> dict[str, Any]:
-    """Give the schema of a line of an answer, one of :data:`ANSWERS`."""
+    """Give the schema of a line of the answer to one of :data:`ANSWERS`."""
     types = _answer_types(name)
     schemas, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     named = {one.__name__: one for one in _all_structs(types)}
@@ -141,7 +141,7 @@ def _answer_types(name: str) -> tuple[type[Struct], ...]:
 
 
 def _all_structs(types: tuple[type[Struct], ...]) -> list[type[Struct]]:
-    """Give the struct types among some types, and those of their fields, however deep."""
+    """Give the struct types among some types and their fields, at any depth."""
     found: dict[int, type[Struct]] = {}
     waiting: list[Any] = [msgspec.inspect.type_info(one) for one in types]
     while waiting:
@@ -156,9 +156,9 @@ def _all_structs(types: tuple[type[Struct], ...]) -> list[type[Struct]]:
 
 
 def _described(schema: dict[str, Any], of: type[Struct] | None) -> dict[str, Any]:
-    """Give the schema of an object with the keys that are always there, and each key's meaning.
+    """Give an object's schema, with a meaning for each key; keys that are always there are in it.
 
-    :param of: type of the object, whose docstring has the meanings; None if it is not known
+    :param of: type of the object, whose docstring has the meanings; None if the type is not known
     """
     text = inspect.cleandoc(of.__doc__ or "") if of else ""
     means = {name: " ".join(found.split()) for name, found in _PARAM.findall(text)}
@@ -224,7 +224,7 @@ def _examples(args: argparse.Namespace) -> int:
 
 
 def _source() -> Path:
-    """Give the folder of the examples, which is outside the package.
+    """Give the folder of the examples, which is outside of the package.
 
     :raise UnusableInputError: if the examples are not installed
     """

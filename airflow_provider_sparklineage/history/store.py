@@ -1,4 +1,4 @@
-"""The store: facts and tables in Parquet files, and a manifest that says which of them count.
+"""The store: facts and tables in Parquet files, and a manifest that names the files in force.
 
 ::
 
@@ -9,13 +9,15 @@
     <store>/marks/*.json                  the parts of the sources that were read
     <store>/tmp/                          temporary files of a running build
 
-A build writes new files and then, in one step, the manifest that names them: readers see the
-generation before the build or the one after it. A file that the manifest does not name does not
-count. A folder that the manifest names no more is removed by a build an hour later or more, because
-a reader may still use it; the folder of an interrupted build is removed by the next build.
+A build writes new files and then, in one step, the manifest that names them. So a reader sees
+either the generation before the build or the one after it. A file that the manifest does not name
+is no part of the store. If a new manifest no longer names a folder, a build at least an hour later
+removes the folder, because a reader may still use it until then. The next build removes the folder
+of an interrupted build.
 
-A store is a folder of this machine, or one below a URL that Airflow can open. It has one writer at
-a time, by a lock file that names the writer, who renews it for as long as the build runs.
+A store is a folder of this machine, or a folder below a URL that Airflow can open. It has one
+writer at a time: a lock file names the writer, and the writer renews the lock for as long as the
+build runs.
 """
 
 from __future__ import annotations
@@ -47,27 +49,30 @@ if TYPE_CHECKING:
 
 
 MANIFEST, FACTS, GENERATIONS, MARKS = "manifest.json", "facts", "generations", "marks"
-"""The file in a store, and its folders of facts, tables and marks."""
+"""Names in a store: of the manifest's file, and of the folders of facts, tables and marks."""
 
 
 class Retired(Struct, frozen=True):
-    """A folder that the generation no longer names, since a time; readers may still use it."""
+    """A folder that the manifest has not named since ``at``; readers may still use the folder."""
 
     folder: str
     at: datetime
 
 
 class Manifest(Struct, frozen=True):
-    """A generation of the history.
+    """A generation of the history: the content of ``manifest.json``.
 
     :param version: version of the tables, :data:`.tables.VERSION`
-    :param generation: its number, one more with each build
-    :param facts: the files of each part of the facts, by the part's name, relative to the store
-    :param tables: the files of each table, relative to the store
-    :param rows: number of rows of each table, and, as ``events``, of the facts
-    :param marks: the file with the marks of the sources; empty if there is none
-    :param skipped: number of skipped texts and files in all builds, by reason
-    :param since: events that are older were forgotten, and are ignored if a source has them again
+    :param generation: number of the generation, one more with each build
+    :param facts: names of the files of each part of the facts, by name of the part; file names are
+        relative to the store
+    :param tables: names of the files of each table, by name of the table
+    :param rows: number of rows of each table, and, under ``events``, of the facts
+    :param marks: name of the file with the marks of the sources; empty if there is none
+    :param skipped: number of texts and files that all builds have skipped, by reason
+    :param retired: folders that are no longer named, and will be removed
+    :param since: older events were forgotten, and builds ignore them if a source has them again;
+        None if no event was forgotten
     """
 
     version: int
@@ -82,7 +87,7 @@ class Manifest(Struct, frozen=True):
     since: datetime | None = None
 
     def folders(self) -> set[str]:
-        """Give the folders of its files of facts and tables."""
+        """Give the folders that contain the files of facts and tables."""
         named = (*self.facts.values(), *self.tables.values())
         return {"/".join(name.split("/")[:2]) for files in named for name in files}
 
@@ -92,7 +97,7 @@ class Manifest(Struct, frozen=True):
 
 
 def empty_manifest(at: datetime) -> Manifest:
-    """Give the manifest of a store that has no build yet: generation 0."""
+    """Give the manifest of a store in which no build has ended yet: generation 0, without files."""
     return Manifest(VERSION, 0, at, {}, {}, {})
 
 
@@ -105,11 +110,11 @@ def parsed_manifest(text: bytes) -> Manifest:
 
 
 GRACE = timedelta(hours=1)
-"""How long files are kept after the last generation that names them."""
+"""How long a folder is kept after the manifest has stopped naming it."""
 
 
 class Building:
-    """A generation that is being written, by the owner of the store's lock.
+    """A generation that a build is writing while it holds the store's lock.
 
     :param scratch: an empty folder of this machine, which the store removes after the build
     """
@@ -129,7 +134,7 @@ class Building:
         self._marks_file = f"{MARKS}/{name}.json"
 
     def put(self, folder: str, files: Sequence[Path]) -> list[str]:
-        """Move files of this machine into a folder of the store; give their names there."""
+        """Move files of this machine into a folder of the store; give their names in the store."""
         names = [f"{folder}/{file.name}" for file in files]
         for name, file in zip(names, files, strict=True):
             self.store.files.put(name, file)
@@ -146,11 +151,12 @@ class Building:
     ) -> Manifest:
         """Write the manifest of the new generation, and remove folders that no reader can use.
 
-        :param facts: files of all parts that count from now on, by part
-        :param tables: files of each table
-        :param skipped: number of skipped texts and files in this build, by reason
-        :param marks: the marks of the sources; None keeps those of the generation before
-        :param since: events that are older are forgotten; None keeps the time of the generation
+        :param facts: names of the files of all parts of the facts in this generation, by name of
+            the part
+        :param tables: names of the files of each table
+        :param skipped: number of texts and files that this build has skipped, by reason
+        :param marks: the marks of the sources; None takes over those of the generation before
+        :param since: forget events that are older; None takes over the time of the generation
             before
         :raise HistoryError: if another build took the lock over; no manifest is written then
         """
@@ -174,19 +180,19 @@ class Building:
         return manifest
 
     def note(self, marks: Mapping[str, str], skipped: Mapping[str, int]) -> None:
-        """Write new marks of the sources after a build without new events.
+        """Write new marks of the sources after a build that found no new events.
 
-        The generation's number stays. Nothing is written if the marks are the same.
+        The generation keeps its number. Nothing is written if the marks are the same.
         """
         if marks != self.marks:
             changed = {"marks": self._marked(marks), "skipped": self._total(skipped)}
             self._put_in_force(msgspec.structs.replace(self.before, **changed))
 
     def since(self, keep: timedelta | None) -> datetime | None:
-        """Give the time from which on events count; None if all of them count.
+        """Give the time before which events are forgotten; None if no event is forgotten.
 
-        :param keep: the age at which events are forgotten; None keeps the time of the generation
-            before. The time never moves back.
+        :param keep: the age at which events are forgotten; None takes over the time of the
+            generation before. The time never moves back.
         """
         known = self.before.since
         if keep is None:
@@ -195,7 +201,7 @@ class Building:
 
     @property
     def marks(self) -> dict[str, str]:
-        """The marks that the builds before have written: the parts of sources that were read."""
+        """The marks that earlier builds have written: the parts of the sources that they read."""
         if not self.before.marks:
             return {}
         return msgspec.json.decode(self.store.files.read(self.before.marks), type=dict[str, str])
@@ -233,22 +239,22 @@ SCRATCH = "tmp"
 
 
 class Files(Protocol):
-    """File operations of a store; names are relative to its root, with ``/`` between the parts."""
+    """The operations on a store's files; names are relative to the store, with ``/`` in them."""
 
     def read(self, name: str) -> bytes:
-        """Give the content of a file; raises :exc:`FileNotFoundError` if it is absent."""
+        """Give the content of a file; raises :exc:`FileNotFoundError` if the file is absent."""
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file at once, so that no reader sees a part; it replaces an existing file."""
+        """Write a file, or replace it; no reader ever sees only a part of the new content."""
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a file unless it exists; tell whether it was written."""
+        """Write a file unless it exists; return whether it was written."""
 
     def put(self, name: str, file: Path) -> None:
         """Copy or move a file of this machine into the store."""
 
     def local(self, name: str) -> Path:
-        """Give the path of a file, or of a copy, on this machine."""
+        """Give a path on this machine: of the file itself, or of a copy."""
 
     def names(self, folder: str) -> list[str]:
         """List the names in a folder; [] if the folder is absent."""
@@ -257,11 +263,11 @@ class Files(Protocol):
         """Delete a file, or a folder with its content, if it exists."""
 
     def scratch(self) -> Path:
-        """Make an empty folder on this machine, for files that :meth:`put` takes later."""
+        """Make an empty folder on this machine, for files that are later given to :meth:`put`."""
 
 
 class Folder:
-    """A folder of this machine, or mounted there."""
+    """The files of a store in a folder of this machine, or in one that is mounted there."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -271,14 +277,14 @@ class Folder:
         return (self.root / name).read_bytes()
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file under another name in its folder, and rename it."""
+        """Write a temporary file in the same folder, and rename it."""
         partial = self._partial(name, content)
         partial.replace(self.root / name)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a file under another name in its folder, and link it to its own.
+        """Write a temporary file in the same folder, and link it to the file's name.
 
-        The link fails if the file exists.
+        The link fails if the file exists already.
         """
         partial = self._partial(name, content)
         try:
@@ -315,7 +321,7 @@ class Folder:
             path.unlink(missing_ok=True)
 
     def scratch(self) -> Path:
-        """Make a folder on the store's disk, so that :meth:`put` need not copy files."""
+        """Make a folder on the same disk as the store, so that :meth:`put` need not copy files."""
         folder = self.root / SCRATCH / uuid.uuid4().hex
         folder.mkdir(parents=True)
         return folder
@@ -329,11 +335,12 @@ class Folder:
 
 
 class Remote:
-    """Files below a URL that Airflow's ``ObjectStoragePath`` takes.
+    """The files of a store below a URL that Airflow's ``ObjectStoragePath`` can open.
 
-    :meth:`local` keeps its copies, because files of facts and tables never change. Not every object
-    store can refuse to write a file that exists: if two builds create one at the same instant, the
-    build whose content is not there afterwards has lost.
+    The method :meth:`local` downloads a file once and then uses the copy, because files of facts
+    and tables never change. Not every object store can refuse to write a file that exists. So
+    :meth:`create` reads the file again: if two builds create it at the same instant, the build
+    whose content is not in the file has failed.
     """
 
     def __init__(self, url: str) -> None:
@@ -349,7 +356,7 @@ class Remote:
         self._objects.write(name, content)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a file unless it exists, and check that its content is still this one."""
+        """Write a file unless it exists; return whether it was written and keeps this content."""
         folder, _, last = name.rpartition("/")
         if last in self._objects.names(folder) or not self._objects.create(name, content):
             return False
@@ -360,7 +367,7 @@ class Remote:
         self._objects.upload(name, file)
 
     def local(self, name: str) -> Path:
-        """Give the path of a copy on this machine."""
+        """Give the path of a copy on this machine; download the file if there is none."""
         copy = self._here / name
         if not copy.exists():
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -378,7 +385,7 @@ class Remote:
         self._objects.remove_folder(name)
 
     def scratch(self) -> Path:
-        """Make a folder below this machine's folder for temporary files."""
+        """Make a folder in the folder for temporary files of this machine."""
         return Path(tempfile.mkdtemp(dir=self._here))
 
     def __del__(self) -> None:
@@ -386,7 +393,7 @@ class Remote:
 
 
 def files_of(url: str) -> Files:
-    """Give the files of a path, or below a URL that Airflow's ``ObjectStoragePath`` takes."""
+    """Give the file operations for a path, or for a URL that ``ObjectStoragePath`` can open."""
     parts = urlsplit(url)
     if "://" not in url:
         return Folder(Path(url).absolute())
@@ -397,7 +404,7 @@ def files_of(url: str) -> Files:
 
 LOCK = "lock.json"
 STALE = timedelta(minutes=5)
-"""The owner of a lock that was not renewed for so long counts as gone."""
+"""If the owner of a lock has not renewed it for this time, the owner counts as gone."""
 _RENEWED_S = 30.0
 _WAIT = "Wait for it; if it does not move for five minutes, the next build takes its place."
 
@@ -405,6 +412,7 @@ _WAIT = "Wait for it; if it does not move for five minutes, the next build takes
 class Owner(Struct, frozen=True):
     """The process that holds a lock.
 
+    :param token: random text that identifies the build
     :param at: when the lock was last renewed
     :param since: when the build began
     """
@@ -416,7 +424,7 @@ class Owner(Struct, frozen=True):
     since: datetime | None = None
 
     def is_gone(self, now: datetime) -> bool:
-        """Whether the lock is stale, or its process, on this machine, has ended."""
+        """Whether the lock is stale, or the process ran on this machine and has ended."""
         return now - self.at > STALE or (
             self.host == socket.gethostname() and not _is_running(self.pid)
         )
@@ -430,9 +438,10 @@ class Owner(Struct, frozen=True):
 class Lock:
     """The right to write to a store, for one writer at a time; a context manager.
 
-    On a disk, the lock file is created by a link, which fails if the file exists; S3 has a
-    condition for this. On other object stores, two builds that start at the same instant may both
-    get the lock: both check before they publish, and the one whose lock file is there goes on.
+    On a disk, the lock file is created by a link, which fails if the file exists. S3 can write a
+    file on the condition that it does not exist. On other object stores, two builds that start at
+    the same instant may both get the lock: both check before they publish, and only the build that
+    the lock file names goes on.
 
     A build that slept for longer than :data:`STALE` may have lost the lock, and must not publish:
     :meth:`check` raises then.
@@ -459,7 +468,7 @@ class Lock:
     def check(self) -> None:
         """Check that this build still has the lock.
 
-        :raise HistoryError: if it does not
+        :raise HistoryError: if another build has taken the lock over
         """
         if self._found(self._token) is None:
             problem = "Another build has taken over this store, as this one did not move for long."
@@ -468,8 +477,9 @@ class Lock:
     def _take(self, name: str) -> None:
         """Create a lock, or take it over from an owner that is gone.
 
-        If several builds find the owner gone, only one takes the lock over: each first takes a
-        second lock, named by the token of that owner, and then checks that the owner is the same.
+        If several builds find that the owner is gone, only one build takes the lock over. Each of
+        them first takes a second lock, whose name has the token of the old owner, and then checks
+        that the first lock still has the same owner.
 
         :raise HistoryError: if another build has the lock
         """
@@ -499,9 +509,10 @@ class Lock:
         return owner if owner is not None and owner.token == token else None
 
     def _owner(self, name: str) -> Owner | None:
-        """Give the owner of a lock; None if the file is absent.
+        """Read the owner from a lock file; None if the file is absent.
 
-        An unreadable file gives :data:`_NOBODY`, whose time is so old that the lock is stale.
+        If the file cannot be parsed, the owner is :data:`_NOBODY`, whose time is so old that the
+        lock is stale.
         """
         try:
             text = self._files.read(name)
@@ -551,9 +562,9 @@ _FIX_BUILD = "Build it: sparklineage history build SOURCE… --store URL."
 
 
 class Store:
-    """A history in files.
+    """A history in files, below one folder or URL.
 
-    :param url: a path, or a URL that Airflow's ``ObjectStoragePath`` takes
+    :param url: a path, or a URL that Airflow's ``ObjectStoragePath`` can open
     """
 
     def __init__(self, url: str, now: Callable[[], datetime] = utc_now) -> None:
@@ -565,7 +576,7 @@ class Store:
     def open(cls, url: str) -> Store:
         """Open an existing store.
 
-        :raise HistoryError: if there is none, or this version cannot read it
+        :raise HistoryError: if there is no store, or this version of the package cannot read it
         """
         store = cls(url)
         if (manifest := store.manifest).generation == 0:
@@ -578,14 +589,15 @@ class Store:
 
     @classmethod
     def create(cls, url: str) -> Store:
-        """Give a store to build in, whether it exists or not."""
+        """Give a store in which a history can be built, whether the store exists or not."""
         return cls(url)
 
     @property
     def manifest(self) -> Manifest:
-        """The manifest in force now; its generation is 0 if no build has ended yet.
+        """The manifest that is in force now; its generation is 0 if no build has ended yet.
 
-        :raise HistoryError: if it cannot be read, or a newer version of this package wrote it
+        :raise HistoryError: if the manifest cannot be read, or a newer version of this package
+            wrote it
         """
         try:
             found = parsed_manifest(self.files.read(MANIFEST))
@@ -602,14 +614,15 @@ class Store:
         return found
 
     def local(self, names: Iterable[str]) -> list[str]:
-        """Give the paths of files of the store, or of copies, on this machine."""
+        """Give paths on this machine for files of the store: of the files, or of copies."""
         return [str(self.files.local(name)) for name in names]
 
     @contextmanager
     def building(self) -> Iterator[Building]:
-        """Lock the store, and give the generation to write.
+        """Lock the store, and give the generation that the build writes.
 
-        :raise HistoryError: if another build runs, or the folder has files that are not a store's
+        :raise HistoryError: if another build runs, or the folder has files that do not belong to a
+            store
         """
         self._refuse_others()
         with Lock(self.files, self._now) as lock:
@@ -621,9 +634,10 @@ class Store:
                 shutil.rmtree(scratch, ignore_errors=True)
 
     def _refuse_others(self) -> None:
-        """Refuse to make a folder with other files a store.
+        """Refuse to make a store in a folder that has other files.
 
-        If it were a folder of events, builds would take it for a store and not read its events.
+        If it were a folder of events, later builds would take it for a store and not read its
+        events.
         """
         others = [name for name in self.files.names("") if not name.startswith(_OWN)]
         if others and self.manifest.generation == 0:
@@ -631,7 +645,7 @@ class Store:
             raise HistoryError(problem, "Give the history a folder of its own: --store URL.")
 
     def _tidy(self) -> None:
-        """Remove files that killed builds left: temporary ones, and second locks."""
+        """Remove what killed builds have left behind: temporary files, and spare lock files."""
         for name in self.files.names(SCRATCH):
             self.files.remove(f"{SCRATCH}/{name}")
         for name in self.files.names(""):
@@ -643,7 +657,7 @@ class Store:
 
 
 def is_store(*names: Collection[str]) -> bool:
-    """Whether a folder is a store, or is just becoming one.
+    """Whether a folder is a store, or a first build is just making a store in it.
 
     :param names: the names in the folder
     """

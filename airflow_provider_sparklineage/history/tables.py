@@ -1,7 +1,7 @@
 """The tables of the history and their columns, the same for every engine.
 
-Types are SQL's: ``VARCHAR``, ``BIGINT``, ``INTEGER``, ``BOOLEAN``, and ``TIMESTAMP``
-without a zone, which is UTC with microseconds. In facts, times are texts: ISO 8601 in UTC.
+Types are those of SQL: ``VARCHAR``, ``BIGINT``, ``INTEGER``, ``BOOLEAN``, and ``TIMESTAMP`` without
+a zone, which is UTC with microseconds. In facts, times are texts: ISO 8601 in UTC.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TEXT, LONG, INT, FLAG, TIME = "VARCHAR", "BIGINT", "INTEGER", "BOOLEAN", "TIMEST
 
 
 class Column(Frozen, frozen=True):
-    """A column of a table; a column may be null unless its description says otherwise."""
+    """A column of a table; a value may be null unless the column's description says otherwise."""
 
     name: str
     type: str
@@ -26,7 +26,7 @@ class Column(Frozen, frozen=True):
 
 
 class Table(Frozen, frozen=True):
-    """A table of the history, or the shape of an element of a list in one.
+    """A table of the history, or the type of the elements of a list in a table.
 
     :param sorted_by: columns by which the rows in the files are sorted, to make lookups quick
     """
@@ -37,7 +37,7 @@ class Table(Frozen, frozen=True):
     sorted_by: tuple[str, ...] = ()
 
     def struct(self) -> str:
-        """Give the type of a row, e.g. of an element of a list: ``STRUCT(a VARCHAR, b BIGINT)``."""
+        """Give the SQL type of a row, for lists of such rows: ``STRUCT(a VARCHAR, b BIGINT)``."""
         return f"STRUCT({', '.join(f'{one.name} {one.type}' for one in self.columns)})"
 
 

@@ -1,8 +1,8 @@
-"""``doctor``: finds the problems that keep lineage from arriving, and says how to fix each.
+"""``doctor``: finds the problems that keep lineage from arriving, and says how to fix each of them.
 
 Under ``sparklineage`` it checks this machine's Spark, listener and capture location
 (:mod:`.spark`). Under ``airflow sparklineage`` it checks Airflow's half of the set-up and the
-lineage backend as well (:mod:`.airflow`), and the places that drivers in a cluster deliver to
+lineage backend as well (:mod:`.airflow`), and the places to which drivers in a cluster deliver
 (:mod:`.cluster`). With ``--spark-submit`` it runs a small application, on this machine or in the
 cluster.
 """
@@ -30,7 +30,7 @@ def _doctor_of_machine(args: argparse.Namespace) -> int:
     from airflow_provider_sparklineage.settings import resolution
     from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION
 
-    # Airflow's own names of its configuration, so that the settings are those of a worker.
+    # These are Airflow's own names for its configuration, so the settings are those of a worker.
     prefix = f"AIRFLOW__{SECTION.upper()}__"
     values = {option.name: os.environ.get(prefix + option.name.upper()) for option in OPTIONS}
     checks: list[Check] = []

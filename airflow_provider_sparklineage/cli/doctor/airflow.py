@@ -1,6 +1,6 @@
 """Checks of Airflow's half of a set-up.
 
-They check the lineage connection and settings, the rules of adoption, the archive of events, the
+They check the lineage connection and settings, the adoption rules, the archive of events, the
 OpenLineage provider and its backend, and the Spark connection.
 """
 
@@ -52,14 +52,14 @@ CONNECTION, SETTINGS, SPARK_CONNECTION = "connection", "settings", "Spark connec
 PROVIDER, POLICY, TIME = "OpenLineage provider", "emission policy", "time for events"
 
 _SHORT_S = 10
-"""Seconds; Airflow's own default. Clients retry for as long while a backend restarts."""
+"""Seconds: Airflow's default, and the time for which clients retry while a backend restarts."""
 
 
 class Found(Frozen, frozen=True):
     """The checks, with the facts about the set-up that other checks need.
 
     :param settings: settings that a task would have; the defaults if they cannot be resolved
-    :param connection: the settings that the lineage connection has
+    :param connection: the settings in the lineage connection
     :param spark_binary: the name of spark-submit in the Spark connection
     :param delivers: whether drivers run in a cluster and deliver the events that they capture
     """
@@ -99,10 +99,10 @@ def check(conn_id: str, spark_conn_id: str) -> Found:
 
 
 def for_people(checks: Iterable[Check], connection: Source) -> list[Check]:
-    """Name the place of settings that a connection has, and hide secrets that Airflow knows.
+    """Name the connection as the place of its own settings, and hide secrets that Airflow knows.
 
-    The checks of a machine name every option as in Airflow's configuration, because they do not
-    know the connection.
+    The checks of a machine name the place of every option in Airflow's configuration, because they
+    do not know the connection.
 
     :param connection: settings of the lineage connection that the task would have
     """
@@ -196,7 +196,7 @@ def _switched_off() -> Check | None:
 
 
 def _transport_place(config_conn_id: str) -> str:
-    """Name the place of Airflow's transport: the first, in Airflow's order, that configures one."""
+    """Name the place of Airflow's transport: of all places, Airflow uses the first that has one."""
     if config_conn_id:
         return f"the extra of connection {config_conn_id}"
     if path := openlineage.config_path(check_legacy_env_var=False):
@@ -232,7 +232,7 @@ def _provider(transport: Mapping[str, Any], place: str) -> Check:
 
 
 def _policy() -> Check:
-    """Check that events of tasks with lineage are sent, and with the lineage that was collected."""
+    """Check that Airflow sends events of tasks with lineage, and sends the collected lineage."""
     if openlineage.selective_enable():
         return Check(
             POLICY,
@@ -267,7 +267,7 @@ def _policy() -> Check:
 
 
 def _tasks_with_lineage() -> Iterator[BaseOperator]:
-    """Yield a task of each class that tasks with lineage can have in Airflow."""
+    """Yield one task of each operator class for which Airflow can have lineage of this package."""
     yield SparkLineageSubmitOperator(task_id="doctor", application="")
     if not adopting.is_off():  # an adopted task keeps the name of its class
         yield SparkSubmitOperator(task_id="doctor", application="")
@@ -299,7 +299,7 @@ def _time() -> Check:
 def _endpoint_of(
     transport: Mapping[str, Any], place: str, web_url: str | None, web_place: str
 ) -> backend.Endpoint | None:
-    """Give the endpoint of the first HTTP transport, for when no connection names a backend.
+    """Give the endpoint of the first HTTP transport; it is used if no connection names a backend.
 
     :param place: the place where the transport is configured, in words
     :return: None if no transport is HTTP
@@ -367,7 +367,7 @@ def _spark_connection(
 
 _MAX_PROBLEMS = 10
 PARSING_S = 20.0
-"""Seconds for parsing DAG files; few, because the doctor can run at each start of a worker."""
+"""Seconds for parsing DAG files: only a few, as the doctor can run at each start of a worker."""
 
 
 def adoption_checks(resolved: Settings) -> list[Check]:
@@ -442,7 +442,7 @@ _ARCHIVE_EXAMPLE = "s3://aws_default@lineage/tasks"
 
 
 def archive_checks(resolved: Settings) -> list[Check]:
-    """Check whether events are kept, whether their place can be used, and whether all were sent."""
+    """Check whether events are archived, whether the archive can be used, and all were sent."""
     archive = archive_of(resolved)
     return (
         [_without_archive()]

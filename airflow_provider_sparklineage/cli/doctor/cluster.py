@@ -1,9 +1,9 @@
-"""Checks whether this worker can get the captured events of drivers that run in a cluster.
+"""Checks whether this worker can get the events that drivers in a cluster capture.
 
 A driver with Python delivers to a capture location that is a URL; the worker writes, lists, reads
 and deletes a probe there. A driver without Python sends to the worker's capture endpoint, which is
-opened for a moment. With ``--spark-submit`` a small application runs in the cluster, and its
-delivered lineage is judged.
+opened for a moment. With ``--spark-submit`` a small application runs in the cluster, and the
+lineage that its driver delivers is judged.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def location_checks(settings: Settings, timeout_s: float = _PROBE_S) -> list[Che
 
 
 def _probe(url: str, steps: list[str]) -> None:
-    """Do each step of collecting once; after an error the last of ``steps`` is the failed one."""
+    """Do each step of collecting once; if a step fails, it is the last one in ``steps``."""
     steps.append("write to")
     store = objects.Objects(url)
     folder = f".doctor-{uuid.uuid4().hex}"
@@ -98,8 +98,8 @@ def _probe(url: str, steps: list[str]) -> None:
 
 
 def deleted(url: str, timeout_s: float = _PROBE_S) -> None:
-    """Delete a folder of the doctor's own, as far as that can be done in time."""
-    with suppress(Exception):  # the rest is swept with the remains of tasks
+    """Delete a folder that the doctor made, as far as that can be done in time."""
+    with suppress(Exception):  # the rest is removed later, with the remains of tasks
         bounded.within(
             timeout_s, lambda: objects.Objects(url).remove_folder(""), "sparklineage-doctor"
         )
@@ -129,7 +129,7 @@ def endpoint_checks(settings: Settings) -> list[Check]:
 
 
 TIMEOUT_S = 600
-"""Seconds; in a busy cluster an application has to wait."""
+"""Seconds for the application; in a busy cluster an application has to wait."""
 _COLLECT_S = 60.0
 _LOOK = "Look at the application `sparklineage-doctor` in the cluster, and at its driver's log."
 _MAX_REASON = 500
@@ -141,8 +141,8 @@ _SMALL = {"spark.ui.enabled": "false", "spark.executor.instances": "1"}
 def run(machine: Machine, conn_id: str, conf: Mapping[str, str], settings: Settings) -> Check:
     """Run the trial's application as a task with this Spark connection, and judge its lineage.
 
-    The application and its tables are in the folder to which the driver delivers; the folder is
-    removed again.
+    The application and its tables are in the folder to which the driver delivers. This folder is
+    removed afterwards.
 
     :param conf: Spark properties of the operator
     :param settings: settings of a task; their capture location is a URL
@@ -212,11 +212,11 @@ def _tried(
 
 
 def ended_badly(text: str, url: str, in_spark: str) -> Check:
-    """Make a failed check of the end of Spark's output, with a fix if it names the location.
+    """Make a failed check from the end of Spark's output, with a fix if it names the location.
 
-    :param text: message of Airflow's hook: the whole command, then the end of its output
+    :param text: message of Airflow's hook: the whole command, then the end of the output
     :param url: URL of the driver's folder, as the worker knows it
-    :param in_spark: the same folder, as Spark knows it
+    :param in_spark: URL of the same folder, as Spark knows it
     """
     output = text.rpartition("Last spark-submit output:")[2].strip()
     printed = texts.truncated(_STACK.split(output)[0], _MAX_REASON)
@@ -238,7 +238,7 @@ def _submit(
 ) -> None:
     """Submit the application and wait for its end, as the operator's hook does.
 
-    :raise OutOfTimeError: if it takes too long; the application is killed
+    :raise OutOfTimeError: if it takes too long; the application is killed then
     """
     connection = SparkSubmitHook(conn_id=conn_id)._connection  # noqa: SLF001  (as the operator)
     target = SubmitTarget(
@@ -253,7 +253,7 @@ def _submit(
             settings,
         )
         defaults = {"spark.openlineage.namespace": "sparklineage-doctor"}
-        # A Python driver delivers, and nothing listens for it.
+        # A driver with Python delivers its events itself, so no endpoint has to listen for it.
         after = injected(before, target, bundle, settings, defaults, links, dict).submission
         file = None
         if after.new_file is not None:

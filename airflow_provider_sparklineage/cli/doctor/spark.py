@@ -1,8 +1,9 @@
-"""Checks that a worker has all that a task needs: Java, Spark, listener, place for captures.
+"""Checks that a worker has all that a task needs: Java, Spark, a listener, a place for captures.
 
-Each check calls the functions that a task will call, so that a set-up which passes is not refused
-later. Nothing is downloaded, and no JVM is started but for ``java -version``. The trial
-(:func:`run_trial`) runs a small Spark application as a task would run it, and judges its lineage.
+Each check calls the functions that a task will call, so that a task does not refuse a set-up that
+has passed. Nothing is downloaded, and no JVM is started except for ``java -version``. The trial
+(:func:`run_trial`) runs a small Spark application as a task would run it, and judges the
+application's lineage.
 """
 
 from __future__ import annotations
@@ -56,9 +57,9 @@ LISTENER, EXTENSIONS, CAPTURES = "listener", "listener extension", "capture loca
 
 
 class Machine(Frozen, frozen=True):
-    """The parts of this machine that a trial needs.
+    """The facts about this machine that a trial needs.
 
-    :param defaults: properties of Spark's own file
+    :param defaults: properties in Spark's own file, ``spark-defaults.conf``
     :param jars: jars to add: the listener, unless Spark has one already, and its extensions
     """
 
@@ -73,10 +74,10 @@ def check(
 ) -> tuple[list[Check], Machine | None]:
     """Check this machine for the settings of a task.
 
-    :param spark_binary: as the Spark connection names it
+    :param spark_binary: ``spark-submit``, as the Spark connection names it
     :param env: environment of ``spark-submit``
-    :return: the checks, and the machine for a trial; None if a trial could not be run with a
-        listener
+    :return: the checks, and the machine for a trial; None for the machine if a trial could not be
+        run with a listener
     """
     try:
         spark = listener_selection.spark_of(spark_binary, env, settings.spark_version)
@@ -119,7 +120,7 @@ def _spark(spark: SparkDistribution) -> Check:
 
 
 def _mixed(spark: SparkDistribution) -> Check | None:
-    """Warn of two versions of PySpark in one folder; None if there is only one.
+    """Warn if one folder has two versions of PySpark; None if it has only one version.
 
     The Spark provider brings ``pyspark-client``. pip writes it to the folder of ``pyspark``, and
     does not check that both have the same version.
@@ -179,7 +180,8 @@ def _listener(
 ) -> tuple[list[Check], Machine | None]:
     """Check the listener that would be added, or the one that Spark has already.
 
-    :return: the checks, and the machine for a trial; None if a trial could not have a listener
+    :return: the checks, and the machine for a trial; None for the machine if a trial could not have
+        a listener
     """
     submission = Submission(file_properties=defaults)
     jar: tuple[str, ...] = ()
@@ -250,7 +252,7 @@ def _checked_jar(jar: Path, spark: SparkDistribution, *, in_cache: bool) -> Chec
 
 
 def check_captures(location: Path) -> Check:
-    """Make a capture bundle as a task does, and remove it."""
+    """Make a capture bundle in the capture location as a task does, and remove the bundle."""
     is_new = not location.exists()
     try:
         bundle = capture.create(location, capture.Manifest(application_run_id="doctor"))
@@ -273,7 +275,7 @@ def check_captures(location: Path) -> Check:
 
 
 def with_job(machine: Machine, submission: Submission) -> Submission:
-    """Add the properties of Spark's own file to a submission."""
+    """Add the properties in Spark's own file to a submission, as Spark itself would."""
     return replace(submission, file_properties=machine.defaults)
 
 
@@ -282,9 +284,9 @@ def with_job(machine: Machine, submission: Submission) -> Submission:
 
 TRIAL = "trial"
 TIMEOUT_S = 180
-"""Seconds; a driver on a busy machine takes half a minute.
+"""Seconds for the application; a driver on a busy machine takes half a minute.
 
-Without a limit it would wait for ever for a master that is out of reach.
+Without a limit, the driver would wait for ever for a master that it cannot reach.
 """
 
 NOT_RUN = Check(
@@ -300,7 +302,7 @@ ORDERS = {
 }
 """Files of the table that the application reads."""
 
-# Patterns of the causes that a log names if Spark or its listener did not run, each with the fix.
+# If Spark or its listener did not run, the log names a cause: its pattern, and the fix for it.
 _CAUSES = (
     (r"UnsupportedClassVersionError.*", "Set JAVA_HOME to a newer Java."),
     (r"JAVA_HOME is not set", "Install Java 17 or 21 and set JAVA_HOME to it."),
@@ -325,9 +327,9 @@ _CAUSES = (
 
 
 def run_trial(machine: Machine, settings: Settings, env: Mapping[str, str]) -> Check:
-    """Run the application on this machine with a listener and an observer, and merge its lineage.
+    """Run the application on this machine with a listener and an observer, and judge its lineage.
 
-    Tables and the capture bundle are removed again.
+    The application's tables and the capture bundle are removed afterwards.
 
     :param settings: settings of a task; the bundle is made in their capture location
     :param env: environment of ``spark-submit``
@@ -369,7 +371,7 @@ def _submit(
     work: Path,
     env: Mapping[str, str],
 ) -> tuple[int | None, str]:
-    """Submit the application; give its exit code, None if it took too long, and the log."""
+    """Submit the application; give the exit code, None if it took too long, and the log."""
     assert bundle.path is not None  # noqa: S101  (it was made)
     bundle = replace(bundle, path=links.plain(bundle.path))
     assert bundle.path is not None  # noqa: S101
@@ -500,7 +502,7 @@ def _degradations(event: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def _missing(event: Mapping[str, Any]) -> list[str]:
-    """List the parts of the application's lineage that the event does not have."""
+    """List the parts of the application's lineage that are not in the event."""
     missing = []
     read = [d for d in event["inputs"] if d["name"].endswith("/orders")]
     written = [d for d in event["outputs"] if d["name"].endswith("/totals")]
@@ -517,7 +519,7 @@ def _missing(event: Mapping[str, Any]) -> list[str]:
 
 
 def explained(log: str, otherwise: str) -> str:
-    """Give the fix for a known cause in a log, with the log's words; else ``otherwise``."""
+    """Give the fix for a known cause in a log, with the log's words; without one, ``otherwise``."""
     for pattern, fix in _CAUSES:
         if found := re.search(pattern, log):
             return f"{fix} (The log says: {found.group()[:200].strip()})"
@@ -525,7 +527,10 @@ def explained(log: str, otherwise: str) -> str:
 
 
 def _last(log: str) -> str:
-    """Give the line that most likely names the cause: the first exception, else the last line."""
+    """Give the line of the log that most likely names the cause.
+
+    It is the first line with an exception, and otherwise the last line.
+    """
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     causes = [line for line in lines if re.search(r"(Exception|Error)\b.*: ", line)]
     return (causes or lines or ["it printed nothing"])[-1 if not causes else 0][:300]

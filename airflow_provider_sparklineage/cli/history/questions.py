@@ -2,7 +2,7 @@
 
 Each command opens the store, asks, and prints rows: a table for people, and with ``--json`` one
 object a line. ``impact`` and ``stale`` have a plan as well: the runs to run again, in order. With
-``--clear`` Airflow runs them.
+``--clear`` Airflow runs them again.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 # --- --clear --------------------------------------------------------------------------------------
 #
-# Airflow starts all task instances that are cleared at once, in any number of DAGs. So one wave of
-# the plan is cleared, and the next one when all of the wave has succeeded: else a task would read
-# partitions that the task before it has not written yet. Task instances that cannot be cleared are
-# left out, and a wave with a failure is the last.
+# If many task instances are cleared, in any DAGs, Airflow starts all of them at once. So only one
+# wave of the plan is cleared, and the next wave only when the whole wave before has succeeded: else
+# a task would read partitions that the task before it has not written yet. Task instances that
+# cannot be cleared are left out. After a wave with a failure, no other wave is cleared.
 
 
 _PAUSE_S = 2.0
@@ -54,11 +54,11 @@ _NO_AIRFLOW = "There is no Airflow here that could run anything again."
 
 
 def clear(steps: Sequence[Step], *, yes: bool) -> int:
-    """Ask for consent, and have Airflow run the steps of a plan again; return the exit code.
+    """Ask for consent, and let Airflow run the steps of a plan again; return the exit code.
 
     :param steps: the steps of the plan, in their order
     :param yes: whether to clear without asking
-    :raise UnusableInputError: if there is no Airflow, or no terminal to ask in
+    :raise UnusableInputError: if there is no Airflow, or no terminal on which to ask
     """
     if not steps:
         commands.say("There is nothing to clear.")
@@ -82,7 +82,7 @@ def clear(steps: Sequence[Step], *, yes: bool) -> int:
 
 
 def possible(steps: Sequence[Step], runner: TaskInstances) -> tuple[list[list[Key]], bool]:
-    """Give the waves of task instances that can be cleared, and whether any cannot."""
+    """Give the waves of task instances that can be cleared, and whether any others cannot."""
     obstacles = runner.obstacles({_key(step): step.ended for step in steps})
     for key, why in obstacles.items():
         commands.note(f"{key} is left out. {why}")
@@ -168,7 +168,7 @@ def time_of(text: str | None) -> datetime | None:
 
 
 def answer_trace(args: argparse.Namespace) -> int:
-    """Print the partitions and columns that data was made of; return the exit code."""
+    """Print the partitions and columns from which data was made; return the exit code."""
     if args.direct and args.column is None:
         problem = "--direct is about the sources of a column."
         raise UnusableInputError(problem, "Name the column: --column COLUMN.")
@@ -240,7 +240,7 @@ def _drift_columns(rows: Sequence[tables.Document]) -> Sequence[tables.Column]:
 
 
 def _change_without_names(row: tables.Document) -> str:
-    """Describe a change without its dataset and column, which have columns of their own."""
+    """Describe a change without its dataset and column, which have columns in the table."""
     if row["column"]:
         return column_change(row["kind"], row["was"], row["now"])
     message: str = row["message"]
@@ -248,7 +248,7 @@ def _change_without_names(row: tables.Document) -> str:
 
 
 def answer_patterns(args: argparse.Namespace) -> int:
-    """Print the rules by which the job of a dataset reads; return the exit code."""
+    """Print the rules that tell what the job of a dataset reads; return the exit code."""
     with opened(args) as history, counted("Comparing runs"):
         dataset = dataset_of(history, args.dataset)
         found = observed.patterns(history, dataset)
@@ -279,7 +279,7 @@ _MAX_EXCEPTIONS = 3
 
 
 def _exceptions(row: tables.Document) -> str:
-    """Name the latest runs that break the rule, and how."""
+    """Name the latest runs that break the rule, and say how they break it."""
     runs = row["exceptions"][-_MAX_EXCEPTIONS:]
     more = len(row["exceptions"]) - len(runs)
     return "; ".join([*map(_exception, runs), *([f"and {more} earlier"] if more else [])])
@@ -313,7 +313,7 @@ def _listed(
 
 
 def answer_impact(args: argparse.Namespace) -> int:
-    """Print the data made of a partition or column, and the plan; return the exit code."""
+    """Print the data made from a partition or column, and the plan; return the exit code."""
     _check_plan_arguments(args)
     as_of = time_of(args.as_of)
     with opened(args) as history, counted("Partitions made of it") as reached:
@@ -329,7 +329,7 @@ def answer_impact(args: argparse.Namespace) -> int:
 
 
 def answer_stale(args: argparse.Namespace) -> int:
-    """Print partitions made of data that has changed since, and the plan; return the exit code."""
+    """Print partitions made from data that changed since, and the plan; return the exit code."""
     _check_plan_arguments(args)
     with opened(args) as history, counted("Stale runs") as reached:
         dataset = dataset_of(history, args.dataset) if args.dataset is not None else None
@@ -350,7 +350,7 @@ def _check_plan_arguments(args: argparse.Namespace) -> None:
 
 
 def _print_answer(args: argparse.Namespace, rows: Sequence[tables.Document], plan: Plan) -> int:
-    """Print rows or the plan for programs, or the plan for people, and clear it if asked.
+    """Print rows or the plan for programs, or the plan for people; clear the plan if asked to.
 
     :return: the exit code
     """
@@ -367,8 +367,8 @@ def _print_answer(args: argparse.Namespace, rows: Sequence[tables.Document], pla
 def print_stale(rows: Sequence[tables.Document], file: IO[str], *, is_all: bool = False) -> None:
     """Print stale versions, each with the change that made it stale.
 
-    :param is_all: whether each version has a line, however many there are; else there is one line
-        for the versions of a dataset that have the job, the cause and the note in common
+    :param is_all: whether each version has a line of its own, however many there are; if not,
+        versions of a dataset with the same job, cause and note share a line
     """
     out = show.console(file)
     if not rows:

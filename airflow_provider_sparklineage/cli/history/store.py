@@ -1,8 +1,8 @@
 """The store of the history: ``history build`` and ``history show``, and how commands open it.
 
-A command asks the store that ``--store`` names, else that of Airflow's configuration. The age of an
-old store is noted on stderr, because later runs are not in the store. ``--events`` makes a store of
-bundles and files for one question.
+A command asks the store that ``--store`` names, or else the store in Airflow's configuration. If
+the store is old, its age is noted on stderr, because later runs are not in it. With ``--events``, a
+store is made from bundles and files for one question.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 
 
 FRESH = timedelta(hours=1)
-"""How old a store can be without a note."""
+"""The age from which a store is noted as old."""
 
 _NO_AIRFLOW = "Without Airflow there is no configuration that has the store."
 
 
 def store_url(args: argparse.Namespace) -> str:
-    """Give the URL that ``--store`` names, else the one of Airflow's configuration.
+    """Give the URL that ``--store`` names, or else the URL in Airflow's configuration.
 
-    :raise UnusableInputError: if there is no ``--store``, and no Airflow
-    :raise SettingsError: if the configuration has none
+    :raise UnusableInputError: if there is no ``--store``, and Airflow is not installed
+    :raise SettingsError: if the configuration has no URL
     """
     if args.store:
         return str(args.store)
@@ -61,7 +61,7 @@ def store_url(args: argparse.Namespace) -> str:
 
 @contextmanager
 def opened(args: argparse.Namespace) -> Iterator[History]:
-    """Open a store for questions: an existing one, or one made of the inputs of ``--events``.
+    """Open a store for questions: an existing store, or one made from the inputs of ``--events``.
 
     :raise HistoryError: if there is no store, or no engine to read it
     :raise UnusableInputError: if ``--store`` and ``--events`` are both given, or the events cannot
@@ -84,9 +84,9 @@ def opened(args: argparse.Namespace) -> Iterator[History]:
 
 @contextmanager
 def _store_of(inputs: Sequence[str]) -> Iterator[Store]:
-    """Build a store of bundles and files of events, in a folder that is removed afterwards.
+    """Build a store from bundles and files of events, in a folder that is removed afterwards.
 
-    :raise UnusableInputError: if an input is not there, or none names a dataset
+    :raise UnusableInputError: if an input does not exist, or no input names a dataset
     """
     from airflow_provider_sparklineage.history.engines import building
     from airflow_provider_sparklineage.history.sources import source_of
@@ -118,9 +118,10 @@ class _Produced(msgspec.Struct):
 
 
 def _with_application_merged(paths: Sequence[str], folder: Path) -> list[str]:
-    """Replace the files of one Spark application's events by a file with their merged event.
+    """Replace the files of one Spark application's events by a file with the merged event.
 
-    The events of several applications stay as they are: each action is a run then.
+    If the files have events of several applications, they stay as they are: each action is a run
+    then.
     """
     from airflow_provider_sparklineage.event.pipeline import merged_event
     from airflow_provider_sparklineage.lineage.bundle import task_lineage
@@ -140,7 +141,7 @@ def _with_application_merged(paths: Sequence[str], folder: Path) -> list[str]:
 
 
 def _is_of_listener(file: Path) -> bool:
-    """Whether the first event of a file is one of the Spark listener, which writes one a line."""
+    """Whether the first event of a file is from the Spark listener, which writes one a line."""
     from airflow_provider_sparklineage.history.sources import MAX_BYTES
 
     try:
@@ -153,9 +154,9 @@ def _is_of_listener(file: Path) -> bool:
 
 @contextmanager
 def counted(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show the progress of a question on a terminal; give the function that queries report it to.
+    """Show the progress of a question on a terminal; give the function that queries call with it.
 
-    The function takes two numbers. The second is shown: how many things were found so far.
+    The function takes two numbers. It shows the second: how many things were found so far.
 
     :param what: name of the things that are found
     """
@@ -164,7 +165,7 @@ def counted(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def freshness(built_at: datetime, now: datetime) -> str:
-    """Say how old a store is, and that later runs are not in it."""
+    """Say how old a store is, and that later runs are not in the store."""
     when = built_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return f"The history was built {ago(built_at, now)}, on {when}; later runs are not in it."
 
@@ -183,8 +184,8 @@ def ago(time: datetime, now: datetime) -> str:
 
 def build(args: argparse.Namespace) -> int:
     """Add events to the store; return the exit code."""
-    # Imported here, because questions do not need these modules: importing the code that merges
-    # bundles would add two thirds to the time that a question needs to start.
+    # These imports are here because questions do not need them: the code that merges bundles would
+    # add two thirds to the time that a question needs to start.
     from airflow_provider_sparklineage.history.engines import building
     from airflow_provider_sparklineage.history.sources import source_of
 
@@ -198,7 +199,7 @@ def build(args: argparse.Namespace) -> int:
 
 
 def merged_document(folder: Path) -> Document:
-    """Merge the bundle in a folder; see :data:`.history.sources.Merge`."""
+    """Merge the bundle in a folder to its event; see :data:`.history.sources.Merge`."""
     from airflow_provider_sparklineage.event.pipeline import merged_event
     from airflow_provider_sparklineage.history.facts import Try
     from airflow_provider_sparklineage.history.sources import Document
@@ -216,9 +217,9 @@ def merged_document(folder: Path) -> Document:
 
 
 def _archive_url() -> str:
-    """Give the URL of the archive that is in force.
+    """Give the URL of the archive that is configured.
 
-    :raise UnusableInputError: if there is no archive, or no Airflow
+    :raise UnusableInputError: if there is no archive, or Airflow is not installed
     """
     fix = "Name what has events: sparklineage history build SOURCE…"
     with commands.logging_to_stderr():
@@ -235,7 +236,7 @@ def _archive_url() -> str:
 
 
 def _print_built(args: argparse.Namespace, built: Built, url: str) -> None:
-    """Print the result of a build; skipped events are a note, because they are in no table."""
+    """Print the result of a build; skipped events are in a note, because no table has them."""
     if args.json:
         document = {"store": url, "events": built.events, "new": built.new}
         commands.say_json(
@@ -251,7 +252,7 @@ def _print_built(args: argparse.Namespace, built: Built, url: str) -> None:
         commands.say(
             f"{built.events:,} events were read in {built.seconds:.1f} s, {built.new:,} are new."
         )
-    # Two tables exist twice; the second has the same rows in another order.
+    # Two tables exist twice, with the same rows in another order; the second ones are left out.
     rows = [f"{name} {count:,}" for name, count in built.rows.items() if "_by_" not in name]
     commands.say(f"{url} has {', '.join(rows)}.")
     _note_skipped(built)
@@ -277,7 +278,7 @@ SELECT CAST(count(*) AS BIGINT) AS runs, CAST(count(DISTINCT (namespace, job)) A
 
 
 def show_datasets(args: argparse.Namespace) -> int:
-    """Print which datasets are in the store, and how many runs; return the exit code."""
+    """Print the datasets in the store, and the number of runs; return the exit code."""
     with opened(args) as history:
         found = history.rows(_DATASETS)
         [runs] = history.rows(_RUNS)

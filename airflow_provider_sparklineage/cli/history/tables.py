@@ -1,9 +1,9 @@
 """Answers of the history for people, as tables.
 
-Tables are made of the documents that ``--json`` prints, so that both show the same facts. A column
-that would be empty is left out; in a narrow terminal long texts are folded. If there are many rows,
-those that differ in the partition alone become one line. Hops upstream or downstream are printed
-with the nearest first; a plan, in the order in which to run it again.
+Tables are made from the documents that ``--json`` prints, so that both show the same facts. A
+column that would be empty is left out; in a narrow terminal long texts are folded. If there are
+many rows, rows that differ only in the partition become one line. Hops upstream or downstream are
+printed with the nearest first. A plan is printed in the order in which its runs have to run again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 
 MAX_ROWS = 500
-"""Rows of a table, at most: people do not read more, and a table of 50,000 rows takes seconds.
+"""Most rows of a table: people do not read more, and a table of 50,000 rows takes seconds.
 
 ``--json`` has all rows.
 """
@@ -36,8 +36,8 @@ MAX_ROWS = 500
 
 _PLAIN_WIDTH = 10_000
 _CELL_WIDTH = 200
-"""Where the output is no terminal a row is one line, for ``grep``; one name of 10,000 characters
-must not make all lines as long."""
+"""Greatest width of a cell. If the output is no terminal, a row is one line, for ``grep``; one name
+of 10,000 characters must not make all lines as long."""
 
 
 class Column(NamedTuple):
@@ -49,7 +49,7 @@ class Column(NamedTuple):
 
 
 def print_table(columns: Sequence[Column], documents: Sequence[Document], file: IO[str]) -> None:
-    """Print a row for each document, up to :data:`MAX_ROWS`."""
+    """Print a row for each document, at most :data:`MAX_ROWS` rows."""
     shown = documents[:MAX_ROWS]
     texts = [[column.text(document) for document in shown] for column in columns]
     kept = [(c, cells) for c, cells in zip(columns, texts, strict=True) if any(cells)]
@@ -67,9 +67,9 @@ def print_table(columns: Sequence[Column], documents: Sequence[Document], file: 
 
 
 def labels(documents: Iterable[Document], *keys: str) -> Callable[[Document | None], str]:
-    """Give the function that names datasets of the documents in short, no two by the same name.
+    """Give a function that gives each dataset of the documents a short and unique name.
 
-    :param keys: keys of a document under which a dataset can be
+    :param keys: keys of a document that can have a dataset
     """
     found = short_names(
         DatasetName(one[key]["namespace"], one[key]["name"])
@@ -81,24 +81,24 @@ def labels(documents: Iterable[Document], *keys: str) -> Callable[[Document | No
 
 
 def partition_text(partition: Mapping[str, str | None] | None) -> str:
-    """Write a partition as on the command line; None, which is the whole dataset, as ``all``."""
+    """Write a partition as on the command line; ``all`` for None, which is the whole dataset."""
     if partition is None:
         return "all"
     return "/".join(f"{name}={'null' if v is None else v}" for name, v in partition.items())
 
 
 def time_text(time: object) -> str:
-    """Write a time to the second, without its zone, which is always UTC; empty if it is None."""
+    """Write a time, which is always in UTC, to the second and without its zone; empty for None."""
     return "" if time is None else str(time)[:19].replace("T", " ")
 
 
 def job_text(run: Document | None) -> str:
-    """Name the job of a run, or the run if it has no job; empty if there is no run."""
+    """Name the job of a run; a run without a job is named by its id; empty if there is no run."""
     return "" if run is None else str(run.get("job") or run["run_id"])
 
 
 def short_jobs(runs: Iterable[Document | None]) -> Callable[[Document | None], str]:
-    """Give the function that names jobs in short: ``task_id``, if no other job ends like that."""
+    """Give a function that names jobs in short: ``task_id``, if no other job ends with it."""
     names = {job_text(run) for run in runs}
     ends = Counter(name.rpartition(".")[2] for name in names)
 
@@ -110,25 +110,25 @@ def short_jobs(runs: Iterable[Document | None]) -> Callable[[Document | None], s
 
 
 def span_text(first: str, last: str) -> str:
-    """Write the first and the last of times that :func:`time_text` wrote; one if they are equal."""
+    """Write two times of :func:`time_text`, the first and the last; only one if they are equal."""
     if first == last:
         return first
     return f"{first} … {last[11:] if first[:10] == last[:10] else last}"
 
 
 def how_text(transformations: Iterable[Mapping[str, Any]] | None) -> str:
-    """Name the transformations of a column, each kind once."""
+    """Name the transformations of a column; name each kind only once."""
     return " + ".join(dict.fromkeys(map(_transformation_text, transformations or ())))
 
 
 def _transformation_text(of: Mapping[str, Any]) -> str:
-    # Subtypes are different words for values (identity, …) and for conditions (filter, …).
+    # The subtype suffices: values (identity, …) and conditions (filter, …) have different ones.
     kind = str(of.get("subtype") or of.get("type") or "unknown").lower().replace("_", " ")
     return f"{kind}, masked" if of.get("masking") else kind
 
 
 def certainty_text(document: Document) -> str:
-    """Give ``not certain`` if a row is assumed, and its note; empty if it has neither."""
+    """Give ``not certain`` if a row is assumed, and the row's note; empty if there is neither."""
     assumed = "" if document.get("is_certain", True) else "not certain"
     return ": ".join(filter(None, (assumed, document.get("note"))))
 
@@ -137,7 +137,7 @@ def certainty_text(document: Document) -> str:
 
 
 MOST_LINES = 20
-"""A longer answer is grouped, because in it people look for common facts, not for a line."""
+"""An answer with more rows is grouped: people look for common facts then, not for one row."""
 _ROWS = "rows"
 
 
@@ -148,11 +148,11 @@ def grouped(
     is_all: bool,
     most: int = MOST_LINES,
 ) -> Sequence[Document]:
-    """Give one row for all rows that have a key in common: the first, which holds the group.
+    """Give one row for all rows with the same key: the first of them, with the group added.
 
-    :param key: gives the part of a row that all rows of one line have in common
-    :param is_all: whether each row has a line, so that the rows stay as they are
-    :param most: up to so many rows stay as they are
+    :param key: a function that gives the part of a row that all rows of a group have in common
+    :param is_all: whether to return the rows as they are, so that each row has a line
+    :param most: number of rows up to which the rows are returned as they are
     """
     if is_all or len(rows) <= most:
         return rows
@@ -163,7 +163,7 @@ def grouped(
 
 
 def rows_of(row: Document) -> Sequence[Document]:
-    """Give the rows of a group; for a row that is no group, the row itself."""
+    """Give the rows of a group; for a row that is no group, give a list with the row itself."""
     return row.get(_ROWS) or [row]
 
 
@@ -180,12 +180,12 @@ def times_text(row: Document, text: Callable[[Document], str]) -> str:
 
 
 def partitions_text(row: Document) -> str:
-    """Give the partition of a row; for a group, the number, the first and the last."""
+    """Give the partition of a row; for a group, the number of them, the first and the last."""
     return ends_text(partition_text(one["partition"]) for one in rows_of(row))
 
 
 def more_text(rows: Sequence[Document], lines: Sequence[Document]) -> str:
-    """Say that rows were grouped; empty if none were."""
+    """Say that rows were grouped; empty if no rows were grouped."""
     if len(lines) == len(rows):
         return ""
     return f"{len(rows):,} in {len(lines):,} lines; --all has a line for each."
@@ -206,14 +206,14 @@ def print_hops(
     is_all: bool = False,
     has_plan: bool = False,
 ) -> None:
-    """Print hops, or a sentence if there are none.
+    """Print hops, or a sentence if there are no hops.
 
     At each depth, columns whose values were used come first. Then come the columns that decided
     which rows or groups there are, in one line for each version.
 
-    :param empty: the sentence
-    :param is_all: whether each hop has a line, however many there are
-    :param has_plan: whether a plan follows; it has the runs, so that the hops do not show them
+    :param empty: the sentence for no hops
+    :param is_all: whether each hop has a line, however many hops there are
+    :param has_plan: whether a plan follows; if so, the plan shows the runs, and the hops do not
     """
     out = show.console(file)
     if not hops:
@@ -253,12 +253,15 @@ def _is_condition_hop(hop: Document) -> bool:
 
 
 def _hop_version(hop: Document) -> tuple[Any, ...]:
-    """Give the key of hops that differ in the column alone, or are conditions of one version."""
+    """Give a key that hops share if they belong in one line of the table.
+
+    Such hops differ only in the column, or are conditions of one version.
+    """
     return *_hop_group(hop), partition_text(hop["partition"]), (hop["run"] or {}).get("run_id")
 
 
 def _hop_group(hop: Document) -> tuple[Any, ...]:
-    """Give the key of hops that differ only in column, partition and run."""
+    """Give a key that hops share if they differ only in column, partition and run."""
     dataset = hop["dataset"]
     how = None if _is_condition_hop(hop) else how_text(hop["transformations"])
     what = (hop["depth"], dataset["namespace"], dataset["name"], how)
@@ -280,7 +283,7 @@ def _hop_time(hop: Document) -> str:
 def _hop_note(hop: Document) -> str:
     """Give the certainty of a hop and its note; no note if the run that wrote it is not known.
 
-    The column ``written by`` has ``nobody known`` for such a hop.
+    For such a hop, the column ``written by`` has ``nobody known``.
     """
     return certainty_text(hop if hop["run"] else {**hop, "note": None})
 
@@ -295,14 +298,14 @@ _CHANGES |= {"drop": "was dropped", "truncate": "was emptied"}
 
 
 def change_text(cause: Document) -> str:
-    """Describe the change of a cause, with its time."""
+    """Describe the change that is a cause, with the time of the change."""
     return f"{_CHANGES.get(cause['how'], 'was written')} {time_text(cause['at'])}"
 
 
 def cause_text(row: Document, dataset: str) -> str:
-    """Describe the change that made a version stale, with its time.
+    """Describe the change that made a version stale, with the time of the change.
 
-    If the version is stale because one of its inputs is, the text begins with that.
+    If the version is stale because one of its inputs is stale, the text begins with that fact.
 
     :param row: a stale version
     :param dataset: name of the cause's dataset
@@ -321,7 +324,7 @@ _MAX_REASONS = 3
 def plan_documents(plan: Plan) -> list[Document]:
     """Give a document for each run of a plan; runs that Airflow can clear come first.
 
-    ``order`` counts from 1. Runs of other producers have ``job`` in the place of a task instance.
+    ``order`` counts from 1. Runs of other producers have ``job`` in place of a task instance.
     """
     rows = [msgspec.to_builtins(row) for row in (*plan.steps, *plan.by_hand)]
     return [{"order": number, **row} for number, row in enumerate(rows, 1)]
@@ -330,7 +333,7 @@ def plan_documents(plan: Plan) -> list[Document]:
 def print_plan(plan: Plan, file: IO[str], *, is_all: bool = False) -> None:
     """Print the runs to clear, in order, and the runs that a person has to run again by hand.
 
-    :param is_all: whether there is a line for each run, however many there are
+    :param is_all: whether each run has a line, however many runs there are
     """
     rows = plan_documents(plan)
     steps, by_hand = rows[: len(plan.steps)], rows[len(plan.steps) :]
@@ -365,7 +368,7 @@ def _print_runs(
 
 
 def _because_column(rows: Sequence[Document]) -> Column:
-    """Make the column of reasons, with the names of datasets as short as in other tables."""
+    """Make the column of reasons, with names of datasets that are as short as in other tables."""
     reasons = [reason for row in rows for reason in row["reasons"]]
     name = labels([*reasons, *(one["cause"] for one in reasons if one["cause"])], "dataset")
 
@@ -398,7 +401,7 @@ def _reason_text(reason: Document, name: _Names) -> str:
 
 
 def _datasets_text(row: Document, name: _Names) -> str:
-    """Name the datasets that the runs of a group read, without partitions, which can be many."""
+    """Name the datasets that the runs of a group read, but not the partitions: they can be many."""
     reasons = [reason for one in rows_of(row) for reason in one["reasons"]]
     texts = []
     for is_direct, what in ((True, "read "), (False, f"{INDIRECTLY}: ")):

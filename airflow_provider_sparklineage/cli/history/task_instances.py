@@ -1,9 +1,9 @@
 """Checks whether task instances in Airflow's database can be cleared, clears and observes them.
 
-Airflow's own ``SerializedDAG.clear`` clears them, which ``airflow tasks clear`` and the REST API
-use. A person with access to Airflow's database by commands may clear everything in it, as with
-``airflow tasks clear``; Airflow's pages check permissions only for their own users. Each task
-instance that is cleared is noted in Airflow's audit log.
+They are cleared by Airflow's own ``SerializedDAG.clear``, which ``airflow tasks clear`` and the
+REST API use, too. A person who can run commands on Airflow's database may clear everything in it,
+as with ``airflow tasks clear``; Airflow's pages check permissions only for their own users. Each
+task instance that is cleared is noted in Airflow's audit log.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 EVENT = "cli_sparklineage_clear"
-"""Name of a clearing in the audit log, where Airflow's own commands are ``cli_`` and their name."""
+"""Name of a clearing in the audit log; Airflow's own commands have ``cli_`` before their name."""
 
 GONE = "gone"
 """State of a task instance whose run or DAG was deleted."""
 PAUSED = "waits in a paused DAG"
-"""State of a task instance that was cleared, and begins when its DAG is not paused any more."""
+"""State of a task instance that was cleared, but cannot begin while its DAG is paused."""
 
 
 class Key(NamedTuple):
@@ -53,10 +53,10 @@ class Key(NamedTuple):
 
 
 class TaskInstances:
-    """Airflow's task instances."""
+    """The task instances in Airflow's database."""
 
     def obstacles(self, known: Mapping[Key, datetime | None]) -> dict[Key, str]:
-        """Give the task instances that cannot be cleared, each with a sentence that says why.
+        """Give the task instances that cannot be cleared, each with the reason as a sentence.
 
         :param known: task instances, each with the end of its last run in the history, or None
         """
@@ -67,7 +67,7 @@ class TaskInstances:
     def clear(self, keys: Sequence[Key]) -> None:
         """Clear task instances in one transaction, so that Airflow runs them again.
 
-        :raise UnusableInputError: if a DAG was deleted meanwhile; then nothing is cleared
+        :raise UnusableInputError: if a DAG was deleted in the meantime; then nothing is cleared
         """
         runs = defaultdict(list)
         for key in keys:
@@ -84,7 +84,7 @@ class TaskInstances:
     def states(self, keys: Iterable[Key]) -> Mapping[Key, str]:
         """Give the states of the task instances that have ended.
 
-        Task instances that will not begin count as ended, too: :data:`GONE` or :data:`PAUSED`.
+        Task instances that will not begin are given as well, as :data:`GONE` or :data:`PAUSED`.
         """
         with create_session() as session:
             found = {key: _end(key, session) for key in keys}
@@ -99,7 +99,7 @@ def _end(key: Key, session: Session) -> str:
         return str(found.state)
     if found.state is not None:
         return ""
-    # Airflow schedules no task of a paused DAG; tasks that have begun go on.
+    # Airflow starts no task of a paused DAG, but tasks that have begun go on.
     dag = session.get(DagModel, key.dag_id)
     return GONE if dag is None else PAUSED if dag.is_paused else ""
 

@@ -1,12 +1,13 @@
-"""Builds a generation with DuckDB: lines of facts to Parquet, and the steps to tables.
+"""Builds a generation with DuckDB: writes facts to Parquet files, and runs the steps on them.
 
 1. Lines of facts become Parquet files: DuckDB writes one file while Python makes the next lines.
    Column lineage that several lines share is parsed once, which saves half of the time.
 2. A query finds the facts that are new to the store.
-3. If the store has many parts of facts, or holds forgotten facts, all are written into one file.
-4. The steps make the tables from the facts, and the store publishes them.
+3. If the store has many parts of facts, or has facts of forgotten events, all facts are written
+   into one file.
+4. The steps make the tables from the facts, and the store publishes the tables.
 
-Data that exceeds DuckDB's memory limit is on the store's disk while the build runs.
+Data that exceeds DuckDB's memory limit is written to the store's disk while the build runs.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ if TYPE_CHECKING:
 
 
 class Given(Frozen, frozen=True):
-    """A file of facts.
+    """A file of facts that a build may add to the store.
 
-    :param since: events that are older do not count; None if all count
-    :param is_own: whether this build wrote the file, so that the store may take it as it is
+    :param since: events in the file that are older are ignored; None if no event is ignored
+    :param is_own: whether this build wrote the file, so that the store may move the file itself
     """
 
     file: str
@@ -54,8 +55,8 @@ class Given(Frozen, frozen=True):
 class Fresh(Frozen, frozen=True):
     """The events that are new to a store.
 
-    :param count: number of these events
-    :param files: files that have these events and no others
+    :param count: number of new events
+    :param files: Parquet files with the facts of the new events, and of no other events
     """
 
     count: int
@@ -68,9 +69,10 @@ def fresh(
     given: Sequence[Given],
     scratch: Path,
 ) -> Fresh:
-    """Find events that are new to the store; the first file that has an event counts.
+    """Find the events that are new to the store; of several files with one event, use the first.
 
-    :param known: the files of facts of the store
+    :param known: the store's files of facts, on this machine
+    :param given: the files that may have new events
     """
     if not given:
         return Fresh(0, [])
@@ -104,7 +106,11 @@ def _scan(one: Given) -> str:
 def _new_of_file(
     connection: duckdb.DuckDBPyConnection, one: Given, number: int, count: int, scratch: Path
 ) -> Path:
-    """Give a file with only the new events of one file: itself, if all of them are new."""
+    """Give a file with only the new events of ``one``.
+
+    That is the file itself if this build wrote it and all of its events are new, and else a new
+    file.
+    """
     if one.is_own:
         total = connection.execute(f"SELECT count(*) FROM {_scan(one)}").fetchone()
         if total == (count,):
@@ -124,11 +130,11 @@ _OFTEN = 1000  # events between two calls of `progress`
 
 
 class Staged(Frozen, frozen=True):
-    """The facts of some sources.
+    """The facts of some sources, in files.
 
     :param files: Parquet files of facts
     :param lines: number of lines that the sources gave
-    :param unreadable: number of lines that are not in the files, because they are no facts
+    :param unreadable: number of lines that DuckDB could not parse, and that are in no file
     """
 
     files: list[Path]
@@ -144,7 +150,7 @@ def staged(
 ) -> Staged:
     """Write lines of facts to Parquet files in a folder.
 
-    :param progress: called with the number of lines so far
+    :param progress: a function that is called with the number of lines so far
     """
     writer, count = _Writer(connection, scratch), 0
     with writer.pool:
@@ -161,7 +167,7 @@ def staged(
 
 
 class _Writer:
-    """Collects lines; a second thread writes them to a file when there are enough."""
+    """Collects lines; when there are enough, a second thread writes them to a file."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, scratch: Path) -> None:
         self.pool = ThreadPoolExecutor(1, "sparklineage-history")
@@ -175,7 +181,7 @@ class _Writer:
         self._pending: Future[int] | None = None
 
     def add(self, line: Line) -> None:
-        """Add a line, and start a file if there are enough."""
+        """Add a line; when there are enough lines, start to write them to a file."""
         columns = line.columns
         self._heads.append(b'%b,"columns_id":"%b"}' % (line.head, columns.checksum))
         self._columns[columns.checksum] = columns.text
@@ -185,7 +191,7 @@ class _Writer:
             self.flush()
 
     def flush(self) -> None:
-        """Start to write a file of the lines so far, after the file before it is done."""
+        """Wait for the file being written, and start to write the collected lines to a new one."""
         self.wait()
         if self._heads:
             columns = [b'{"columns_id":"%b","columns":%b}' % one for one in self._columns.items()]
@@ -194,7 +200,7 @@ class _Writer:
             self._heads, self._columns, self._size = [], {}, 0
 
     def wait(self) -> None:
-        """Wait for the file that is being written; raises the error of the second thread."""
+        """Wait for the file that is being written; raise the error of the second thread, if any."""
         if self._pending is not None:
             self.rows += self._pending.result()
             self._pending = None
@@ -222,7 +228,7 @@ _COLUMNS = (_ID, *(one for one in FACTS.columns if one.name == "columns"))
 
 
 class _JsonLines:
-    """A file of JSON lines, and the call of ``read_json`` that scans it."""
+    """A file of JSON lines, with the call of DuckDB's ``read_json`` that reads it."""
 
     def __init__(self, file: Path, lines: list[bytes], columns: Sequence[Column]) -> None:
         self.file = file
@@ -245,16 +251,16 @@ decides how long that takes. The tables are written anew by each build with new 
 """
 
 UNREADABLE = "unreadable"
-"""The reason, among skipped ones, of lines that are no facts."""
+"""The key of :attr:`Built.skipped` for lines that DuckDB could not parse as facts."""
 
 
 class Built(Frozen, frozen=True):
     """The result of a build.
 
     :param events: number of events in the sources
-    :param new: number of these events that were not in the store
+    :param new: number of events in the sources that were not in the store
     :param skipped: number of texts and files without facts, by reason
-    :param rows: number of rows that each table has now, and, as ``events``, of all facts
+    :param rows: number of rows that each table has now, and, under ``events``, of all facts
     """
 
     events: int
@@ -271,13 +277,13 @@ def build(
     progress: Callable[[int], None] | None = None,
     keep: timedelta | None = None,
 ) -> Built:
-    """Add the events of sources to a store, and make its tables anew if an event is new.
+    """Add the events of sources to a store; if there are new events, make the tables anew.
 
     The tables are also made anew if ``keep`` is given, or the store is new or of an older version.
 
-    :param progress: called with the number of events so far
-    :param keep: forget events that are older than this, for good: the store deletes them, and only
-        another store can have them again
+    :param progress: a function that is called with the number of events so far
+    :param keep: age from which events are forgotten for good: the store deletes them, and no later
+        build of this store adds them again
     :raise HistoryError: if DuckDB is missing, another build runs, or the disk is full
     """
 
@@ -289,7 +295,7 @@ def build(
 
 
 def add_facts(store: Store, lines: Iterable[Line], *, keep: timedelta | None = None) -> Built:
-    """Add lines of facts, as :func:`.facts.facts_of` gives them; see :func:`build`."""
+    """Add lines of facts that :func:`.facts.facts_of` made; otherwise the same as :func:`build`."""
     return _build(store, lambda _: lines, (), None, keep)
 
 
@@ -300,9 +306,9 @@ def _build(
     progress: Callable[[int], None] | None,
     keep: timedelta | None,
 ) -> Built:
-    """Add lines of facts, and the facts of other stores.
+    """Add lines of facts, and the facts of other stores, to a store.
 
-    :param lines_of: gives the lines of events that the builds before have not read
+    :param lines_of: a function that gives the lines of the events that earlier builds have not read
     """
     begun = time.monotonic()
     with store.building() as building, failing("built"):
@@ -339,7 +345,7 @@ def _is_compaction_due(
     files: Sequence[str],
     since: datetime | None,
 ) -> bool:
-    """Whether the store has too many parts, or its files hold events older than ``since``.
+    """Whether the store has too many parts of facts, or has events older than ``since``.
 
     :param files: the files of all parts, on this machine
     """
@@ -358,7 +364,7 @@ def _compacted(
     since: datetime | None,
     scratch: Path,
 ) -> Path:
-    """Write the facts of files into one file, without those older than ``since``.
+    """Write the facts of all files, except those of events older than ``since``, into one file.
 
     Row groups are small, because the rows are long.
     """
@@ -377,7 +383,7 @@ def _connection(scratch: Path) -> duckdb.DuckDBPyConnection:
 
 
 def _given(store: Store, since: datetime | None) -> list[Given]:
-    """Give the files of facts of another store, with the later of the two stores' ``since``."""
+    """Give another store's files of facts, with the later one of the two stores' ``since``."""
     theirs = store.manifest
     starts = [one for one in (since, theirs.since) if one]
     return [
@@ -388,7 +394,7 @@ def _given(store: Store, since: datetime | None) -> list[Given]:
 
 
 def _put_facts(building: Building, files: Sequence[Path]) -> dict[str, list[str]]:
-    """Put files of facts into the store as one part; {} if there are no files."""
+    """Put files of facts into the store as one part; give {} if there are no files."""
     if not files:
         return {}
     return {building.facts_part: building.put(building.facts_folder, files)}
@@ -407,7 +413,7 @@ def _tables(
     parts: Mapping[str, Sequence[str]],
     since: datetime | None,
 ) -> _Tables:
-    """Run all steps on the parts of the facts, without events older than ``since``."""
+    """Run all steps on the parts of the facts, except on events older than ``since``."""
     create_view(connection, FACTS, _local(building, parts), "all_facts")
     connection.execute(f"CREATE VIEW facts AS SELECT * FROM all_facts {_where(since)}")
     made = _Tables({}, {"events": _count(connection, "facts")})
@@ -433,7 +439,7 @@ def _publish(
 
 
 def _run(connection: duckdb.DuckDBPyConnection, building: Building, step: Step) -> Path:
-    """Write the rows of a step to a file, sorted if they are a table, and create its view."""
+    """Write the rows of a step to a file, sorted if the step makes a table, and create its view."""
     file = building.scratch / f"{step.name}.parquet"
     order = f" ORDER BY {', '.join(step.table.sorted_by)}" if step.table else ""
     _copy(connection, f"SELECT * FROM ({step.sql}){order}", file)

@@ -29,7 +29,7 @@ _GLOB = str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"})
 class History:
     """A generation of a store, open for queries; a context manager, for one thread.
 
-    Later generations are seen only by a history that is opened after them.
+    It shows the generation that was in force when it was opened; to see a later one, open another.
 
     :raise HistoryError: if DuckDB is missing, or a file of the store cannot be read
     """
@@ -46,7 +46,7 @@ class History:
     def rows(
         self, sql: str, parameters: Mapping[str, object] | None = None
     ) -> list[dict[str, Any]]:
-        """Give the rows of a query of the tables, each by the names of its columns.
+        """Run a query on the tables; give each row as a mapping from column names to values.
 
         :param parameters: values of ``$name`` in the query; a list becomes a list of SQL
         :raise HistoryError: if the query is invalid, or a file cannot be read
@@ -57,7 +57,7 @@ class History:
             return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
     def close(self) -> None:
-        """Close the connection, and with it the files."""
+        """Close the connection, which closes the files."""
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -68,7 +68,7 @@ class History:
 
 
 def connect(**options: str | int | bool) -> duckdb.DuckDBPyConnection:
-    """Connect to a new database of DuckDB in memory.
+    """Open a new DuckDB database in memory.
 
     :param options: settings of DuckDB
     :raise HistoryError: if DuckDB is not installed
@@ -92,6 +92,7 @@ def _duckdb() -> ModuleType:
 def failing(done: str) -> Iterator[None]:
     """Turn errors of DuckDB and of files into a :exc:`HistoryError`: "could not be ``done``".
 
+    :param done: past participle for the message, e.g. "built"
     :raise HistoryError: also if DuckDB is not installed
     """
     problems = (_duckdb().Error, OSError)
@@ -105,11 +106,11 @@ def failing(done: str) -> Iterator[None]:
 def create_view(
     connection: duckdb.DuckDBPyConnection, table: Table, files: Iterable[str], name: str = ""
 ) -> None:
-    """Create a view of the files of a table, written by any engine and any version.
+    """Create a view of the files of a table, which any engine and any version may have written.
 
-    A column that the files lack is null; one of another type is cast.
+    A column that the files lack is null. A column that has another type in the files is cast.
 
-    :param name: name of the view; empty for the table's own
+    :param name: name of the view; if it is empty, the view has the name of the table
     """
     scan, found = "(SELECT 1 WHERE FALSE)", set()
     if names := ", ".join(literal(file) for file in files):

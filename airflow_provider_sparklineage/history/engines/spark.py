@@ -1,9 +1,9 @@
 """Builds the tables on Spark 3.5 and newer, with the same steps and the same files as DuckDB.
 
 A job for spark-submit (:mod:`airflow_provider_sparklineage.history.spark_jobs.build_history`) calls
-this module: the executors convert events to facts (:func:`facts`), the steps are translated to
-Spark's SQL (:func:`spark_sql`) and run, and the tables become files of a store or tables of a
-catalog (:func:`build`). The queries can run on Spark, too (:class:`History`).
+this module. The executors convert events to facts (:func:`facts`). The steps are translated to
+Spark's SQL (:func:`spark_sql`), and Spark runs them. The tables become files of a store or tables
+of a catalog (:func:`build`). The queries can run on Spark, too (:class:`History`).
 
 The module imports PySpark only inside functions, when a job calls them.
 """
@@ -69,14 +69,14 @@ _REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
 
 
 def spark_sql(sql: str, parameters: Mapping[str, str] = _NO_PARAMETERS) -> str:
-    """Translate a query from DuckDB's dialect for Spark 3.5 and newer.
+    """Translate a query from DuckDB's dialect to the SQL of Spark 3.5 and newer.
 
     A ``TIMESTAMP`` becomes ``TIMESTAMP_NTZ``, which has no zone either. A parameter ``$name``
     becomes ``:name``.
 
-    :param parameters: SQL expressions, by name of a parameter, that replace it; ``{}`` in the
-        expression stands for ``:name``
-    :raise HistoryError: if the query is no SQL, or uses a construct that is refused
+    :param parameters: SQL expressions that replace parameters, by name of the parameter; ``{}`` in
+        an expression stands for ``:name``
+    :raise HistoryError: if the query is no valid SQL, or uses a construct that is refused
     """
     try:
         query = sqlglot.parse_one(sql, read=_READ)
@@ -92,17 +92,17 @@ def spark_sql(sql: str, parameters: Mapping[str, str] = _NO_PARAMETERS) -> str:
 
 
 def spark_schema(columns: tuple[Column, ...]) -> str:
-    """Write the schema of columns for Spark's readers: ``a STRING, b ARRAY<…>``."""
+    """Write the schema of some columns for Spark's readers: ``a STRING, b ARRAY<…>``."""
     return ", ".join(f"`{one.name}` {spark_type(one.type)}" for one in columns)
 
 
 def spark_type(type_: str) -> str:
-    """Translate a type of DuckDB to Spark's."""
+    """Translate a column type from DuckDB's SQL to Spark's."""
     return exp.DataType.build(type_, dialect=_READ).sql(_WRITE, identify=True)
 
 
 def spark_selection(table: Table) -> list[str]:
-    """Write expressions for ``selectExpr`` that give a table's columns in their types."""
+    """Write the expressions for ``selectExpr`` that give a table's columns, cast to their types."""
     return [
         f"CAST(`{one.name}` AS {spark_type(one.type)}) AS `{one.name}`" for one in table.columns
     ]
@@ -120,7 +120,7 @@ def _check(query: exp.Expr) -> None:
 
 
 def _rewritten(node: exp.Expr) -> exp.Expr:
-    """Rewrite a node that sqlglot would copy unchanged and Spark would refuse."""
+    """Rewrite a node that Spark would refuse if sqlglot copied it unchanged."""
     match node:
         case exp.CTE():
             node.set("materialized", None)
@@ -136,7 +136,7 @@ def _is_unnested(column: exp.Expr) -> bool:
 
 
 def _inlined(select: exp.Select) -> exp.Expr:
-    """Turn several lists into rows by ``INLINE``: a SELECT of Spark may unnest only one.
+    """Rewrite a SELECT that unnests several lists by ``INLINE``: Spark's may unnest only one.
 
     :raise SqlglotError: if the SELECT has other columns, or a FROM
     """
@@ -174,21 +174,21 @@ def _sorted_list(found: exp.ArrayAgg) -> exp.Expr:
 # The executors call :func:`..facts.facts_of` for each text.
 #
 # Spark's file systems read the sources: ``hdfs:``, ``s3a:``, ``abfss:``, or a folder that all nodes
-# have. A file's name tells its format: ``.ndjson`` and ``.jsonl`` have lines, which Spark splits
-# among its tasks, ``.json`` is read as a whole, and each may end in ``.gz``. Capture bundles are
-# refused: the files of a bundle belong together, but here each file is read alone; ``sparklineage
-# history build`` merges them. Each build reads the whole of its sources: there are no marks here,
-# and events that the store has are recognised by their checksum. The executors need this package in
-# their Python, as they do for any module that a job imports.
+# have. A file's name tells its format: a ``.ndjson`` or ``.jsonl`` file has lines, which Spark
+# splits among its tasks; a ``.json`` file is read whole; each may end in ``.gz``. Capture bundles
+# are refused: the files of a bundle belong together, but here each file is read alone;
+# ``sparklineage history build`` merges them. Each build reads the whole of its sources: there are
+# no marks here, and events that the store has are recognised by their checksum. The executors need
+# this package in their Python, as they do for any module that a job imports.
 
 
 SKIPPED = "skipped"
-"""An extra column of the facts read: the reason if a text has no facts, else null."""
+"""A column of :func:`facts` that the tables lack: the reason if a text has no facts, else null."""
 
 _OF_LINES = "*.{ndjson,jsonl,ndjson.gz,jsonl.gz}"
 _WHOLE = "*.{json,json.gz}"
-# The bytes that Spark adds to each file when it plans tasks; with Spark's default of 4 MB, a task
-# would have 30 events only.
+# When Spark plans tasks, it counts this many bytes more for each file. With Spark's default of
+# 4 MB, a task would have only 30 files of one event each.
 _OPENING = {"spark.sql.files.openCostInBytes": "65536"}
 
 
@@ -226,9 +226,9 @@ def _refuse_bundles(session: SparkSession, source: str) -> None:
 
 
 def facts_of_lines(rows: Iterable[tuple[str, str]], source: str) -> Iterator[str]:
-    """Give the facts of lines, as JSON texts.
+    """Convert lines of events to lines of facts, each as a JSON text.
 
-    :param rows: the file of each line, percent-encoded as Spark gives it, and the line
+    :param rows: pairs of the line's file, percent-encoded as Spark gives it, and the line
     """
     for place, line in rows:
         if line and not line.isspace():
@@ -236,9 +236,9 @@ def facts_of_lines(rows: Iterable[tuple[str, str]], source: str) -> Iterator[str
 
 
 def facts_of_files(rows: Iterable[tuple[str, bytes | None]], source: str) -> Iterator[str]:
-    """Give the facts of whole files, as JSON texts.
+    """Convert whole files of events to lines of facts, each as a JSON text.
 
-    :param rows: the path of each file, and its content; None if it is too large
+    :param rows: pairs of a file's path and its content; the content is None if it is too large
     """
     for place, content in rows:
         skipped: Counter[str] = Counter()
@@ -252,7 +252,7 @@ def facts_of_files(rows: Iterable[tuple[str, bytes | None]], source: str) -> Ite
 
 
 def named(place: str, source: str) -> str:
-    """Name a file in the form of its source: ``hdfs://lake:9000/x/a`` as ``hdfs:///x/a``."""
+    """Write the name of a file as sources do: ``hdfs://lake:9000/x/a`` as ``hdfs:///x/a``."""
     root = urlsplit(source).path if "://" in source else source
     _, found, below = place.partition(root)
     return f"{source}{below}" if found else place
@@ -304,18 +304,18 @@ def _skipped(reason: str) -> str:
 #
 # So no pass runs twice, and a lost executor costs only its current tasks. Readers of a store see
 # the new tables only when the target publishes them. A target is a store (:class:`Parquet`) or a
-# namespace of an Iceberg catalog (:class:`Iceberg`); another one needs the three methods of
-# :class:`Target`.
+# namespace of an Iceberg catalog (:class:`Iceberg`). A new kind of target needs the three methods
+# of :class:`Target`.
 
 
 SESSION = {
     # Times in the tables have no zone; a session zone other than UTC could shift them.
     "spark.sql.session.timeZone": "UTC",
-    # Errors raise, as in Spark 4 by default and in DuckDB; by default, Spark 3.5 gives null.
+    # Errors in a query raise, as in DuckDB and by default in Spark 4; else Spark 3.5 gives null.
     "spark.sql.ansi.enabled": "true",
 }
 
-# An event in several files counts for the first file by name: else builds would differ.
+# Of several files with the same event, the first by name is used: else builds would differ.
 _NEW = """
 SELECT {columns}
 FROM (
@@ -330,7 +330,7 @@ WHERE place = 1 AND NOT EXISTS (SELECT 1 FROM facts AS f WHERE f.event_id = r.ev
 class Counts(NamedTuple):
     """The result of a build.
 
-    :param events: number of documents in all sources, with those that are no event
+    :param events: number of documents in all sources, including those that are not events
     :param new: number of events that the target did not have
     :param skipped: number of texts and files without facts, by reason
     :param rows: number of rows that each table has now
@@ -343,20 +343,20 @@ class Counts(NamedTuple):
 
 
 class Target(Protocol):
-    """A place for facts and tables."""
+    """A place to which a build writes facts and tables."""
 
     def facts(self) -> DataFrame | None:
-        """Give all facts of the target, with those just added; None while there are none."""
+        """Give all facts of the target, including those just added; None if the target has none."""
 
     def add(self, facts: DataFrame) -> None:
-        """Add facts."""
+        """Add facts to the target."""
 
     def save(self, table: Table, rows: DataFrame) -> DataFrame:
-        """Write the rows of a table, sorted; give them as read from the target."""
+        """Write the rows of a table, sorted, and give the rows as they are read from the target."""
 
 
 def session_of(session: SparkSession) -> SparkSession:
-    """Give a new session of the same application, with settings and views of its own."""
+    """Give a new session of the same Spark application, with its own settings and views."""
     own = session.newSession()
     for key, value in SESSION.items():
         own.conf.set(key, value)
@@ -364,7 +364,7 @@ def session_of(session: SparkSession) -> SparkSession:
 
 
 def build(session: SparkSession, read: DataFrame, target: Target) -> Counts:
-    """Add new facts to a target, and make its tables anew.
+    """Add new facts to a target, and make the target's tables anew.
 
     :param session: a session from :func:`session_of`
     :param read: the rows from :func:`facts`
@@ -416,7 +416,7 @@ def _no_facts(session: SparkSession) -> DataFrame:
 
 _WRITING = {
     "compression": "zstd",
-    # Small row groups: a query skips a group by its least and greatest values.
+    # Row groups are small, because a query skips a group by the group's least and greatest values.
     "parquet.block.size": str(16 * 1024 * 1024),
 }
 # File systems that have one name in Airflow and another one in Hadoop.
@@ -424,7 +424,7 @@ _SCHEMES = {"s3": "s3a", "local": "file"}
 
 
 class Parquet:
-    """A store of files as a target; DuckDB and Spark read each other's files.
+    """A target that is a store of files; DuckDB and Spark read each other's files.
 
     Spark writes the files to their final place; the manifest names them after all are written.
     """
@@ -436,7 +436,7 @@ class Parquet:
         self._tables: dict[str, list[str]] = {}
 
     def facts(self) -> DataFrame | None:
-        """Give all facts that are not forgotten; see :class:`Target`."""
+        """Give all facts, except those of forgotten events; see :meth:`Target.facts`."""
         names = [name for files in self._parts.values() for name in files]
         if not names:
             return None
@@ -447,18 +447,18 @@ class Parquet:
         return found.where(f"event_time >= TIMESTAMP_NTZ '{start}'")
 
     def add(self, facts: DataFrame) -> None:
-        """Add facts as one part."""
+        """Add facts to the store as one part."""
         folder = self._building.facts_folder
         self._parts[self._building.facts_part] = self._write(facts, folder)
 
     def save(self, table: Table, rows: DataFrame) -> DataFrame:
-        """Write the rows of a table, sorted."""
+        """Write the rows of a table, sorted; see :meth:`Target.save`."""
         folder = f"{self._building.tables_folder}/{table.name}"
         self._tables[table.name] = self._write(rows.orderBy(*table.sorted_by), folder)
         return self._read(table, self._tables[table.name])
 
     def publish(self, rows: Mapping[str, int], skipped: Mapping[str, int]) -> None:
-        """Publish the written files as a generation; raises as :meth:`.Building.publish` does."""
+        """Publish the written files as a generation; raises like :meth:`.Building.publish`."""
         facts = self.facts()
         events = 0 if facts is None else facts.count()
         counted = {"events": events, **rows}
@@ -484,7 +484,7 @@ def table_of(session: SparkSession, url: str, table: Table, names: Sequence[str]
     if not names:
         return session.createDataFrame([], schema)
     root = hadoop_url(url)
-    # Read by folder, which is filled by one build: in lineage, each path read is a dataset.
+    # Whole folders are read, each written by one build: in lineage, each path read is a dataset.
     folders = sorted({name.rpartition("/")[0] for name in names})
     return session.read.schema(schema).parquet(*(f"{root}/{folder}" for folder in folders))
 
@@ -505,12 +505,14 @@ def hadoop_url(url: str) -> str:
 
 
 class Iceberg:
-    """A namespace of an Iceberg catalog as a target, for SQL of any engine.
+    """A target that is a namespace of an Iceberg catalog, for SQL of any engine.
 
-    Each table is replaced as a whole, in one commit. Its property ``sparklineage.build`` names its
-    build, so that a reader of several tables can check that they are of the same build.
+    Each table is replaced as a whole, in one commit. The table property ``sparklineage.build`` has
+    the name of the build that wrote the table, so that a reader of several tables can check that
+    one build wrote them all.
 
-    :param namespace: with its catalog, ``lake.history``; it is created if it is absent
+    :param namespace: the namespace after its catalog's name, ``lake.history``; it is created if
+        absent
     :param build: name of this build
     """
 
@@ -520,19 +522,19 @@ class Iceberg:
         session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self._namespace}")
 
     def facts(self) -> DataFrame | None:
-        """Give all facts; see :class:`Target`."""
+        """Give all facts; see :meth:`Target.facts`."""
         name = self._name(FACTS)
         return self._session.table(name) if self._session.catalog.tableExists(name) else None
 
     def add(self, facts: DataFrame) -> None:
-        """Add facts; the first ones create the table."""
+        """Add facts to their table; the first call creates the table."""
         if self.facts() is None:
             facts.writeTo(self._name(FACTS)).using("iceberg").create()
         else:
             facts.writeTo(self._name(FACTS)).append()
 
     def save(self, table: Table, rows: DataFrame) -> DataFrame:
-        """Replace the rows of a table."""
+        """Replace the rows of a table; see :meth:`Target.save`."""
         name = self._name(table)
         writer = rows.orderBy(*table.sorted_by).writeTo(name).using("iceberg")
         writer = writer.tableProperty("sparklineage.version", str(VERSION))
@@ -556,7 +558,7 @@ _LIST, _TIME = "FROM_JSON({}, 'ARRAY<STRING>')", "CAST({} AS TIMESTAMP_NTZ)"
 
 
 class History:
-    """A generation of a store, open for queries on Spark, as :class:`.duckdb.History` on DuckDB.
+    """A generation of a store, open for queries that run on Spark, like :class:`.duckdb.History`.
 
     It is a context manager.
 
@@ -565,7 +567,7 @@ class History:
         with History(session, Store.open("s3://lake/history")) as history:
             hops = trace(history, dataset_of(history, "revenue"), "dt=2024-10-15")
 
-    :param session: its settings and views are not changed
+    :param session: a Spark session, whose settings and views are not changed
     :param store: a store whose files Spark can read
     """
 
@@ -580,7 +582,7 @@ class History:
     def rows(
         self, sql: str, parameters: Mapping[str, object] | None = None
     ) -> list[dict[str, Any]]:
-        """Give the rows of a query of the tables, each by the names of its columns.
+        """Run a query on the tables; give each row as a mapping from column names to values.
 
         :param sql: in DuckDB's dialect
         :param parameters: values of ``$name`` in the query; a list becomes an array of strings
@@ -611,7 +613,7 @@ class History:
 
 
 def _written(value: object) -> str:
-    """Give the SQL that converts a bound text to the parameter's type; empty if none is needed."""
+    """Give the SQL that casts a parameter to its type; empty if its value needs no cast."""
     if isinstance(value, list | tuple):
         return _LIST
     return _TIME if isinstance(value, datetime) else ""

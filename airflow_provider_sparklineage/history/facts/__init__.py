@@ -1,15 +1,16 @@
-"""One event to one line of facts: the facts of a run in the form of the tables.
+"""Convert an event to one line of facts: the facts of its run in the form of the tables.
 
-=================  ===============================================================================
-:mod:`.accesses`   the datasets read and written, and their extents; :mod:`.cells` has partitions
-:mod:`.line`       the line as text
-=================  ===============================================================================
+==================  ===============================================================================
+:mod:`.accesses`    the datasets that the run read and wrote, with the part and amount of each
+:mod:`.cells`       the partitions of these datasets as text
+:mod:`.line`        the line that is written
+==================  ===============================================================================
 
-This module finds the run of an event (its task of Airflow, its data interval, its parent, its
-start) and its column lineage. An event without a usable run is skipped with a reason. A part of an
-event whose shape is not that of its schema counts as absent, and the number of such parts is given.
-No function here raises, for any text, and none opens a file: :func:`facts_of` may run on the
-executors of a cluster.
+This module finds the fields about the run (its task of Airflow, its data interval, its parent, its
+start), and the source columns of each output column. An event without a usable run is skipped with
+a reason. A part of an event that does not match its schema is treated as absent, and such parts are
+counted. No function here raises for any text, and none opens a file, because :func:`facts_of` may
+run on the executors of a cluster.
 """
 
 from __future__ import annotations
@@ -65,11 +66,11 @@ NOT_MAPPED = -1
 
 
 class Try(NamedTuple):
-    """A task's try, as the archive or the bundle that has the event names it.
+    """The try of a task, as the archive or bundle that contains the event names it.
 
     The event itself may lack these fields.
 
-    :param started: ISO 8601; empty if it is not known
+    :param started: start of the try in ISO 8601; empty if it is not known
     """
 
     dag_id: str
@@ -81,9 +82,9 @@ class Try(NamedTuple):
 
 
 def run(event: model.Event, of: Try | None) -> dict[str, Any]:
-    """Give the fields of :class:`.line.Facts` that are about the run, without those of its job.
+    """Give the fields of :class:`.line.Facts` about the run, except those about its job.
 
-    :param of: the try, if the event comes from an archive or a bundle
+    :param of: the try, if the event comes from an archive or a bundle; else None
     """
     sending = event.sending or model.Sending()
     own, added = event.run.facets or model.RunFacets(), sending.facets or model.RunFacets()
@@ -146,11 +147,11 @@ def _above(own: model.RunFacets, added: model.RunFacets) -> dict[str, Any]:
 
 # Both forms of the facet `columnLineage` are read: lists of transformations, and the deprecated
 # single type of a column (`IDENTITY`, `MASKED`; this package's events have `DIRECT:AGGREGATION`
-# there). Entries for the whole dataset become INDIRECT whatever their type is (the listener gives
-# some as DIRECT).
+# there). Entries for the whole dataset become INDIRECT, even if the event has another type (the
+# listener gives DIRECT for some).
 #
-# The facet is half of an event or more, and nearly always the same text in the next run of the job.
-# So the edges of each text are cached, up to a limit of memory.
+# The facet is at least half of an event, and a job's next run nearly always has the same text. So
+# the results for recent texts are kept in memory, and each of these texts is parsed only once.
 
 _DIRECT, _INDIRECT = "DIRECT", "INDIRECT"
 _MASKED = "MASKED"
@@ -160,7 +161,10 @@ _Given = tuple[tuple[str, str, bytes], ...]
 
 
 def columns(outputs: Iterable[model.Dataset]) -> tuple[Columns, int]:
-    """Give the edges of an event's outputs, and the number of parts that have a wrong shape."""
+    """Give the column lineage of an event's outputs, and the number of parts of wrong shape.
+
+    Such a part does not match the schema of facet ``columnLineage``, and is left out.
+    """
     given = tuple(
         (one.namespace, one.name, bytes(one.facets.column_lineage))
         for one in outputs
@@ -170,7 +174,7 @@ def columns(outputs: Iterable[model.Dataset]) -> tuple[Columns, int]:
 
 
 class _Known:
-    """A cache of edges by the texts of their facets; it is emptied when it is full."""
+    """A cache of column lineage by the texts of its facets; it is emptied when it is full."""
 
     def __init__(self) -> None:
         self._found: dict[_Given, tuple[Columns, int]] = {}
@@ -178,7 +182,7 @@ class _Known:
         self.get = self._found.get
 
     def add(self, given: _Given, found: tuple[Columns, int]) -> tuple[Columns, int]:
-        """Cache the edges of some facets, and give them."""
+        """Put a result into the cache, or empty the cache if it is full; return the result."""
         self._size += len(found[0].text) + sum(len(text) for *_, text in given)
         if self._size > _MAX_KEPT:
             self._found.clear()
@@ -238,7 +242,7 @@ def _edge(
 
 
 def _deprecated(sources: model.ColumnSources) -> tuple[model.Transformation, ...]:
-    """Read the single type that a column has in old events, as one for all of its sources."""
+    """Read the transformation that old events give once for all sources of a column."""
     kind, _, subtype = (sources.transformationType or "").partition(":")
     text = sources.transformationDescription
     if kind == _MASKED:
@@ -260,24 +264,24 @@ class Reason(StrEnum):
     """The reason why a text has no line of facts."""
 
     NO_JSON = "no_json"
-    """The text is not JSON, or nested too deeply to be read."""
+    """The text is not JSON, or is nested too deeply to be read."""
     NO_RUN_EVENT = "no_run_event"
-    """The event has no run with an id, no job with a name, or no time: e.g. a DatasetEvent."""
+    """The event has no run id, no job name or no time; a DatasetEvent is an example."""
 
 
 class Skipped(NamedTuple):
-    """An event that has no line."""
+    """The result for a text that has no line of facts."""
 
     reason: Reason
 
 
 def facts_of(event: bytes | str, source: str, of: Try | None = None) -> Line | Skipped:
-    """Give the line of facts of an event, or the reason why it has none.
+    """Convert an event to its line of facts, or give the reason why the event has none.
 
     :param event: one JSON document, from any producer
     :param source: the file of the event, as the tables name it
-    :param of: the try, if the event comes from an archive or a bundle. It is used for events of
-        this package only: a file of another producer may be named like one of an archive
+    :param of: the try, if the event comes from an archive or a bundle. It is used only for events
+        of this package, because a file of another producer may be named like a file of an archive
     """
     text = event.encode(errors="replace") if isinstance(event, str) else event
     try:

@@ -1,28 +1,31 @@
 """The accesses of an event: each dataset read or written, with its extent, evidence and mode.
 
-The extent is the part of the dataset that was accessed. For a dataset on one side of a run, it is
-the first of these that holds:
+The extent is the part of the dataset that was accessed. The first row of this table that holds for
+a dataset on one side of a run (input or output) gives the extent:
 
 =============  =====================================================================================
-``partition``  the facet ``subset`` names partitions, or locations that are folders of partitions
-               below the dataset's; a row for each. Or there is one, and only its text
+``partition``  the facet ``subset`` names partitions, or names locations that are folders of
+               partitions below the dataset's folder; or the event has one partition, only as text.
+               Each partition is a row
 ``none``       this package saw that no partition of the dataset, or no data, was accessed
 ``range``      there were more partitions than the event may name (``partitions_cut``): the first,
                the last and their number are known
 ``condition``  a comparison, locations, or a description in words gives the part
-``all``        this package saw the whole dataset accessed, or that it has no partitions
-``unknown``    the event does not say; this is usual with other producers
+``all``        this package saw that the whole dataset was accessed, or that it has no partitions
+``unknown``    the event does not say which part; this is usual with other producers
 =============  =====================================================================================
 
-A dataset that is created as a whole or dropped is ``all``, if the event does not say which part.
-If some partitions of a list cannot be parsed, a row ``unknown`` stands next to the others.
+A dataset that is created as a whole or dropped is ``all``, if the event does not say which part. If
+some partitions of a list cannot be parsed, a row ``unknown`` is added to the rows of the others.
 
-Evidence names the source of the access: ``both``, ``observer`` and ``listener`` saw it, it is
-``declared``, or it is from the ``last_known`` run; ``other`` is another producer's word.
+Evidence names the source from which the access is known: the ``observer``, the ``listener`` or
+``both`` saw it, the task ``declared`` it, the ``last_known`` run had it, or an ``other`` producer
+reported it.
 
 The mode of a write comes from facet ``lifecycleStateChange``. Spark's writers leave the facet out
 for an append (the listener has no such state), so a write of Spark without the facet is an append.
-The mode of other producers' writes without it, and of declared and last known writes, is unknown.
+Without the facet, the mode is unknown for writes of other producers, and for writes that are only
+declared or last known.
 """
 
 from __future__ import annotations
@@ -64,11 +67,11 @@ class Extent(NamedTuple):
 
 
 class Known(NamedTuple):
-    """The parts of an event about a dataset on one side.
+    """The parts of an event about one dataset that the run read or wrote.
 
     :param facets: the input or output facets of the dataset
-    :param seen: its entry of ``sparkLineage_capture``
-    :param checked: its entry of ``sparkLineage_partitionCheck``
+    :param seen: the dataset's entry in run facet ``sparkLineage_capture``
+    :param checked: the dataset's entry in run facet ``sparkLineage_partitionCheck``
     :param mode: mode of the write; empty for a read
     """
 
@@ -80,7 +83,7 @@ class Known(NamedTuple):
 
     @property
     def condition(self) -> model.Condition | None:
-        """The condition on the accessed part; None if the event has none."""
+        """The condition that describes the accessed part of the dataset; None if there is none."""
         subset = self.facets.subset if self.facets else None
         if subset and (found := subset.output if self.mode else subset.input):
             return found
@@ -88,15 +91,15 @@ class Known(NamedTuple):
 
     @property
     def accessed(self) -> str | None:
-        """The extent in this package's own facets; None from other producers."""
+        """The extent in this package's own run facets; None if they do not have the dataset."""
         of = self.seen or self.checked
         return of.accessed if of else None
 
     @property
     def counted(self) -> model.Counted | model.Partitions | None:
-        """The number, first and last of the accessed partitions; None if the event has none.
+        """The number and the ends of the accessed partitions; None if the event does not give them.
 
-        An output's own facet ``sparkLineage_partitions`` with a count of 0 is ignored.
+        A count of 0 in an output's own facet ``sparkLineage_partitions`` is ignored.
         """
         checked = self.checked
         if checked and (found := checked.observed or (checked.unreported and checked.expected)):
@@ -107,7 +110,7 @@ class Known(NamedTuple):
 
 
 def extents(known: Known) -> list[Extent]:
-    """Give the accessed parts of a dataset, at least one, by the table of this module."""
+    """Give the accessed parts of a dataset, at least one, by the table at the module's top."""
     condition, counted = known.condition, known.counted
     if condition and condition.type == PARTITION and condition.partitions is not None:
         return _named(condition.partitions)
@@ -157,9 +160,9 @@ def _counted(
 
 
 def _folders(dataset: model.Dataset, condition: model.Condition) -> list[Cell]:
-    """Give the partitions of a condition's locations, as the listener reports them.
+    """Give the partitions whose folders the locations are; [] if a location is no such folder.
 
-    The list is empty if a location is not the folder of a partition below the dataset's name.
+    The listener reports partitions as locations.
     """
     root = f"{dataset.name.rstrip('/')}/"
     found: dict[Cell, None] = {}
@@ -204,8 +207,9 @@ class Reporter(NamedTuple):
 def reporter(event: model.Event) -> Reporter:
     """Tell whether this package, or another integration for Spark, made an event.
 
-    Events of this package that Airflow sends have Airflow as their producer: their run facets tell,
-    and in a START event, which has no run facet of this package, the facets of its datasets.
+    If Airflow sends an event of this package, the event names Airflow as its producer. Then the run
+    facets show that this package made the event, or, in a START event, which has no run facet of
+    this package, the facets of the datasets.
     """
     facets, producer = event.run.facets, event.producer or ""
     is_ours = producer.startswith(_OURS) or bool(facets and (facets.capture or facets.check))
@@ -214,7 +218,7 @@ def reporter(event: model.Event) -> Reporter:
 
 
 def accesses(event: model.Event, who: Reporter) -> Iterator[Access]:
-    """Give the reads of an event, then its writes."""
+    """Yield the accesses of an event: all reads, then all writes."""
     for side, datasets in ((Side.READ, event.inputs), (Side.WRITE, event.outputs)):
         if datasets:
             seen, checked = _entries(event.run.facets, side)
@@ -229,7 +233,7 @@ _Name = tuple[str, str]
 def _entries(
     facets: model.RunFacets | None, side: Side
 ) -> tuple[dict[_Name, model.Seen], dict[_Name, model.Checked]]:
-    """Give the entries of one side in this package's run facets, by the datasets' names."""
+    """Give the entries in this package's run facets for one side, by name of the dataset."""
     if facets is None:
         return {}, {}
     seen = [one for one in (facets.capture and facets.capture.datasets) or () if one.side == side]
@@ -278,7 +282,7 @@ def _of_dataset(
 
 
 def _counts(facets: model.SideFacets | None, *, is_write: bool) -> tuple[int | None, int | None]:
-    """Give the numbers of rows and of bytes; None if they are not known."""
+    """Give the numbers of rows and bytes from the statistics facet; None for an unknown number."""
     if facets is None:
         return None, None
     found = facets.output_statistics if is_write else facets.input_statistics

@@ -2,8 +2,9 @@
 
 The form for people is the folder that Hive and Spark would write, ``dt=2024-10-15/region=eu``, in
 the order of the dataset's dimensions. Joins compare the cell: its dimensions are sorted by name,
-and its values are in canonical form (:mod:`.model.values`), because a writer may see the folder
-``month=05`` where a reader sees the number 5, and ``20241015`` is ``2024-10-15``.
+and its values are in canonical form (:func:`.model.partitioning.canonical_value`), because a writer
+may see the folder ``month=05`` where a reader sees the number 5, and ``20241015`` is
+``2024-10-15``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Cell(NamedTuple):
-    """A partition of a dataset.
+    """A partition of a dataset, as text.
 
     :param partition: the form for people and the command line
     :param cell: the canonical form, which joins compare
@@ -38,7 +39,7 @@ class Cell(NamedTuple):
 
 
 def cell_of(dimensions: Mapping[str, Value]) -> Cell:
-    """Give the partition with these values of its dimensions.
+    """Give the partition that has these values of dimensions.
 
     :param dimensions: values by the dimensions' names, in the dataset's order; None is null
     """

@@ -1,7 +1,8 @@
 """The line of facts: its keys are the columns of :data:`.tables.FACTS`; null values are left out.
 
-Column lineage is most of a line, and nearly always the same in all runs of a job. So a line has it
-apart, with a checksum: a reader of many lines can keep each text of column lineage once.
+Column lineage is most of a line, and nearly always the same in all runs of a job. So a line has its
+column lineage as a text of its own, with a checksum: a reader of many lines can then parse each
+different text only once.
 
 Credentials that a producer left in the names and texts of an event are removed.
 """
@@ -21,7 +22,7 @@ from airflow_provider_sparklineage.model.texts import truncated
 
 
 class Access(Struct, omit_defaults=True, gc=False, frozen=True):
-    """A part of a dataset that was read or written: :data:`.tables.ACCESS`."""
+    """An access: a part of a dataset that was read or written; see :data:`.tables.ACCESS`."""
 
     side: str
     namespace: str
@@ -42,7 +43,7 @@ class Access(Struct, omit_defaults=True, gc=False, frozen=True):
 
 
 class Edge(Struct, omit_defaults=True, gc=False, frozen=True):
-    """A column and one of its source columns: :data:`.tables.EDGE`."""
+    """A column of an output, and one of the column's source columns: :data:`.tables.EDGE`."""
 
     out_namespace: str
     out_name: str
@@ -94,17 +95,17 @@ class Columns(NamedTuple):
 
     @classmethod
     def of(cls, edges: list[Edge]) -> Columns:
-        """Encode edges as JSON, with their checksum."""
+        """Encode edges as a JSON array, and compute its checksum."""
         text = _ENCODER.encode(edges)
         return cls(text, _checksum(text))
 
 
 class Line(NamedTuple):
-    """The line of facts of an event.
+    """The line of facts of one event.
 
     :param head: a JSON object with all columns of :data:`.tables.FACTS` except ``columns``, without
         the closing brace
-    :param left_out: number of parts of the event that have a wrong shape and are left out
+    :param left_out: number of parts of the event that do not match their schema and are left out
     """
 
     head: bytes
@@ -113,10 +114,10 @@ class Line(NamedTuple):
 
     @classmethod
     def of(cls, facts: Facts, columns: Columns, source: str, left_out: int) -> Line:
-        """Encode facts as JSON.
+        """Encode facts as a line.
 
-        The event's id is a checksum of the facts without their source, so that the same event in
-        two files counts once.
+        The event's id is a checksum of the facts without their source. So if two files have the
+        same event, it is counted only once.
         """
         body = _ENCODER.encode(facts)[1:-1]
         event_id = _checksum(body + columns.checksum)
@@ -125,7 +126,7 @@ class Line(NamedTuple):
 
     @property
     def text(self) -> bytes:
-        """The whole line as JSON, with a newline: a row of :data:`.tables.FACTS`."""
+        """The whole line as JSON, with a newline at the end: a row of :data:`.tables.FACTS`."""
         return b'%b,"columns":%b}\n' % (self.head, self.columns.text)
 
 
@@ -138,16 +139,16 @@ def _checksum(text: bytes) -> bytes:
 
 
 MAX_TEXT = 1000
-"""Longest text of an expression or a description, in characters; longer ones are cut."""
+"""Greatest length, in characters, of the text of an expression or a description."""
 
 
 @lru_cache(maxsize=50_000)  # a few datasets are in all events
 def dataset_name(namespace: str, name: str) -> DatasetName:
-    """Give the name of a dataset, without credentials that its producer left in it."""
+    """Give the name of a dataset, without credentials that the producer left in it."""
     return DatasetName(scrub_name(namespace), scrub_name(name))
 
 
 @lru_cache(maxsize=50_000)  # the expressions of a job are the same in each of its runs
 def short(text: str | None) -> str | None:
-    """Cut a text of a query, and remove its credentials; None if there is no text."""
+    """Cut a text that is too long, and remove credentials from it; None if there is no text."""
     return truncated(scrub(text), MAX_TEXT) if text else None

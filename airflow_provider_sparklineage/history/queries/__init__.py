@@ -1,1 +1,1 @@
-"""Queries: answers to questions that span runs, from the tables of a store."""
+"""Queries: they answer questions that span many runs, from the tables of a store."""

@@ -1,4 +1,4 @@
-"""The types of the queries' answers, whose JSON programs read."""
+"""The types of the queries' answers; the commands print them as JSON for programs."""
 
 from __future__ import annotations
 
@@ -132,33 +132,33 @@ class ByHand(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """Steps to clear, in order of their waves, and runs to start by hand."""
+    """The task instances to clear, in order of their waves, and the runs to start by hand."""
 
     steps: tuple[Step, ...] = ()
     by_hand: tuple[ByHand, ...] = ()
 
 
 class Impact(Struct, frozen=True):
-    """The versions made from a partition or column, and the plan to make them again."""
+    """The versions made from a partition or column, and the plan to make these versions again."""
 
     hops: tuple[Hop, ...] = ()
     plan: Plan = Plan()
 
 
 def at_utc(time: datetime) -> datetime:
-    """Add the zone UTC to a time of the tables."""
+    """Add the zone UTC to a time from the tables, which have times without a zone."""
     return time.replace(tzinfo=UTC)
 
 
 def at_utc_if_known(time: datetime | None) -> datetime | None:
-    """Add the zone UTC to a time of the tables; None if it is None."""
+    """Add the zone UTC to a time from the tables; None if the time is None."""
     return None if time is None else at_utc(time)
 
 
 def of_tables(time: datetime | None) -> datetime | None:
-    """Convert a time to UTC and drop its zone, as in the tables.
+    """Convert a time to UTC and drop its zone, as times in the tables have none.
 
-    A time without a zone is UTC already, and stays; None gives None.
+    A time without a zone is UTC already, and is returned unchanged; None gives None.
     """
     return time.astimezone(UTC).replace(tzinfo=None) if time and time.tzinfo else time
 
@@ -170,12 +170,12 @@ def _values(cell: str) -> tuple[tuple[str, str], ...]:
 
 
 def values_of(cell: str | None) -> dict[str, str] | None:
-    """Give the values of a cell, ``dt=2024-10-15/region=eu``, by dimension; None for None."""
+    """Give the values of a cell, ``dt=2024-10-15/region=eu``, by dimension; None if it is None."""
     return None if cell is None else dict(_values(cell))
 
 
 def transformation(edge: Mapping[str, Any]) -> tuple[Transformation, ...]:
-    """Give the transformation of a row of column lineage; () if it has no type."""
+    """Give the transformation that a row of column lineage has; () if the row has no type."""
     if edge["type"] is None and edge["subtype"] is None:
         return ()
     texts = (edge["type"] or "", edge["subtype"] or "")

@@ -1,6 +1,6 @@
 """The subject of a question: the dataset, partition or column that a text names, and its versions.
 
-If a text names none, the error lists names that exist.
+If a text names no dataset, partition or column, the error lists existing names.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ _DATASETS = "SELECT DISTINCT namespace, name FROM accesses ORDER BY ALL"
 def dataset_of(history: sql.Rows, text: str) -> DatasetName:
     """Find the dataset that a text names.
 
-    The text is ``namespace:name``, a URI or a path, with partition folders or without, or the last
-    parts of the name, ``sales.orders`` or ``orders``, if only one dataset's name ends with them.
+    The text is ``namespace:name``, a URI or a path, with or without partition folders. It can also
+    be the last parts of the name, ``sales.orders`` or ``orders``, if only one dataset's name ends
+    with them.
 
     :raises UnknownNameError: no dataset has this name, or several have
     """
@@ -109,9 +110,9 @@ _MEETS_CELL = " UNION ALL ".join(
 
 
 def cell_of(history: sql.Rows, dataset: DatasetName, partition: str | None) -> str | None:
-    """Find the cell that a text names: ``region=eu/dt=2024-10-15`` in any order, values escaped.
+    """Find the cell that a text names: ``region=eu/dt=2024-10-15``, in any order, values escaped.
 
-    A text with some of the dimensions stands for all partitions with these values.
+    A text with only some of the dimensions stands for all partitions with these values.
 
     :return: None if ``partition`` is None
     :raises UnknownNameError: there is no such partition; the error names dimensions or partitions
@@ -161,7 +162,7 @@ def _no_partition(
 
 
 def _nearest(cells: Sequence[str], cell: str) -> list[str]:
-    """Give the cells before and after one, or one of them at an end.
+    """Give the two cells between which a cell would be sorted; at an end, only one cell.
 
     :param cells: sorted as texts
     """
@@ -188,9 +189,9 @@ ORDER BY name
 def is_written(
     history: sql.Rows, dataset: DatasetName, column: str, versions: Iterable[tuple[str | None, Any]]
 ) -> bool:
-    """Whether the column lineage of one of these versions has sources of a column.
+    """Whether the column lineage of any of these versions gives sources of the column.
 
-    Conditions on all columns do not count: they would be there for any name, also a wrong one.
+    Conditions on all columns do not count: they would be there for any name, also for a wrong one.
 
     :param versions: run_id and end of the run of each version
     """
@@ -201,12 +202,12 @@ def is_written(
 def check_column(history: sql.Rows, dataset: DatasetName, column: str) -> None:
     """Refuse a column that no run names; if no column of the dataset is known, accept any.
 
-    A column without sources (a constant) that no run reads is refused too: only conditions on all
-    columns are known about it, and they would be the answer to a wrong name as well.
+    A column without sources (a constant) that no run reads is refused too. Only conditions on all
+    columns are known about such a column, and these would be the answer for a wrong name as well.
 
-    The check reads all columns of all runs: call it only if an answer is empty.
+    The check reads the column lineage of all runs: call it only if an answer is empty.
 
-    :raises UnknownNameError: there is no such column; the error names similar ones
+    :raises UnknownNameError: there is no such column; the error names similar columns
     """
     known = [row["name"] for row in history.rows(_COLUMNS, dataset._asdict())]
     if not known or column in known:
@@ -245,7 +246,7 @@ ORDER BY valid_from DESC, run_id DESC LIMIT 1
 def content(
     history: sql.Rows, dataset: DatasetName, cell: str | None, as_of: datetime | None
 ) -> list[dict[str, Any]]:
-    """Give the versions that a cell, or a whole dataset, has at a time.
+    """Give the versions of a cell, or of a whole dataset, that are there at a time.
 
     :param cell: None for the whole dataset
     :param as_of: None for now
@@ -258,7 +259,7 @@ def content(
     asked["cell"] = cell
     rows = history.rows(_CONTENT_OF_CELL, asked)
     if any(row["is_coarse"] for row in rows):
-        # A write to more than one cell is not in this cell if a later write replaced the cell.
+        # If a later write has replaced the cell, the cell has nothing of earlier coarse writes.
         for last in history.rows(_LAST_REPLACED, asked):
             since = (last["valid_from"], last["run_id"])
             rows = [

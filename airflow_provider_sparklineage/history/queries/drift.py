@@ -1,17 +1,18 @@
-"""Drift: differences between a task's run and its run before.
+"""Drift: differences between a task's run and the task's run before it.
 
 ==========================  ========================================================================
-``input_appeared``, …       a dataset that was not read (written) before, or no longer is
-``column_appeared``, …      an output column with sources, or without any more
+``input_appeared``, …       the run reads (writes) a dataset that the run before did not, or no
+                            longer reads (writes) one
+``column_appeared``, …      an output column has sources and had none before, or the reverse
 ``sources_changed``         an output column is made from other columns
 ``transformation_changed``  it is made from the same columns, by another kind of transformation
-``partition_count``         outside of median ± 3 MAD of the runs before, 5 to 30 of them; one more
-                            or less is no drift, nor is a tenth of the median
-``pattern_broken``          other partitions were read than the pattern of most runs says
+``partition_count``         the number of partitions is outside of median ± 3 MAD of the 5 to 30
+                            runs before; one more or less is no drift, nor is a tenth of the median
+``pattern_broken``          the run read other partitions than the pattern of most runs says
 ==========================  ========================================================================
 
-Only successful runs count. Each is compared with the one before; a mapped task instance with the
-one of the same map index.
+Only successful runs count. Each run is compared with the run before it; a run of a mapped task
+instance is compared with the run before it that has the same map index.
 """
 
 from __future__ import annotations
@@ -85,10 +86,11 @@ class Drift(msgspec.Struct, frozen=True):
 
 
 class _Of(NamedTuple):
-    """The facts of a run that are compared.
+    """The facts of a run that are compared with those of other runs.
 
-    :param accessed: number of partitions, by side and dataset; None if it is not known
-    :param columns: by output column, its sources, each with its kinds of transformation
+    :param accessed: number of partitions, by side and dataset; None if the number is not known
+    :param columns: the sources of each output column, with the kinds of transformation of each
+        source
     """
 
     run: Run
@@ -99,9 +101,11 @@ class _Of(NamedTuple):
 def drift(history: Rows, task: str, runs: int = RUNS) -> list[Drift]:
     """List the differences between the runs of a task, in the order of the runs.
 
-    :param task: name of its job, ``dag_id.task_id``, or ``task_id`` if no other job ends with it
+    :param task: name of the task's job, ``dag_id.task_id``; or ``task_id``, if only one job's name
+        ends with it
     :param runs: number of last runs that are compared
     :raise UnknownNameError: if no such task has a successful run; the error names tasks that have
+        one
     """
     rows = history.rows(_TASK, {"task": task, "runs": runs})
     if not rows:
@@ -113,9 +117,9 @@ def drift(history: Rows, task: str, runs: int = RUNS) -> list[Drift]:
 
 
 def _only(history: Rows, task: str) -> str:
-    """Give the only job that ends with a task_id.
+    """Give the only job whose name ends with a task_id.
 
-    :raise UnknownNameError: if there is none, or there are several
+    :raise UnknownNameError: if there is no such job, or there are several
     """
     jobs: list[str] = [row["job"] for row in history.rows(_JOBS)]
     ends = [job for job in jobs if job.endswith(f".{task}")]
@@ -172,9 +176,9 @@ def _datasets(line: Sequence[_Of]) -> Iterator[Drift]:
 
 
 def _columns(line: Sequence[_Of]) -> Iterator[Drift]:
-    """Compare the column lineage of runs that have any; without any, it was not reported.
+    """Compare the column lineage of each run with that of the run before; skip runs without any.
 
-    Columns of a dataset that only one of two runs wrote are left out: the dataset itself is the
+    If only one of two runs wrote a dataset, its columns are left out: the dataset itself is the
     difference.
     """
     known = [of for of in line if of.columns]
@@ -214,8 +218,8 @@ def _column(
 def column_change(kind: str, was: Sequence[str], now: Sequence[str]) -> str:
     """Describe the change of a column, without its name.
 
-    :param was: as in :class:`Drift`
-    :param now: as in :class:`Drift`
+    :param was: the sources before, as in :class:`Drift`
+    :param now: the sources now, as in :class:`Drift`
     """
     if kind == "column_went":
         return f"no sources any more; it had {some(was, _SHOWN)}."
@@ -248,7 +252,7 @@ def _counts(line: Sequence[_Of]) -> Iterator[Drift]:
 
 
 def _unusual(count: int, counts: Collection[int]) -> tuple[str, ...]:
-    """Give the ends of the usual range if a count is outside of it; () if it is inside."""
+    """Give the ends of the usual range if a count is outside of the range; () if it is inside."""
     middle = median(counts)
     # If all runs had the same count, the MAD is 0, and any other count would be outside the range.
     spread = max(3 * median(abs(one - middle) for one in counts), _LEAST, _SHARE * middle)

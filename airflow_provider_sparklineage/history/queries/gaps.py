@@ -1,9 +1,10 @@
 """Gaps: partitions that a schedule's runs should have written, and that are not there.
 
-The partitions that a run should have written are learned, like patterns: by the relation of the
-run's data interval or logical date to the partitions that runs of the task did write. Dates without
-a known run, between the first run and the last, follow from the step between the dates. If runs
-have no dates, as with other schedulers, the step between the partitions themselves counts.
+The partitions that a run should have written are learned, like patterns: from the relation between
+the data intervals or logical dates of a task's runs and the partitions that these runs wrote. If a
+date between the first and the last run has no known run, the date follows from the step between the
+other dates. If runs have no dates, as with other schedulers, the step between the partitions
+themselves is used.
 """
 
 from __future__ import annotations
@@ -105,14 +106,14 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class _Due(NamedTuple):
-    """A date on which a task should have written."""
+    """A date on which a task should have written, as points on the axes of the runs' dates."""
 
     points: Points
     rows: Sequence[dict[str, Any]]  # runs of the DAG's tasks on this date; () without a DAG run
 
 
 class _There:
-    """The partitions of a dataset that are there, and those that ever were."""
+    """The partitions of a dataset that are there now, and all that were ever written."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         rows = list(rows)
@@ -120,14 +121,14 @@ class _There:
         self.cells = {row["cell"] for row in rows if row["cell"] and row["is_there"]}
         whole = [row["valid_from"] for row in rows if row["extent"] == "all" and row["is_there"]]
         self.whole = max(whole, default=None)
-        """When the whole dataset was last written; partitions that were due before are in it."""
+        """When a run last wrote the whole dataset, with all partitions that were due before."""
         named = ("partition", "all")
         self.vague = {row["run_id"] for row in rows if row["extent"] not in named}
-        """Runs that wrote unknown partitions; a partition that was due may be among them."""
+        """Runs that wrote unknown partitions, maybe also the ones that were due."""
 
 
 def is_expected(history: Rows, dataset: DatasetName) -> bool:
-    """Whether gaps of a dataset can be found: only if at least one partition was ever written."""
+    """Whether gaps of a dataset can be found: only if a run ever wrote one of its partitions."""
     return bool(history.rows(_PARTITIONED, dataset._asdict()))
 
 
@@ -172,10 +173,10 @@ def _of_task(
 
 
 def _dues(task: Task, relation: Relation, runs: Iterable[dict[str, Any]]) -> list[_Due]:
-    """List the dates of the task's DAG, from the task's first run on, and the dates left out.
+    """List the dates of the task's DAG from the task's first run on, including dates without a run.
 
-    If the relation uses no axis of dates, or several, left out dates are not known, and all dates
-    of runs are listed.
+    If the relation uses no axis of dates, or several, dates without a run are not known. Then all
+    dates of runs are listed.
     """
     own = [row for row in runs if Task(row["namespace"], row["job"]) == task]
     dags = {row["dag_id"] for row in own}
@@ -209,7 +210,7 @@ def _due_at(relation: Relation, due: _Due, own: Sequence[Mapping[str, Any]]) -> 
 
 
 def _values(relation: Relation, wanted: Points) -> dict[str, str]:
-    """Write the values of the axes that follow from the run; {} if a time is out of range."""
+    """Give the values of the dimensions that follow from the run; {} if a time is out of range."""
     values: dict[str, str] = {}
     try:
         for n, point in zip(relation.kept, wanted, strict=True):
@@ -254,9 +255,9 @@ def _reason(run: Mapping[str, Any] | None) -> str:
 
 
 def _by_step(dataset: DatasetName, there: _There) -> Iterator[Gap]:
-    """Find the partitions that are missing in the regular step between those that are there.
+    """Find missing partitions: those on the regular step between the partitions that are there.
 
-    Only datasets with a single axis, of times, can have such gaps.
+    Only a dataset with a single axis, which is one of times, can have such gaps.
     """
     axes = axes_of(sorted(there.ever))
     points = [point for cell in there.cells if (point := axes.read(cell)) is not None]

@@ -1,8 +1,8 @@
 """The versions made from a partition, or from one of its columns, and the plan to run them again.
 
-One hop downstream goes from versions to the runs that read them, and to the versions that these
-runs wrote. The plan's reason for a run is the data that it read: the subject of the question, or
-data made from it.
+One hop downstream goes from versions to the runs that read them, and on to the versions that these
+runs wrote. The plan's reason for a run is the data that the run read: the subject of the question,
+or data made from that subject.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
 
 
 class Reading(NamedTuple):
-    """A read by a run, of a dataset or of one of its columns, that found a version of interest.
+    """A run's read of a dataset or of one column, if it read a version that the query follows.
 
     :param column: None for the dataset, or if columns are not known
     """
@@ -111,13 +111,14 @@ class Reading(NamedTuple):
 
 
 Readings = dict[Reading, tuple[set[str], bool]]
-"""By reading: the run_ids of the versions read, and whether it is certain that one was read."""
+"""The run_ids of the versions that each reading read, and whether it certainly read any."""
 
 
 def add_reading(readings: Readings, reading: Reading, via: str | None, certain: object) -> None:
-    """Add a version to a reading.
+    """Add a version to those that a reading has read.
 
-    :param via: run_id of the version; None if it is not known
+    :param via: run_id of the run that wrote the version; None if it is not known
+    :param certain: whether it is certain that this version was read
     """
     versions, is_certain = readings.get(reading, (set(), False))
     if via:
@@ -126,7 +127,7 @@ def add_reading(readings: Readings, reading: Reading, via: str | None, certain: 
 
 
 def results(history: sql.Rows, level: Level, *, is_of_column: bool) -> Iterator[Link]:
-    """Give links from versions to the versions that were made from them."""
+    """Give links from versions to the versions that were made from these."""
     columns: dict[tuple[Any, ...], set[str | None]] = defaultdict(set)
     versions = set()
     for node, found in level.items():
@@ -143,7 +144,7 @@ def results(history: sql.Rows, level: Level, *, is_of_column: bool) -> Iterator[
 
 
 def links_of(history: sql.Rows, readings: Readings, *, is_of_column: bool) -> Iterator[Link]:
-    """Give links from readings to the versions that their runs wrote from them."""
+    """Give links from readings to the versions that their runs wrote, from the data read."""
     writes = _writes(history, {reading[:2] for reading in readings})
     if is_of_column:
         yield from _by_columns(history, readings, writes)
@@ -207,7 +208,7 @@ def _outputs_with_columns(history: sql.Rows, ended: dict[str, Any]) -> set[tuple
     return {(row["run_id"], row["out_namespace"], row["out_name"]) for row in rows}
 
 
-# The reads of runs: versions of partitions, and whole datasets, whose version is null.
+# The reads of runs: a version of a partition, or a whole dataset; its version is null.
 _READS_OF_RUNS = f"""
 WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")})
 SELECT DISTINCT b.reader_run_id, b.namespace, b.name,
@@ -225,11 +226,11 @@ def reasons_of(
 ) -> dict[str, list[answers.Reason]]:
     """Give the reasons of each run: its reads of the question's subject, or of data made from it.
 
-    Only versions that the run read are reasons: the runs that wrote them may have written other
-    tables and partitions, too.
+    Only the versions that the run itself read are reasons. The runs that wrote these versions may
+    have written other tables and partitions, too.
 
-    :param found: all versions made from the subject, there or replaced since
-    :param affected: ends of the runs to give reasons for, by run_id
+    :param found: all versions made from the subject, whether they are there now or were replaced
+    :param affected: the runs to give reasons for: the end of each, by run_id
     :param asked: the reason of runs that read the subject itself
     :return: reasons by run_id
     """
@@ -292,7 +293,7 @@ def _reasons_to_read(reads: set[_Read], nodes: Iterable[Node]) -> list[answers.R
 
 
 def _named(columns: set[str | None]) -> tuple[str, ...]:
-    """Give the names of columns, sorted; () if one is None, which stands for all columns."""
+    """Give the names of columns, sorted; () if None, which means all columns, is among them."""
     named = tuple(sorted(one for one in columns if one is not None))
     return named if len(named) == len(columns) else ()
 
@@ -342,16 +343,17 @@ def impact(
 ) -> answers.Impact:
     """Give all versions that are there and were made from any version of a partition.
 
-    The walk goes through replaced versions: a version that is there is in the answer also if it was
-    made from a version that is not there any more. For a column, the walk follows column lineage; a
-    hop whose column is None is a condition on all columns, or its columns are not known. The plan
-    for a partition also has partitions that are due, are not there, and would be made from it
-    (:mod:`.plan`).
+    The walk also goes through replaced versions, so the answer has each version that is there, even
+    if it was made from a version that is not there any more. For a column, the walk follows column
+    lineage. A hop whose column is None is a condition on all columns, or its columns are not known.
+    The plan for a partition also has partitions that are due, are not there, and would be made from
+    it (:mod:`.plan`).
 
     :param partition: None for all partitions
-    :param as_of: give only versions made from those that were there at this time
+    :param as_of: give only versions made from those versions of the partition that were there at
+        this time
     :param depth: the last depth; None for no limit
-    :param progress: called with each depth and the number of hops so far
+    :param progress: a function that is called with each depth and the number of hops so far
     :param is_planned: False to give the hops without a plan, which takes less time
     :raises HistoryError: there is no such partition or column, or there are too many hops
     """
@@ -387,7 +389,7 @@ def impact(
 
 
 def _parts(there: Level, plan: answers.Plan) -> dict[Part, int]:
-    """Give the partitions that a plan writes again, with the first wave that can read each."""
+    """Give the partitions that a plan writes again, each with the first wave that can read it."""
     waves = {step.run_id: step.wave for step in plan.steps}
     waves |= {one.run_id: one.wave for one in plan.by_hand}
     return {

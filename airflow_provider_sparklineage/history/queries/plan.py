@@ -1,9 +1,9 @@
 """Plans: task instances to run again in the order of the data flow, and partitions to write first.
 
-No run has read data for a partition that was never written, so no link leads to it. Two learned
-rules together find it: the pattern of a task tells which partitions follow from one that it reads,
-and :mod:`.gaps` tells which partitions are due and not there, and of which DAG run. A partition
-that follows and is due is in the plan.
+If a partition was never written, no run has read other data for it, and so no link leads to it. Two
+learned rules together find it. The pattern of a task tells which output partitions are made from a
+partition that the task reads. :mod:`.gaps` tells which partitions are due and not there, and which
+DAG run should have written each. An output partition that is due is in the plan.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ FROM concerned AS c LEFT JOIN runs AS r ON r.dag_id = c.dag_id AND r.task_id = c
     AND r.state = 'COMPLETE'
 GROUP BY ALL ORDER BY c.ended, c.run_id
 """
-# Pairs of affected runs, of which the reader must run after the writer: the reader read a version
-# of the writer, or a partition or dataset that has a version of the writer now. The writer will
-# write this version again.
+# Pairs of affected runs: in each pair the reader must run after the writer, because the reader read
+# a version that the writer wrote, or read a partition or dataset that has such a version now. The
+# writer will write this version again.
 _ORDER = f"""
 WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")}),
 reads AS (
@@ -80,12 +80,12 @@ def plan_for(
     affected: Mapping[str, datetime],
     reasons: Mapping[str, Iterable[answers.Reason]],
 ) -> answers.Plan:
-    """Make the plan that runs affected runs again.
+    """Make the plan that runs the affected runs again.
 
-    A task instance with several affected runs is one step, with its latest run. Runs that are not
-    of Airflow (of another producer) must be run by hand.
+    A task instance with several affected runs is one step, with its latest run. A run that Airflow
+    did not start (one of another producer) must be run by hand.
 
-    :param affected: ends of runs, without a zone as in the tables, by run_id
+    :param affected: the end of each affected run, without a zone as in the tables, by run_id
     :param reasons: reasons by run_id
     """
     if not affected:
@@ -119,7 +119,7 @@ _Key = tuple[Any, ...]
 
 
 class _Tasks:
-    """Affected runs by task instance; a run without one has a key of its own."""
+    """The affected runs, by task instance; a run that has no task instance has a key of its own."""
 
     def __init__(self, rows: Iterable[dict[str, Any]]) -> None:
         self.rows = {row["run_id"]: row for row in rows}
@@ -142,7 +142,7 @@ def _key(row: dict[str, Any]) -> _Key:
 
 
 def _waves(tasks: _Tasks, order: Iterable[dict[str, Any]]) -> dict[_Key, int]:
-    """Give each task instance a wave that is greater than the waves of all that it reads from.
+    """Give each task instance a wave, later than the waves of all task instances it reads from.
 
     In a circle of task instances that read from each other, the one that ended first comes first.
     """
@@ -171,9 +171,10 @@ def _waves(tasks: _Tasks, order: Iterable[dict[str, Any]]) -> dict[_Key, int]:
 
 
 def _circle(before: dict[_Key, set[_Key]], after: Mapping[_Key, set[_Key]]) -> set[_Key]:
-    """Find task instances that read from each other, and from no others that are left.
+    """Find task instances that read from each other, and from no others in ``before``.
 
-    :param before: for each that is left, those that it reads from; none is empty
+    :param before: the task instances without a wave yet, each with those that it reads from; each
+        reads from at least one
     """
     one = next(iter(before))
     while True:
@@ -209,7 +210,7 @@ def _reasons(
     reasons: Mapping[str, Iterable[answers.Reason]],
     columns: Mapping[tuple[str, str, str], list[tuple[str, str]]],
 ) -> tuple[answers.Reason, ...]:
-    """Complete reasons by the columns through which the data goes, and a sentence."""
+    """Add to each reason a sentence, and the columns through which the data goes."""
     found: dict[object, answers.Reason] = {}
     for run_id in runs:
         for reason in reasons.get(run_id, ()):
@@ -246,7 +247,7 @@ WHERE run_id IN (
 ORDER BY namespace, name
 """
 _PLANNED = frozenset({"failed", "not_written", "no_run"})
-"""Reasons of gaps that a run of the task can fill: not ``running``, and not ``dropped``."""
+"""A run of the task can fill gaps with these reasons, but not ``running`` or ``dropped`` ones."""
 
 
 class Part(NamedTuple):
@@ -259,7 +260,8 @@ class Part(NamedTuple):
 class Unwritten(NamedTuple):
     """A partition that is due and not there.
 
-    :param follows: the part from which it follows; None if the question was about gaps alone
+    :param follows: the partition from which this one is made; None if the question was about gaps
+        alone
     :param wave: the wave in which it can be written, as in :class:`~.answers.Step`
     """
 
@@ -270,7 +272,7 @@ class Unwritten(NamedTuple):
 
 
 class _Output:
-    """The gaps of a dataset, and the patterns by which they follow from reads of its tasks."""
+    """The gaps of a dataset, and the patterns that tell from which reads they are made."""
 
     def __init__(self, history: sql.Rows, name: DatasetName) -> None:
         self._due: dict[frozenset[tuple[str, str]], Gap] = {
@@ -287,7 +289,7 @@ class _Output:
             self._learned[source].append((pattern.job, following))
 
     def following(self, part: Part) -> Iterator[Gap]:
-        """Give the gaps that follow from a part, by the pattern of the task that writes them."""
+        """Give the gaps that a task would fill from a part, by the pattern of that task."""
         for job, rule in self._learned[part.dataset]:
             for cell in rule.of(part.cell):
                 values = answers.values_of(cell) or {}
@@ -299,7 +301,7 @@ class _Output:
 
 
 class _Outputs:
-    """The datasets made from other datasets; each one's gaps and patterns are learned once."""
+    """The datasets made from other datasets; gaps and patterns of each are learned only once."""
 
     def __init__(self, history: sql.Rows) -> None:
         self._history = history
@@ -307,7 +309,7 @@ class _Outputs:
         self._known: dict[DatasetName, _Output] = {}
 
     def of(self, dataset: DatasetName) -> Iterator[tuple[DatasetName, _Output]]:
-        """Give the datasets that were made from a dataset."""
+        """Yield the datasets that runs made from a dataset, each by name and with its gaps."""
         if dataset not in self._names:
             rows = self._history.rows(_OUTPUTS, dataset._asdict())
             self._names[dataset] = [DatasetName(row["namespace"], row["name"]) for row in rows]
@@ -318,9 +320,9 @@ class _Outputs:
 
 
 def unwritten(history: sql.Rows, parts: Mapping[Part, int]) -> list[Unwritten]:
-    """Find the gaps that follow from parts, the gaps that follow from these, and so on.
+    """Find the gaps that would be filled from parts, then those from these gaps, and so on.
 
-    :param parts: by part, the first wave in which it can be read
+    :param parts: the first wave in which each part can be read
     """
     outputs = _Outputs(history)
     found: dict[Part, Unwritten] = {}
@@ -343,7 +345,7 @@ def unwritten(history: sql.Rows, parts: Mapping[Part, int]) -> list[Unwritten]:
 def with_unwritten(plan: answers.Plan, found: Iterable[Unwritten]) -> answers.Plan:
     """Add to a plan the task instances that write partitions that are not there, by wave.
 
-    If no DAG run of a partition is known, or its job is of no DAG, it must be run by hand.
+    A partition is for a run by hand if no DAG run for it is known, or if its job belongs to no DAG.
     """
     steps = {(one.dag_id, one.task_id, one.dag_run_id): one for one in plan.steps}
     by_hand: dict[Part, answers.ByHand] = {}
@@ -362,7 +364,7 @@ def with_unwritten(plan: answers.Plan, found: Iterable[Unwritten]) -> answers.Pl
 
 
 def plan_of_gaps(dataset: DatasetName, found: Iterable[Gap]) -> answers.Plan:
-    """Make the plan that fills the gaps of a dataset that a run of the task can fill."""
+    """Make the plan that fills those gaps of a dataset that a run of the task can fill."""
     return with_unwritten(
         answers.Plan(),
         (Unwritten(Part(dataset, gap.cell), gap) for gap in found if gap.reason in _PLANNED),
@@ -382,7 +384,7 @@ def _last_run(gap: Gap) -> tuple[str, datetime | None]:
 
 
 def _reason_of_gap(one: Unwritten) -> answers.Reason:
-    """Give the reason for a gap: the missing partition, and the part from which it follows."""
+    """Give the reason for a gap: the missing partition, and the data that it should come from."""
     why = f"{one.output.cell} is not there: {one.gap.reason.replace('_', ' ')}"
     if one.follows is None:
         return answers.Reason(answers.Dataset(*one.output.dataset), one.gap.partition, text=why)

@@ -1,4 +1,4 @@
-"""SQL that several queries share, and the interface to run it on :mod:`..tables`.
+"""SQL that several queries share, and the interface to run queries on :mod:`..tables`.
 
 One query handles many runs or versions at once: it gets them as lists, and joins them as a table.
 """
@@ -19,22 +19,22 @@ REPLACING = "('overwrite', 'create', 'truncate', 'drop')"
 
 
 def table_of(**types: str) -> str:
-    """Write SQL that turns parameters, one list each, into a table with a column for each.
+    """Write SQL that turns parameters, which are lists, into a table with a column for each list.
 
-    :param types: SQL type of each column's values, because an empty list has none
+    :param types: SQL type of the values of each column, because an empty list has no type
     """
     columns = (f"unnest(CAST(${name} AS {type}[])) AS {name}" for name, type in types.items())
     return f"SELECT {', '.join(columns)}"
 
 
 def lists(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, list[Any]]:
-    """Give the parameters for :func:`table_of`: by name of a column, the list of its values."""
+    """Give the parameters for :func:`table_of`: the list of each column's values, by column."""
     found = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
     return dict(zip(names, found, strict=True))
 
 
 def meets(one: str, other: str) -> str:
-    """Write the condition that two cells can share rows: no dimension that both have differs.
+    """Write the condition that two cells can have rows in common: no shared dimension differs.
 
     ``dt=2024-10-15`` and ``dt=2024-10-15/region=eu`` meet. A value has no ``/`` and no ``=``,
     because both are escaped.
@@ -50,8 +50,8 @@ def meets(one: str, other: str) -> str:
 def within(partition: str, row: str) -> str:
     """Write the condition that a partition can be in the range of a row.
 
-    A partition whose text is not as long as both ends counts as in the range: it may be a number,
-    and texts do not sort as numbers do.
+    A partition whose text has another length than the range's two ends is taken to be in the range:
+    its values may be numbers, and texts do not sort as numbers do.
     """
     first, last = f"{row}.first_partition", f"{row}.last_partition"
     return (
@@ -61,10 +61,11 @@ def within(partition: str, row: str) -> str:
 
 
 def found_by(reader: str, version: str) -> str:
-    """Write the condition that a version was there when a run read, and can be in the read.
+    """Write the condition that a version was there when a run read, and can be in the data read.
 
-    :param reader: a row with reader_run_id, read_at, ended (of the run), extent and the range
-    :param version: a row of changes
+    :param reader: name of a row with reader_run_id, read_at, ended (of the run), extent and the
+        range
+    :param version: name of a row of table ``changes``
     """
     no_time = f"{reader}.ended <= {reader}.read_at"
     is_range = f"{version}.extent = 'range'"
@@ -101,15 +102,15 @@ SURELY_BOUND = (
     f"b.is_certain AND COALESCE(b.evidence, '') NOT IN {UNCERTAIN}"
     " AND (b.version_run_id IS NULL OR b.version_extent IN ('partition', 'all'))"
 )
-"""The same condition for a read of one cell, a row ``b`` of bindings."""
+"""The condition that a read of one cell, a row ``b`` of bindings, certainly read a version."""
 
 
 class Rows(Protocol):
-    """An open generation, whose tables queries can read under their names."""
+    """An open generation of a store, whose tables queries can read under the tables' names."""
 
     def rows(self, sql: str, parameters: Mapping[str, Any] = ...) -> list[dict[str, Any]]:
         """Run a query in DuckDB's dialect.
 
         :param parameters: values of ``$name`` in the query
-        :return: rows, each by names of columns; times have no zone and are in UTC
+        :return: rows as mappings from column names to values; times have no zone and are in UTC
         """

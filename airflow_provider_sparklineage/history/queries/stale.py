@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 _IGNORED = sql.table_of(ignored_namespace="VARCHAR", ignored_name="VARCHAR")
 
-# Most cells are written once and read after that: `cells` leaves these reads out before any join.
-# It is materialized, because the optimizer would take its join with all changes for the smaller
-# side. `parts` has all changes of the few datasets that are read whole: a hash table of the changes
-# of all datasets would cost more than the rest of the query. A row of `missed` is a read and a
-# change that came after it.
+# Most cells are written once and read only after that: `cells` leaves such reads out before any
+# join. `cells` is materialized, because the optimizer would take the join of `cells` with all
+# changes for the smaller side. `parts` has all changes of the few datasets that are read whole: a
+# hash table of the changes of all datasets would cost more than the rest of the query. A row of
+# `missed` is a read and a change that came after the read.
 _DIRECT = f"""
 WITH ignored AS ({_IGNORED}), shapes AS (
     SELECT DISTINCT namespace, name, dims FROM changes
@@ -100,7 +100,7 @@ SELECT reader_run_id, ended, namespace, name, cell, run_id, valid_from, mode, is
 FROM judged WHERE place = 1 AND state = 'COMPLETE'
 """
 
-# The runs that read versions of stale runs, if these versions are still there.
+# The runs that read versions which stale runs wrote, as far as these versions are still there.
 _READERS = f"""
 WITH ignored AS ({_IGNORED}), f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")}),
 versions AS (
@@ -129,7 +129,7 @@ FROM found AS b JOIN runs AS r ON r.started = b.read_at AND r.run_id = b.reader_
 WHERE r.state = 'COMPLETE'
 """
 
-# Lists instead of rows: for a hundred thousand versions, the query takes half the time.
+# The query gives lists instead of rows: for 100,000 versions, that takes half the time.
 _VERSIONS = f"""
 WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")})
 SELECT c.namespace, c.name, list(c.cell ORDER BY c.cell NULLS FIRST, c.run_id) AS cells,
@@ -144,7 +144,7 @@ GROUP BY c.namespace, c.name ORDER BY c.namespace, c.name
 class _Found:
     """A stale run: its end, the first change that it missed, and whether it read that data itself.
 
-    If not, it read versions of another stale run, and has the cause of that run.
+    If it did not, it read versions that another stale run wrote, and has the cause of that run.
     """
 
     __slots__ = ("cause", "ended", "is_certain", "is_direct")
@@ -163,12 +163,13 @@ def stale(
     """List the stale versions that are there, in order of dataset and partition.
 
     A run is stale if, after it had started, another run overwrote, appended to or removed a
-    partition that it read; a run that both started and ended before it does not count. New
-    partitions of a dataset that the run read whole do not make it stale. A run that read a version
-    of a stale run is stale, too.
+    partition that it read. A change by a run that both started and ended before does not count. New
+    partitions of a dataset that the run read whole do not make the run stale. A run that read a
+    version written by a stale run is stale, too.
 
     :param dataset: None for all datasets
-    :param progress: called with the number of steps downstream and of stale runs so far
+    :param progress: a function that is called with the number of steps downstream, and of stale
+        runs so far
     :param ignored: datasets whose changes make no run stale, such as a dimension table that is
         overwritten each day
     """
@@ -204,7 +205,7 @@ def _following(
 
 
 def _order(cause: dict[str, Any]) -> tuple[Any, ...]:
-    """Give a key to sort causes by time; it is total, because engines give rows in any order."""
+    """Give a key that sorts causes by time, without ties: engines give rows in any order."""
     place = cause["namespace"], cause["name"], cause["cell"] or ""
     return *_when(cause), *place, not cause["is_certain"]
 

@@ -1,6 +1,7 @@
 """The sources of a partition, or of one of its columns, hop by hop upstream.
 
-One hop goes from versions to the versions that their runs read, along columns if asked for.
+One hop goes from versions to the versions that the writing runs read; for a column, along column
+lineage.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
-# Joined by run_id alone: to look up when each run started would take longer than to find its reads.
+# The join is by run_id alone: it would take longer to look up when each run started than to find
+# the run's reads.
 _READS = f"""
 WITH f AS ({sql.table_of(run_id="VARCHAR")})
 SELECT b.reader_run_id, b.namespace, b.name, COALESCE(b.version_cell, b.cell) AS cell,
@@ -36,8 +38,8 @@ _WHOLE = (
     *("first_partition", "last_partition", "evidence", "is_read_certain"),
 )
 _TIMES = {"read_at": "TIMESTAMP", "ended": "TIMESTAMP", "is_read_certain": "BOOLEAN"}
-# The versions that reads of more than one cell found: most of a dataset, so this runs only if there
-# are such reads.
+# The versions in reads of more than one cell. These are most of a dataset's versions, so this query
+# runs only if there are such reads.
 _FOUND = f"""
 WITH f AS ({sql.table_of(**{name: _TIMES.get(name, "VARCHAR") for name in _WHOLE})}),
 b AS (SELECT f.*, f.is_read_certain AS is_certain FROM f)
@@ -77,13 +79,13 @@ FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
 
 _Reads = dict[str, dict[tuple[str, str], list[dict[str, Any]]]]
 _Output = tuple[str, Any, str, str, str | None]
-"""A run's id and end, namespace and name of a dataset that it wrote, and a column or None."""
+"""The id and the end of a run, namespace and name of a dataset it wrote, and a column or None."""
 
 
 def sources(
     history: sql.Rows, level: Level, *, is_of_column: bool, is_direct: bool = False
 ) -> Iterable[Link]:
-    """Give links from versions to the versions that their runs read.
+    """Give links from versions to the versions that the writing runs read.
 
     :param is_of_column: whether to follow column lineage
     :param is_direct: follow only columns whose values were used, not conditions
@@ -172,17 +174,17 @@ def trace(
     *,
     is_direct: bool = False,
 ) -> list[Hop]:
-    """Give the versions from which a partition was made, after its own versions (depth 0).
+    """Give the versions of a partition (depth 0), and then the versions from which they were made.
 
     The hops of the next depth are the versions that were there when the writing run started, in the
-    datasets that it read. For a column, they are its source columns, with conditions on all
-    columns. All reads of a run count as sources of all its writes, unless its column lineage says
-    otherwise.
+    datasets that this run read. For a column, they are its source columns, and the conditions on
+    all columns. All reads of a run count as sources of all its writes, unless its column lineage
+    says otherwise.
 
     :param partition: None for all partitions; see :func:`.cell_of`
     :param as_of: start at the versions that were there at this time; None for now
     :param depth: the last depth; None for no limit
-    :param progress: called with each depth and the number of hops so far
+    :param progress: a function that is called with each depth and the number of hops so far
     :param is_direct: for a column, follow only columns whose values became its values, and not
         columns that only decide which rows there are: filters, joins, groups, sorting
     :raises HistoryError: there is no such partition or column, or there are too many hops

@@ -1,4 +1,4 @@
-"""A breadth-first walk through versions: upstream to their sources, or downstream to results."""
+"""A breadth-first walk through versions: upstream to sources, or downstream to results."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 MOST_HOPS = 200_000
-"""Most nodes of one answer: a larger graph has no use, and all of it is in memory."""
+"""Greatest number of nodes in an answer, which is in memory; a larger graph has no use."""
 
 UNKNOWN_WRITER = "No run is known that wrote it."
 UNKNOWN_COLUMNS = "Which columns is not known: the run has no column lineage of that dataset."
 
 
 class Node(NamedTuple):
-    """A version of a part of a dataset, or of a column; :class:`.answers.Hop` explains None."""
+    """A version of a partition, dataset or column; :class:`.answers.Hop` explains None."""
 
     namespace: str
     name: str
@@ -31,10 +31,10 @@ class Node(NamedTuple):
 
 
 class Link(NamedTuple):
-    """An edge to a node.
+    """An edge that leads to a node.
 
     :param at: when the node's version was written
-    :param via: run_ids of the versions at the other end, one depth nearer to the start
+    :param via: run ids of the versions from which the edge leads, one step nearer to the start
     :param valid_to: when the version was replaced; None if it is still there
     """
 
@@ -49,7 +49,7 @@ class Link(NamedTuple):
 
 @dataclass(slots=True)
 class Found:
-    """The facts about a node, from all links to it from the depth before."""
+    """The facts about a node, from all links that lead to the node from the depth before."""
 
     depth: int
     at: datetime | None
@@ -60,7 +60,11 @@ class Found:
     transformations: set[answers.Transformation] = field(default_factory=set)
 
     def add(self, link: Link) -> None:
-        """Add a link; the node is certain, or its columns known, if those of one link are."""
+        """Add a link to the node.
+
+        The node is certain if one of its links is certain; its columns are known if one link knows
+        them.
+        """
         self.is_certain |= link.is_certain
         self.is_column_known |= link.is_column_known
         self.via.update(link.via)
@@ -77,13 +81,13 @@ def breadth_first(
     first: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Level:
-    """Find each node at its least depth; each is followed once, so that cycles end.
+    """Find all nodes, each at its least depth; follow each only once, so that cycles end.
 
     :param links: links to the nodes of the first depth
     :param following: a function that gives the links from all nodes of a depth
     :param depth: the last depth; None for no limit
     :param first: number of the first depth
-    :param progress: called with each depth and the number of nodes so far
+    :param progress: a function that is called with each depth and the number of nodes so far
     :raises HistoryError: there are more nodes than :data:`MOST_HOPS`
     """
     found: Level = {}
@@ -155,7 +159,7 @@ SELECT r.run_id, r.job, r.ended FROM runs AS r JOIN f ON r.ended = f.ended AND r
 
 
 def runs_of(history: sql.Rows, versions: Iterable[tuple[Any, Any]]) -> dict[str, answers.Run]:
-    """Look up the runs that wrote versions; an unknown run has no job.
+    """Look up the runs that wrote versions; a run that is not in the tables has no job.
 
     :param versions: run_id and end of each run
     """

@@ -1,6 +1,7 @@
 """The jobs for spark-submit: each file is one job.
 
-No other module is in this folder, because spark-submit puts it first on Python's module path.
+No other module is in this folder, because spark-submit puts the folder of a job first on Python's
+module path.
 """
 
 from __future__ import annotations

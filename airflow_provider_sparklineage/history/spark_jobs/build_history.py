@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def built(session: SparkSession, sources: Sequence[str], store: str, format_: str) -> spark.Counts:
-    """Add the events of sources to a store, and make its tables anew.
+    """Add the events of sources to a store, and make the store's tables anew.
 
-    :raise HistoryError: if another build runs, or a newer version wrote the store
+    :raise HistoryError: if another build runs, or a newer version of the package wrote the store
     """
     own = spark.session_of(session)
     if format_ == "iceberg":
@@ -40,7 +40,7 @@ def built(session: SparkSession, sources: Sequence[str], store: str, format_: st
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job; the exit code is 1 if there is no new history."""
+    """Run the job; return the exit code, which is 1 if the job has published no new history."""
     from pyspark.sql import SparkSession
 
     parser = argparse.ArgumentParser(prog="build_history.py", description=__doc__)

@@ -1,10 +1,10 @@
-"""The steps from facts to tables: SQL, one ``SELECT`` a file, for every engine.
+"""The steps from facts to tables: files of SQL, each with one ``SELECT``, for every engine.
 
 The steps use the part of DuckDB's dialect that sqlglot translates to Spark one to one. A step reads
 ``facts`` and the results of the steps before it, each under the step's name. No step sorts its
-rows; an engine does when it writes a table (:attr:`.tables.Table.sorted_by`). The work of a step
-grows linearly with the number of reads and writes: rows are joined by equality (of dataset, cell
-and epoch), and times are compared only among the few rows of a join.
+rows; an engine sorts them when it writes a table (:attr:`.tables.Table.sorted_by`). The work of a
+step grows linearly with the number of reads and writes: rows are joined by equality (of dataset,
+cell and epoch), and times are compared only among the few rows that a join gives.
 """
 
 from __future__ import annotations
@@ -44,4 +44,4 @@ STEPS = tuple(
         *("timeline", "beyond", "bindings", "changes_by_run", "bindings_by_run"),
     )
 )
-"""All steps, each after those whose rows it reads."""
+"""All steps in order: each step comes after the steps whose rows it reads."""

@@ -1,13 +1,13 @@
-"""Patterns: the rule by which the partitions that a task reads follow from those that it writes.
+"""Patterns: rules that tell which partitions a task reads when it writes given partitions.
 
-Users do not declare the rule; it is learned from the reads and writes of past runs.
+Users do not declare the rules; they are learned from the reads and writes of past runs.
 
 ================  ==================================================================================
 :mod:`.axes`      partitions as points on axes of times, numbers and texts: the axes of a dataset's
-                  partitions, by all of their values, and the step between points
+                  partitions, found from all of their values, and the step between points
 :mod:`.rules`     rules between two axes, and relations of all axes together, in both directions
-:mod:`.learning`  the relation that most runs follow, and the runs that do not
-:mod:`.observed`  pairs of partitions from the tables, and the answer
-:mod:`.pattern`   the answer, as it is printed
+:mod:`.learning`  the relation that most runs follow, and the runs that do not follow it
+:mod:`.observed`  the pairs of partitions in the tables, and the patterns learned from them
+:mod:`.pattern`   the types of the answer that the command prints
 ================  ==================================================================================
 """

@@ -1,20 +1,22 @@
 """Partitions as points on axes: lines of times, of whole numbers, or of texts.
 
 ==================================  ================================================================
-``dt=2024-10-15``, ``20241015``     times, if nearly all values have one format; its finest
-                                    directive is the unit (``2024-05`` is a month, ``2024-W20`` a
-                                    week); timestamps that are all at midnight are days
+``dt=2024-10-15``, ``20241015``     times, if nearly all values have one format; the finest
+                                    directive of the format is the unit (``2024-05`` is a month,
+                                    ``2024-W20`` a week); timestamps that are all at midnight are
+                                    days
 ``year=2024/month=5/day=6``         one axis of days, from several dimensions
-``ts_day=19849``                    a number; or, if that explains more, days (months, hours) since
-                                    1970, as Iceberg counts them
+``ts_day=19849``                    a number; or days (months, hours) since 1970, as Iceberg counts
+                                    them, if that explains the runs better
 ``region=eu``, anything else        texts
 ==================================  ================================================================
 
 All values of a dataset together decide its axes: ``202405`` alone may be any number.
 
-Calendar periods are whole numbers, so that the next day, week or month is one more. A period holds
-periods of finer units: :func:`first_in` and :func:`last_in` give the first and the last. Numbers
-that are not times have a unit of their own, :data:`NUMBER`, which holds no other unit.
+Calendar periods are whole numbers, so that the number of the next day, week or month is greater by
+one. A period contains periods of finer units: :func:`first_in` and :func:`last_in` give the first
+and the last of these. Numbers that are not times have a unit of their own, :data:`NUMBER`, which
+contains no other unit.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ def number_of(unit: str, at: datetime) -> int:
 def start_of(unit: str, number: int) -> datetime:
     """Give the first moment of a period.
 
-    :raise ValueError, OverflowError: if it is before the year 1 or after 9999
+    :raise ValueError, OverflowError: if the moment is before the year 1 or after 9999
     """
     if unit == "year":
         return _FIRST.replace(year=number)
@@ -74,26 +76,26 @@ def start_of(unit: str, number: int) -> datetime:
 
 
 def first_in(unit: str, number: int, inner: str) -> int:
-    """Give the number of the period ``inner`` in which a period begins."""
+    """Give the number of the period of unit ``inner`` that contains the beginning of a period."""
     return number if unit == inner else number_of(inner, start_of(unit, number))
 
 
 def last_in(unit: str, number: int, inner: str) -> int:
-    """Give the number of the period ``inner`` in which a period ends."""
+    """Give the number of the period of unit ``inner`` that contains the end of a period."""
     if unit == inner:
         return number
     return number_of(inner, start_of(unit, number + 1) - _MICROSECOND)
 
 
 def epoch_of(unit: str) -> int:
-    """Give the number of the period in which 1970 begins, from which Iceberg's transforms count."""
+    """Give the number of the period that begins with 1970; Iceberg's transforms count from it."""
     return number_of(unit, _EPOCH)
 
 
 def months_later(unit: str, number: int, months: int) -> int:
-    """Give the period some months later, on the same day or the last day of a shorter month.
+    """Give the period that is some months later, on the same day or on a shorter month's last day.
 
-    :raise ValueError, OverflowError: if it is before the year 1 or after 9999
+    :raise ValueError, OverflowError: if the period is before the year 1 or after 9999
     """
     at = start_of(unit, number)
     year, month = divmod(at.year * 12 + at.month - 1 + months, 12)
@@ -118,22 +120,22 @@ class Axis(Frozen, frozen=True):
     unit: str = TEXT
 
     def read(self, values: Mapping[str, str]) -> Point | None:
-        """Give the point for a partition's values; None if they cannot be parsed for this axis.
+        """Give the point for a partition's values; None if this axis cannot parse the values.
 
-        :param values: the partition's values by dimension; all labels of the axis are in it
+        :param values: the partition's values by dimension, including all labels of the axis
         """
         return values[self.labels[0]]
 
     def write(self, point: Point) -> dict[str, str]:
-        """Give the values of a point, by dimension.
+        """Give the values of the dimensions for a point, by dimension.
 
-        :raise ValueError, OverflowError: if it is a time outside of the years 1 to 9999
+        :raise ValueError, OverflowError: if the point is a time outside of the years 1 to 9999
         """
         return {self.labels[0]: str(point)}
 
 
 class Times(Axis, frozen=True):
-    """Times in one format.
+    """An axis of times that are written in one format.
 
     :param form: a format of ``strftime``
     """
@@ -141,19 +143,19 @@ class Times(Axis, frozen=True):
     form: str = "%Y-%m-%d"
 
     def read(self, values: Mapping[str, str]) -> Point | None:
-        """Give the number of the period.
+        """Give the number of the period that the value names.
 
         :return: None if the value cannot be parsed, or is not the first moment of a period
         """
         return _period(values[self.labels[0]], self.form, self.unit)
 
     def write(self, point: Point) -> dict[str, str]:
-        """Write the first moment of the period."""
+        """Write the first moment of the period in the format of the axis."""
         return {self.labels[0]: written(start_of(self.unit, int(point)), self.form)}
 
 
 class Numbers(Axis, frozen=True):
-    """Whole numbers.
+    """An axis of whole numbers.
 
     :param width: least number of digits, filled by leading zeros
     """
@@ -171,7 +173,7 @@ class Numbers(Axis, frozen=True):
 
 
 class Counts(Numbers, frozen=True):
-    """Periods counted from 1970 on, as Iceberg's transforms do."""
+    """An axis of periods that are counted from 1970 on, as Iceberg's transforms count them."""
 
     def read(self, values: Mapping[str, str]) -> Point | None:
         """Give the number of the period; None if the value is not a whole number."""
@@ -184,7 +186,7 @@ class Counts(Numbers, frozen=True):
 
 
 class Columns(Axis, frozen=True):
-    """Year, month, … in dimensions of their own, from the largest to the smallest.
+    """An axis of times whose year, month, … are dimensions of their own, the largest unit first.
 
     :param widths: least number of digits of each value
     """
@@ -192,14 +194,14 @@ class Columns(Axis, frozen=True):
     widths: tuple[int, ...] = ()
 
     def read(self, values: Mapping[str, str]) -> Point | None:
-        """Give the number of the period; None if the values are not a date."""
+        """Give the number of the period; None if the values together are no date."""
         text = date_of_columns([(label, values[label]) for label in self.labels])
         form = {"month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%dT%H"}[self.unit]
         at = parsed(text, form) if text else None
         return None if at is None else number_of(self.unit, at)
 
     def write(self, point: Point) -> dict[str, str]:
-        """Write the year, month, … of the first moment of the period."""
+        """Write the year, month, … of the first moment of the period, each in its own dimension."""
         at = start_of(self.unit, int(point))
         parts = (at.year, at.month, at.day, at.hour)
         each = zip(self.labels, parts, self.widths, strict=False)
@@ -216,9 +218,9 @@ class Axes(Frozen, frozen=True):
     axes: tuple[Axis, ...]
 
     def read(self, cell: str) -> tuple[Point, ...] | None:
-        """Give the points of a cell, one for each axis.
+        """Give the points of a cell, one on each axis.
 
-        :return: None if the cell has other dimensions, or an axis cannot parse its value
+        :return: None if the cell has other dimensions, or an axis cannot parse the cell's value
         """
         values = values_of(cell)
         if values.keys() != self.labels:
@@ -227,7 +229,7 @@ class Axes(Frozen, frozen=True):
         return None if None in points else tuple(point for point in points if point is not None)
 
     def write(self, points: Iterable[Point]) -> str:
-        """Give the cell with these points, one for each axis.
+        """Give the cell that has these points, one on each axis.
 
         :raise ValueError, OverflowError: if a time is outside of the years 1 to 9999
         """
@@ -238,11 +240,11 @@ class Axes(Frozen, frozen=True):
 
 
 def values_of(cell: str) -> dict[str, str]:
-    """Give the values of a cell, ``dt=2024-10-15/region=eu``, by dimension; {} for an empty one."""
+    """Give the values of a cell, ``dt=2024-10-15/region=eu``, by dimension; {} if it is empty."""
     return dict(found for folder in cell.split("/") if (found := _folder(folder)))
 
 
-# The same folder, of a day or a region, is in many partitions.
+# Results are cached, because many partitions have the same folder, of a day or a region.
 _folder = lru_cache(maxsize=16384)(split_folder)
 
 
@@ -293,7 +295,7 @@ _PARTS = (
 
 
 def axes_of(cells: Collection[str]) -> Axes:
-    """Find the axes of cells, by the dimensions that most of them have; no axes without cells."""
+    """Find the axes of cells, from the dimensions that most cells have; no axes without cells."""
     sample = [values_of(cell) for cell in _spread(cells)]
     labels = Counter(frozenset(values) for values in sample)
     if not labels:
@@ -307,7 +309,7 @@ def axes_of(cells: Collection[str]) -> Axes:
 
 
 def counted(axis: Axis, values: Sequence[int]) -> list[Axis]:
-    """List the axes of periods since 1970 that an axis of numbers may be instead.
+    """List the axes of periods since 1970 that could replace an axis of numbers.
 
     :param values: numbers on the axis
     """
@@ -319,7 +321,7 @@ def counted(axis: Axis, values: Sequence[int]) -> list[Axis]:
 
 
 def _spread(cells: Collection[str]) -> Iterable[str]:
-    """Take at regular distances 1000 to 2000 cells, or all if there are fewer."""
+    """Take 1000 to 2000 cells at regular distances, or all cells if there are fewer."""
     step = max(1, len(cells) // (_SAMPLE * 5))
     return islice(cells, 0, None, step)
 
@@ -342,9 +344,10 @@ def _is_plausible(at: datetime, form: str) -> bool:
 
 
 def _coarsest(times: Iterable[datetime], unit: str) -> str:
-    """Give the coarsest unit, up to a day, whose periods begin at all of these times.
+    """Give the coarsest unit, but at most a day, whose periods begin at all of these times.
 
-    Only timestamps are tried: those of a table by day are all at midnight.
+    Only timestamps are tried: the timestamps of a table with one partition a day are all at
+    midnight.
     """
     if unit != "minute":
         return unit
@@ -373,9 +376,10 @@ def _width(rows: Sequence[Mapping[str, str]], label: str) -> int:
 
 @lru_cache(maxsize=256)
 def _parts(labels: tuple[str, ...]) -> tuple[str, tuple[str, ...]] | None:
-    """Find the dimensions that are year, month, … by trying them in all orders.
+    """Find the dimensions that are year, month, … by trying the dimensions in all orders.
 
-    :return: the unit, and the labels from year on; None if there are none
+    :return: the unit, and the labels, beginning with that of the year; None if there are no such
+        dimensions
     """
     if len(labels) > 6:  # more labels have too many orders, and real tables have fewer
         return None
@@ -392,12 +396,13 @@ _LONGEST_WALK = 200_000  # most points of one walk
 
 
 class Step(Frozen, frozen=True):
-    """Points at a regular distance.
+    """The regular distance between points.
 
     :param unit: unit of the axis
-    :param calendar: unit of the step: ``month`` if most points begin one; else the axis' unit
+    :param calendar: unit of the step: ``month`` if most points begin a month; else the axis' unit
     :param size: number of such units from one point to the next; 0 if there is no regular step
-    :param origin: a number of this unit on the step, less than ``size``
+    :param origin: remainder that the number of each point on the step leaves when divided by
+        ``size``
     """
 
     unit: str
@@ -407,7 +412,7 @@ class Step(Frozen, frozen=True):
 
     @classmethod
     def of(cls, unit: str, points: Iterable[Point]) -> Step:
-        """Find the step of points: the most frequent distance, if most points are on it."""
+        """Find the step of points: the most frequent distance between them, if most points fit."""
         if unit == TEXT:
             return cls(unit, unit)
         numbers = sorted({int(point) for point in points})
@@ -418,14 +423,14 @@ class Step(Frozen, frozen=True):
         return cls(unit, unit)
 
     def has(self, point: Point) -> bool:
-        """Whether a point is on the step; without a step, every point is."""
+        """Whether a point is on the step; if there is no regular step, every point is."""
         if not self.size:
             return True
         number = _number_in(self.calendar, self.unit, int(point))
         return number is not None and (number - self.origin) % self.size == 0
 
     def between(self, first: int, last: int) -> Iterator[int]:
-        """Walk by the step from one point to another, both included; no points without a step."""
+        """List the points on the step from one point to another; [] without a regular step."""
         begin = _number_in(self.calendar, self.unit, first)
         if not self.size or begin is None:
             return
@@ -437,7 +442,7 @@ class Step(Frozen, frozen=True):
 
 
 def _coarser(unit: str) -> tuple[str, ...]:
-    """List the units in which a step of points is looked for, the coarsest first."""
+    """List the units in which a step between points is looked for, the coarsest first."""
     if unit not in UNITS or unit in _CALENDAR:
         return (unit,)
     return ("month", unit)
@@ -454,9 +459,9 @@ def _number_in(calendar: str, unit: str, point: int) -> int | None:
 
 
 def _regular(steps: list[int]) -> tuple[int, int] | None:
-    """Give the regular distance of sorted numbers, and the remainder of those that are on it.
+    """Give the regular distance of sorted numbers, and the remainder that most of them leave.
 
-    :return: None if fewer than :data:`_MOST_POINTS` of them are on it
+    :return: None if fewer than the share :data:`_MOST_POINTS` of the numbers leave this remainder
     """
     distances = Counter(after - before for before, after in pairwise(steps))
     if not distances:

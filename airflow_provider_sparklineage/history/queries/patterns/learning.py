@@ -1,9 +1,10 @@
-"""Learning: the rule that pairs of partitions of past runs follow.
+"""Learning: finds the rule that pairs of partitions of past runs follow.
 
-Candidate rules are derived from the runs, and each is tried on a sample of them. A run *follows* a
-rule if it found all expected partitions that were there when it began, and no others. A partition
-that was not written by then is not missing, so the first days of a window follow the rule too; they
-count a little less, because a wider window would explain them as well.
+Candidate rules are derived from the runs, and each rule is tried on a sample of the runs. A run
+*follows* a rule if it found all expected partitions that were there when the run began, and found
+no others. A partition that was not written by then is not missing, so the first days of a window
+follow the rule too. Such runs count a little less, because a wider window would explain them as
+well.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ _MOST_CONSTANT = 1_000
 
 
 def candidates(given: Axis, found: Axis, runs: Sequence[PointsOfRun]) -> list[Rule]:
-    """List rules between two axes, the most likely first of each kind."""
+    """List rules that could hold between two axes; of each kind, the likeliest comes first."""
     rules: list[Rule] = []
     if given.unit == found.unit == TEXT:
         rules.append(Equal(TEXT, TEXT))
@@ -106,9 +107,10 @@ def _anchors(given: str, found: str) -> Sequence[str]:
 def _bounds(
     given: str, found: str, anchor: str, ends: tuple[int, int, int, int]
 ) -> tuple[list[Bound], list[Bound]]:
-    """Give the first and last bounds that explain a run, in periods of a unit.
+    """Give the first bound and the last bound that explain a run, in periods of unit ``anchor``.
 
-    A bound is there only if the run read from the first (to the last) point of such a period.
+    The first (last) bound is there only if the first (last) point that the run found is the first
+    (last) one of such a period.
 
     :param ends: the first and last given points, then the first and last found points
     """
@@ -132,7 +134,7 @@ def _top(bounds: Counter[Bound]) -> list[Bound]:
 
 
 def _widest(firsts: Counter[Bound], anchor: str) -> list[Bound]:
-    """Give the farthest first bound: early runs of a window found only a part of it."""
+    """Give the first bound that is farthest away: early runs of a window find only a part."""
     return sorted((b for b in firsts if b.anchor == anchor), key=lambda b: b.shift)[:1]
 
 
@@ -175,14 +177,14 @@ def _constants(given: str, found: str, runs: Sequence[PointsOfRun]) -> Iterable[
 
 
 SHOWN = 20
-"""Most cells of one exception, enough to show its cause."""
+"""Greatest number of cells shown for a run that breaks a rule: enough to see the cause."""
 
 _PARTIAL = 0.9  # mark of a run that found less than expected, because the rest was not there yet
 _FEW_BOXES = 8  # most boxes that are looked at one by one
 _MOST_POINTS = 1_000_000  # most points of a run's boxes; a run with more does not follow
 
 Box = Sequence["Collection[Point]"]
-"""Points of each axis; all of their combinations are expected."""
+"""A set of points for each axis; all combinations of these points are expected."""
 
 
 class Pair(Frozen, frozen=True):
@@ -190,7 +192,7 @@ class Pair(Frozen, frozen=True):
 
     :param given: the given cells, e.g. those that the run wrote
     :param found: the found cells, e.g. those that the run read; None for the whole dataset
-    :param at: when the run found them; None if the time does not matter
+    :param at: when the run found these cells; None if the time does not matter
     """
 
     run_id: str
@@ -200,7 +202,7 @@ class Pair(Frozen, frozen=True):
 
 
 class Observed(NamedTuple):
-    """A pair, with its cells as points."""
+    """A pair of a run, together with its cells as points."""
 
     pair: Pair
     given: list[Points]
@@ -208,9 +210,9 @@ class Observed(NamedTuple):
 
 
 class Known:
-    """The known points and since when they are there, by their points on the kept axes.
+    """The known points, and since when each is there, by their coordinates on the kept axes.
 
-    :param since: None for a point that was always there
+    :param since: for each point, since when it is there; None for a point that was always there
     :param kept: indexes of the kept axes, see :attr:`.Relation.kept`
     """
 
@@ -225,7 +227,7 @@ class Known:
     def there(self, kept: Points, at: datetime | None) -> Iterator[Points]:
         """Give the known points that were there at a time.
 
-        :param kept: their points on the kept axes
+        :param kept: the coordinates of the points on the kept axes
         :param at: None for any time
         """
         for points, since in self._all.get(kept, ()):
@@ -234,7 +236,11 @@ class Known:
 
 
 def judged(relation: Relation, run: Observed, known: Known) -> float:
-    """Give 1 if a run follows, 0.9 if expected points were not there yet, 0 if it does not."""
+    """Give a run's mark: 1 if it follows the relation, 0.9 if partly, 0 if it does not.
+
+    A run that found only a part of the expected points follows partly if the other points were not
+    there yet.
+    """
     boxes = relation.boxes(run.given)
     kept = set(relation.on_kept(run.found))
     if not all(map(_inside(boxes), kept)) or _is_any(_missing(run, known, boxes)):
@@ -251,7 +257,7 @@ def _size_of_boxes(boxes: Iterable[Box]) -> int:
 
 
 def _inside(boxes: Sequence[Box]) -> Callable[[Points], bool]:
-    """Give a function that tells whether points are in one of the boxes, also fast for many."""
+    """Give a function that tells whether a point is in a box; it is fast also for many boxes."""
     if len(boxes) <= _FEW_BOXES:
         return lambda points: any(_has(box, points) for box in boxes)
     all_of_them = (points for box in boxes for points in product(*box))
@@ -276,7 +282,7 @@ def _missing(run: Observed, known: Known, boxes: Sequence[Box]) -> Iterator[Poin
 def deviation(
     relation: Relation, run: Observed | None, pair: Pair, known: Known
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Give the missing and the unexpected cells of a run that does not follow.
+    """Give the missing cells and the unexpected cells of a run that does not follow.
 
     :param run: None if no cell of the run is on the axes
     """
@@ -302,8 +308,8 @@ _RUNS = (10, 300)  # fewest and most runs of the sample
 def learn(pairs: Sequence[Pair], known: Mapping[str, datetime] | None = None) -> Learned:
     """Find the relation that most of the pairs follow.
 
-    :param known: cells of the found side, and since when they are there; a cell that a pair found
-        is there at least since the pair's time
+    :param known: the cells of the found side, with the time since when each is there; a cell that a
+        pair found is there at least since the pair's time
     """
     parts = [pair for pair in pairs if pair.found is not None]
     given = axes_of(dict.fromkeys(cell for pair in pairs for cell in pair.given))
@@ -327,13 +333,13 @@ def _whole(given: Axes, pairs: Sequence[Pair]) -> Learned:
 
 
 def _explained(learned: Learned) -> int:
-    """Count the axes that follow from another one."""
+    """Count the found axes whose points follow from a given axis."""
     rules = [link.rule for link in learned.relation.links]
     return sum(rule.kind not in ("every", "constant") for rule in rules)
 
 
 def _variants(learned: Learned, pairs: Sequence[Pair]) -> Iterator[tuple[Axes, Axes]]:
-    """Give variants of the axes, with an axis of numbers taken for counts of periods since 1970.
+    """Give variants of the axes in which an axis of numbers is one of periods since 1970.
 
     There are none if rules explain all found axes already.
     """
@@ -379,7 +385,10 @@ def _learned(
 
 
 def _runs(given: Axes, found: Axes, pairs: Iterable[Pair]) -> list[Observed]:
-    """Read the cells of each run; a run is left out if no given or no found cell is on the axes."""
+    """Read the cells of each run as points.
+
+    A run is left out if none of its given cells, or none of its found cells, is on the axes.
+    """
     points: dict[tuple[bool, str], Points | None] = {}
 
     def read(axes: Axes, cells: Iterable[str]) -> Iterator[Points]:
@@ -413,7 +422,7 @@ def _since(
 
 
 def _sample(runs: list[Observed]) -> list[Observed]:
-    """Take runs at regular distances: at most 300, and fewer if they have many points."""
+    """Take runs at regular distances: at most 300, and fewer if the runs have many points."""
     size = sum(len(run.found) + len(run.given) for run in runs) / max(1, len(runs))
     count = min(_RUNS[1], max(_RUNS[0], int(_TRIED / max(1, size))))
     step = max(1, -(-len(runs) // count))
@@ -427,7 +436,7 @@ def _best(
     runs: Sequence[Observed],
     since: Mapping[Points, datetime | None],
 ) -> Link:
-    """Choose the rule of one found axis: the one with the highest marks, then the simplest.
+    """Choose the rule of one found axis: the rule with the highest marks, then the simplest.
 
     The rule is :class:`Every` if no rule holds for more than half of the runs.
     """
@@ -463,7 +472,7 @@ def _earliest(n: int, since: Mapping[Points, datetime | None]) -> dict[Points, d
 
 
 def _width_and_distance(rule: Rule) -> tuple[int, int]:
-    """Give the width and the distance of a span; of two equally good spans, the least one wins."""
+    """Give a span's width and distance: of equally good rules, the one with the least is chosen."""
     if not isinstance(rule, Span):
         return 0, 0
     return rule.last.shift - rule.first.shift, abs(rule.last.shift)

@@ -1,4 +1,4 @@
-"""Pairs of partitions that runs wrote and read together, and the patterns learned from them."""
+"""Pairs of partitions that runs read and wrote, and the patterns learned from these pairs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.queries.sql import Rows
 
 DATES = ("data_interval_end", "data_interval_start", "logical_date")
-"""The dates of a run, sorted by name: they are the dimensions of the cell of :func:`dates_of`."""
+"""The dates of a run, sorted by name: the dimensions of the cell that :func:`dates_of` gives."""
 
 _WRITES = """
 SELECT r.run_id, r.namespace, r.job, r.started, r.ended, r.data_interval_end, r.data_interval_start,
@@ -72,7 +72,7 @@ WHERE cell IS NOT NULL GROUP BY cell ORDER BY cell
 
 
 class Task(NamedTuple):
-    """A task, by OpenLineage's names of its job."""
+    """A task, by the names of the task's OpenLineage job."""
 
     namespace: str
     job: str
@@ -82,7 +82,7 @@ class Writes(NamedTuple):
     """The partitions of a dataset that a run wrote.
 
     :param dates: the cell of the run's own dates, see :func:`dates_of`
-    :param cells: None if they are not known, or the run wrote the whole dataset
+    :param cells: None if the partitions are not known, or the run wrote the whole dataset
     """
 
     task: Task
@@ -94,14 +94,14 @@ class Writes(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A dataset that a task reads to write another one."""
+    """A dataset that a task reads in order to write another dataset."""
 
     task: Task
     input: DatasetName
 
 
 def patterns(history: Rows, dataset: DatasetName) -> list[Pattern]:
-    """Learn the patterns of a dataset: one for each task that wrote it and each of its inputs.
+    """Learn the patterns of a dataset: a pattern for each input of each task that wrote it.
 
     Failed runs do not count.
     """
@@ -111,7 +111,7 @@ def patterns(history: Rows, dataset: DatasetName) -> list[Pattern]:
 def without_pattern(
     history: Rows, dataset: DatasetName, found: Iterable[Pattern]
 ) -> list[DatasetName]:
-    """Give the inputs of a dataset's tasks without a pattern: only conditions or unknown parts.
+    """Give the inputs of a dataset's tasks that have no pattern: only conditions or unknown parts.
 
     :param found: the patterns of the dataset
     """
@@ -122,7 +122,7 @@ def without_pattern(
 
 
 def learned_of(history: Rows, dataset: DatasetName) -> list[tuple[Pattern, Learned]]:
-    """Learn the patterns of a dataset; give each with its relation, which can be applied."""
+    """Learn the patterns of a dataset; give each with the relation, which plans can apply."""
     writes = writes_of(history, dataset)
     found: list[tuple[Pattern, Learned]] = []
     reads = _reads(history, dataset)
@@ -137,7 +137,7 @@ def learned_of(history: Rows, dataset: DatasetName) -> list[tuple[Pattern, Learn
 
 
 def writes_of(history: Rows, dataset: DatasetName) -> dict[str, Writes]:
-    """Give the writes of each successful run to a dataset, by run_id, in order of their ends."""
+    """Give each successful run's writes to a dataset, by run_id, in the order of the runs' ends."""
     by_run: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in history.rows(_WRITES, dataset._asdict()):
         by_run[row["run_id"]].append(row)
@@ -147,7 +147,7 @@ def writes_of(history: Rows, dataset: DatasetName) -> dict[str, Writes]:
 
 
 def known_of(history: Rows, dataset: DatasetName) -> dict[str, datetime]:
-    """Give the cells of a dataset that a run wrote or read, and since when they are known."""
+    """Give the cells of a dataset that runs wrote or read, and since when each is known."""
     return {row["cell"]: row["since"] for row in history.rows(_KNOWN, dataset._asdict())}
 
 
@@ -186,9 +186,9 @@ def _pattern(
     reads: Mapping[str, Sequence[dict[str, Any]]],
     known: Mapping[str, datetime],
 ) -> Iterable[tuple[Pattern, Learned]]:
-    """Learn one pattern, from the written partitions, or else from the dates of the runs.
+    """Learn one pattern: from the written partitions, or, if none are known, from the runs' dates.
 
-    There is none if no run's reads are known.
+    There is no pattern if it is not known of any run which partitions it read.
     """
     pairs = []
     for run_id, rows in reads.items():
@@ -234,7 +234,7 @@ def _described(
 
 
 def _cells(rows: Iterable[Mapping[str, Any]], known: Collection[str]) -> tuple[str, ...] | None:
-    """Give the cells of accesses; None if a cell is not known."""
+    """Give the cells of accesses; None if the cell of an access is not known."""
     cells: list[str] = []
     for row in rows:
         found = row["cells"] if row["extent"] == "partition" else _of_range(row, known)
@@ -245,9 +245,9 @@ def _cells(rows: Iterable[Mapping[str, Any]], known: Collection[str]) -> tuple[s
 
 
 def _of_range(row: Mapping[str, Any], known: Collection[str]) -> tuple[str, ...] | None:
-    """Give the cells of a range without holes, on a single axis.
+    """Give the cells of a range that has no holes and lies on a single axis.
 
-    :return: None if the access is no range, has no ends, has holes, or more than one axis
+    :return: None if the access is no range, has no ends, has holes, or has more than one axis
     """
     if row["extent"] != "range" or not (row["first_partition"] and row["last_partition"]):
         return None

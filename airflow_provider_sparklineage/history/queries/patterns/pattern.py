@@ -1,4 +1,4 @@
-"""The types of a learned pattern as the command prints it, and its confidence."""
+"""The types of a learned pattern as the command prints it, and the confidence of a pattern."""
 
 from __future__ import annotations
 
@@ -107,15 +107,15 @@ class Pattern(msgspec.Struct, frozen=True):
 
 
 Deviations = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
-"""By run_id, the missing and the unexpected cells; ``*`` is the whole dataset."""
+"""The missing and the unexpected cells of runs, by run_id; ``*`` is the whole dataset."""
 
 
 class Learned(NamedTuple):
-    """A relation, and how well it holds.
+    """A relation, with the numbers of runs that follow it and do not.
 
-    :param support: number of runs that follow it
+    :param support: number of runs that follow the relation
     :param seen: number of all runs
-    :param exceptions: the runs that do not follow it
+    :param exceptions: the runs that do not follow the relation
     """
 
     relation: Relation
@@ -125,12 +125,12 @@ class Learned(NamedTuple):
 
     @property
     def confidence(self) -> float:
-        """The lower end of the 95 % interval (Wilson's) of the share of runs that follow."""
+        """The lower end of Wilson's 95 % interval for the share of runs that follow."""
         return least_share(self.support, self.seen)
 
 
 def least_share(good: int, of: int, z: float = 1.96) -> float:
-    """Give the lower end of Wilson's interval of a share; 0 if there are no cases.
+    """Give the lower end of Wilson's interval for a share; 0 if there are no cases.
 
     :param good: number of good cases
     :param of: number of all cases

@@ -1,11 +1,12 @@
-"""Rules from points of one axis to points of another, and relations of several axes.
+"""Rules from the points of one axis to the points of another, and relations of several axes.
 
-A rule works both ways: :meth:`Rule.of` gives the points that follow from a given one, and
-:meth:`Rule.inverse` the points from which one follows. Each gives a ``range`` or a short list.
+A rule works both ways: :meth:`Rule.of` gives the found points that follow from a given point, and
+:meth:`Rule.inverse` gives the given points from which a found point follows. Each gives a ``range``
+or a short list.
 
-A relation works both ways, too: :class:`Relation` gives the found partitions for given ones, and
-:class:`Following` the given ones for a found one, e.g. the partitions to write after a partition
-that the task reads was written.
+A relation works both ways, too. :class:`Relation` gives the found partitions that follow from given
+ones. :class:`Following` gives the given partitions from which a found one follows, e.g. the
+partitions to write after another run has written a partition that the task reads.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ _FARTHEST = 4_000_000_000
 
 
 class Rule(Frozen, frozen=True):
-    """A rule between two axes.
+    """A rule between two axes: it tells which found points follow from a given point.
 
     :param given: unit of the given axis
-    :param found: unit of the found axis, which follows from the given one
+    :param found: unit of the found axis, whose points follow from those of the given axis
     """
 
     given: str
@@ -46,26 +47,26 @@ class Rule(Frozen, frozen=True):
 
     kind = ""
     order = 0
-    """A simpler rule has a lower order, and wins over rules that explain no more."""
+    """A simpler rule has a lower order: of rules that explain the same runs, it is chosen."""
 
     def of(self, point: Point) -> Collection[Point]:
-        """Give the found points that follow from a given one."""
+        """Give the found points that follow from a given point."""
         raise NotImplementedError
 
     def inverse(self, point: Point) -> Collection[Point] | None:
-        """Give the given points from which a found one follows; None if from any point."""
+        """Give the given points from which a found point follows; None if any point will do."""
         raise NotImplementedError
 
     def described(self, label: str) -> str:
         """Describe the rule for people.
 
-        :param label: the given dimension
+        :param label: name of the given dimension
         """
         raise NotImplementedError
 
 
 class Equal(Rule, frozen=True):
-    """The same text."""
+    """A rule: the found text is the same as the given one."""
 
     kind = "same"
 
@@ -78,7 +79,7 @@ class Equal(Rule, frozen=True):
         return (point,)
 
     def described(self, label: str) -> str:
-        """Give the label."""
+        """Describe the rule by the label alone."""
         return label
 
 
@@ -87,8 +88,8 @@ class Bound(Frozen, frozen=True):
 
     :param anchor: unit of the period whose first (last) point this bound is; empty if the bound is
         always the same point
-    :param shift: number of such periods from the given point's own period; if the anchor is empty,
-        the point itself
+    :param shift: number of such periods from the period that contains the given point; if the
+        anchor is empty, the number of the bound's point
     """
 
     anchor: str
@@ -96,10 +97,10 @@ class Bound(Frozen, frozen=True):
 
 
 class Span(Rule, frozen=True):
-    """All points between two bounds, which move with the given point.
+    """A rule: all points between two bounds, which move with the given point.
 
-    If both units and both anchors are equal, the span is the same value, a value n away, or a
-    window of n. The month of a day and the days of a month are spans from 0 to 0.
+    If both units and both anchors are equal, the span is the same point, a point n units away, or a
+    window of n points. The month of a day and the days of a month are spans from 0 to 0.
     """
 
     first: Bound
@@ -107,7 +108,7 @@ class Span(Rule, frozen=True):
 
     @property
     def kind(self) -> str:  # type: ignore[override]
-        """The kind of the rule, by its bounds."""
+        """The kind of the rule, which follows from the two bounds."""
         shifts = (self.first.shift, self.last.shift)
         if not self.is_plain:
             return "span"
@@ -119,12 +120,12 @@ class Span(Rule, frozen=True):
 
     @property
     def order(self) -> int:  # type: ignore[override]
-        """The order of the rule, by its kind."""
+        """The order of the rule, which follows from its kind."""
         return {"same": 0, "offset": 1, "window": 2, "period": 4, "parts": 4, "span": 6}[self.kind]
 
     @property
     def is_plain(self) -> bool:
-        """Whether both bounds have the same anchor, which is the coarser unit of the two axes."""
+        """Whether both bounds have the same anchor: the coarser one of the two axes' units."""
         return self.first.anchor == self.last.anchor and self.first.anchor in (
             self.given,
             self.found,
@@ -142,9 +143,10 @@ class Span(Rule, frozen=True):
             return range(0)
 
     def inverse(self, point: Point) -> range:
-        """Give the points whose span contains a point.
+        """Give the given points whose span contains a found point.
 
-        They are a range, found by bisection: both bounds grow with the given point.
+        The given points are a range, found by bisection, because both bounds grow with the given
+        point.
         """
         at = int(point)
         return range(_least(lambda n: self._last(n) >= at), _least(lambda n: self._first(n) > at))
@@ -185,7 +187,7 @@ class Span(Rule, frozen=True):
 
 
 class Offsets(Rule, frozen=True):
-    """Some points around the given one, with gaps between: a day, and the day a week before."""
+    """A rule: a few points around the given one, with gaps: a day, and the day a week before."""
 
     offsets: tuple[int, ...]
 
@@ -201,12 +203,15 @@ class Offsets(Rule, frozen=True):
         return tuple(int(point) - offset for offset in reversed(self.offsets))
 
     def described(self, label: str) -> str:
-        """Describe it: ``dt - 7 days, dt``."""
+        """Describe the rule for people: ``dt - 7 days, dt``."""
         return ", ".join(f"{label}{_shifted(Bound(self.found, one))}" for one in self.offsets)
 
 
 class Months(Rule, frozen=True):
-    """The same day some months later, or the last day of a shorter month; SQL's ``add_months``."""
+    """A rule: the same day some months later, or the last day of a shorter month.
+
+    SQL's ``add_months`` does the same.
+    """
 
     months: int
 
@@ -214,14 +219,14 @@ class Months(Rule, frozen=True):
     order = 5
 
     def of(self, point: Point) -> Collection[Point]:
-        """Give the single point; () outside of the years 1 to 9999."""
+        """Give the one point that follows; () if it is outside of the years 1 to 9999."""
         try:
             return (months_later(self.found, int(point), self.months),)
         except (ValueError, OverflowError):
             return ()
 
     def inverse(self, point: Point) -> range:
-        """Give the points: the last days of a longer month all lead to the same point."""
+        """Give the points from which a point follows; the last days of a long month share one."""
         at = int(point)
         later = self.months
         return range(
@@ -230,12 +235,12 @@ class Months(Rule, frozen=True):
         )
 
     def described(self, label: str) -> str:
-        """Describe it: ``dt - 1 month``."""
+        """Describe the rule for people: ``dt - 1 month``."""
         return f"{label}{_shifted(Bound('month', self.months))}"
 
 
 class Constant(Rule, frozen=True):
-    """Always the same points."""
+    """A rule: the found points are always the same, whatever the given point is."""
 
     points: tuple[Point, ...]
 
@@ -243,41 +248,41 @@ class Constant(Rule, frozen=True):
     order = 7
 
     def of(self, point: Point) -> Collection[Point]:
-        """Give the same points for any given one."""
+        """Give the rule's own points, for any given point."""
         return self.points
 
     def inverse(self, point: Point) -> Collection[Point] | None:
-        """Give None (any point) for one of the points, else ()."""
+        """Give None, which means any given point, if the rule has the found point; else ()."""
         return None if point in self.points else ()
 
     def described(self, label: str) -> str:
-        """Describe it by its first five points."""
+        """Describe the rule by its first five points."""
         return f"always {', '.join(_point_text(self.found, one) for one in self.points[:5])}"
 
 
 class Every(Rule, frozen=True):
-    """All points of the data: the found dimension does not follow from a given one."""
+    """A rule: all points in the data are found, because they do not follow from a given point."""
 
     kind = "every"
     order = 8
 
     def of(self, point: Point) -> Collection[Point]:
-        """Give (): the points are in the data, not in the rule."""
+        """Give (), because the found points are in the data and not in the rule."""
         return ()
 
     def inverse(self, point: Point) -> Collection[Point] | None:
-        """Give None: any point."""
+        """Give None: a found point can go with any given point."""
         return None
 
     def described(self, label: str) -> str:
-        """Describe it as every value."""
+        """Describe the rule as ``every value``."""
         return "every value"
 
 
 def _least(holds: Callable[[int], bool]) -> int:
-    """Find the least number from which on a condition holds, by bisection.
+    """Find by bisection the least number for which a condition holds.
 
-    The condition must be false up to some number, and true from there on.
+    The condition must be false for all smaller numbers, and true for all greater ones.
     """
     low, high = -_FARTHEST, _FARTHEST
     while low < high:
@@ -307,13 +312,13 @@ def _point_text(unit: str, point: Point) -> str:
 Points = tuple[Point, ...]
 
 MOST_CELLS = 100_000
-"""Most cells of one answer: more have no use, and a wide rule could give any number of them."""
+"""Greatest number of cells in an answer: a wide rule could give any number, of no use."""
 
 WHOLE, NONE = "whole", "none"
 
 
 class Link(NamedTuple):
-    """The given axis, and the rule, by which one found axis follows."""
+    """The rule by which the points of one found axis follow, and the given axis that it uses."""
 
     axis: int
     """Index of the given axis."""
@@ -321,7 +326,7 @@ class Link(NamedTuple):
 
 
 class Relation(Frozen, frozen=True):
-    """How found partitions follow from given ones, axis by axis.
+    """The relation between given and found partitions: a rule for each found axis.
 
     :param given: axes of the given partitions, e.g. those that a run wrote
     :param found: axes of the found partitions, e.g. those that the run read
@@ -337,7 +342,7 @@ class Relation(Frozen, frozen=True):
 
     @property
     def kind(self) -> str:
-        """The kind of the relation: the kind of one axis' rule.
+        """The kind of the relation: the kind of the rule of one axis.
 
         The first rule of times or numbers that is not ``same``, ``constant`` or ``every`` decides;
         else the first rule of times or numbers; else the first rule.
@@ -365,14 +370,15 @@ class Relation(Frozen, frozen=True):
         )
 
     def label(self, link: Link) -> str:
-        """Name the given axis of a link."""
+        """Name the given axis that a link uses."""
         axes = self.given.axes
         return "/".join(axes[link.axis].labels) if axes else ""
 
     def boxes(self, given: Iterable[Points]) -> list[tuple[Collection[Point], ...]]:
-        """Give the found points for given ones, as boxes on the kept axes.
+        """Give the found points that follow from given points, as boxes on the kept axes.
 
-        A box has a set of points for each kept axis, and stands for all of their combinations.
+        A box has a set of points for each kept axis, and stands for all combinations of these
+        points.
         """
         links = [self.links[n] for n in self.kept]
         axes = [link.axis for link in links]
@@ -388,10 +394,10 @@ class Relation(Frozen, frozen=True):
         )
 
     def expected(self, cells: Iterable[str], known: Collection[str] = ()) -> list[str]:
-        """List the found cells that follow from given ones.
+        """List the found cells that follow from given cells.
 
         :param known: known cells of the found side; dimensions whose rule is :class:`Every` take
-            their values from them
+            their values from these cells
         """
         given = [points for cell in cells if (points := self.given.read(cell)) is not None]
         if self.special or not given:
@@ -405,7 +411,7 @@ class Relation(Frozen, frozen=True):
         return written(self.found, expected)
 
     def on_kept(self, found: Iterable[Points]) -> Iterable[Points]:
-        """Reduce points on all found axes to the kept axes."""
+        """Reduce points on all found axes to their coordinates on the kept axes."""
         kept = self.kept
         if len(kept) == len(self.links):
             return found
@@ -419,12 +425,12 @@ class Relation(Frozen, frozen=True):
 
 
 def product_of(boxes: Iterable[Sequence[Collection[Point]]]) -> Iterator[Points]:
-    """Give all combinations of each box, up to :data:`MOST_CELLS`."""
+    """Give all combinations of the points of each box, at most :data:`MOST_CELLS`."""
     return islice((points for box in boxes for points in product(*box)), MOST_CELLS)
 
 
 def written(axes: Axes, points: Iterable[Points]) -> list[str]:
-    """Write points as cells, up to :data:`MOST_CELLS`."""
+    """Write points as cells, at most :data:`MOST_CELLS`; omit times outside of years 1 to 9999."""
     cells: dict[str, None] = {}
     for one in islice(points, MOST_CELLS):
         try:
@@ -435,7 +441,7 @@ def written(axes: Axes, points: Iterable[Points]) -> list[str]:
 
 
 def _merged(sets: Iterable[Collection[Point]]) -> list[Collection[Point]]:
-    """Join ranges that overlap or touch, and join all other sets into one."""
+    """Join ranges that overlap or touch, and join all other sets into one set."""
     ranges, points = [], set()
     for one in sets:
         if isinstance(one, range):
@@ -453,10 +459,11 @@ def _merged(sets: Iterable[Collection[Point]]) -> list[Collection[Point]]:
 
 
 class Following:
-    """The inverse of a relation: the given partitions from which a found one follows.
+    """The inverse of a relation: the given partitions from which a found partition follows.
 
     :param known: known cells of the given side. An axis that no rule uses takes its values from
-        them; the other axes take their step from them: a weekly report is written on Mondays only
+        these cells. The step of the other axes is that of these cells: a weekly report is written
+        on Mondays only
     """
 
     def __init__(self, relation: Relation, known: Collection[str] = ()) -> None:
@@ -464,12 +471,13 @@ class Following:
         self._axes = relation.given.axes
         read = map(relation.given.read, () if relation.special else known)
         self._seen = [points for points in read if points is not None]
-        # The step of an axis, and the values of free axes, are worked out once for all partitions.
+        # The steps of axes, and the values of axes that no rule uses, are found only once, and not
+        # for each partition.
         self._step = cache(self._step_of)
         self._others = cache(self._others_of)
 
     def of(self, cell: str) -> list[str]:
-        """List the given cells from which a found one follows."""
+        """List the given cells from which a found cell follows."""
         at = self._relation.found.read(cell)
         if self._relation.special or at is None:
             return []
@@ -498,7 +506,7 @@ class Following:
             yield tuple(next(fills if n in free else values) for n in range(len(self._axes)))
 
     def _inverse(self, axis: int, at: Points) -> Collection[Point] | None:
-        """Give the points of a given axis that all of its links allow; None if any point is."""
+        """Give the points of a given axis that all of its links allow; None if any is allowed."""
         sides = [
             side
             for link, point in zip(self._relation.links, at, strict=True)
