@@ -1,15 +1,16 @@
-"""Expectations of a task's reads and writes, made of declarations and of paths in its arguments.
+"""Expectations of a task's reads and writes, from declarations and from the task's arguments.
 
 ====================  ==========================================================================
-*declared*            the DAG's author wrote it: ``reads=``, ``writes=``, the run's partition key
-*path*                a partition in a path among the task's arguments; it has no side, because an
-                      argument does not show whether the job reads or writes there
-*inferred*            a date among the arguments; if a partition has this value, it explains from
-                      where the value comes
+*declared*            the DAG's author declared it: ``reads=``, ``writes=``, the partition key of
+                      the run
+*path*                it is a partition in a path among the task's arguments; it has no side,
+                      because an argument does not show whether the job reads or writes there
+*inferred*            it is a date among the arguments; if a partition has this value, the argument
+                      explains from where the value comes
 ====================  ==========================================================================
 
-:mod:`.lineage.partitions.expected` matches expectations with datasets, and decides how each kind
-is used.
+:mod:`airflow_provider_sparklineage.lineage.partitions.expected` matches expectations with datasets,
+and decides how each kind is used.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ __all__ = ["DatasetSubset", "Expectation", "Kind", "PartitionRange", "Side", "So
 
 
 def __getattr__(name: str) -> Any:
-    """Import the classes of declarations when a DAG uses one, so that other tasks start sooner."""
+    """Import a class of declarations when a DAG uses it, so that other tasks start sooner."""
     if name not in ("DatasetSubset", "PartitionRange"):
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)

@@ -1,4 +1,4 @@
-"""Declarations, which a DAG's author writes in ``reads=`` and ``writes=``, and their partitions."""
+"""Declarations that a DAG's author writes in ``reads=`` and ``writes=``, and their partitions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 MAX_PARTITIONS = 100_000
-"""The most partitions that one declaration may stand for: 11 years of hours."""
+"""The most partitions of one declaration, as many as 11 years have hours."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,10 @@ class PartitionRange:
 
     :param dimension: the partition column.
     :param start: first value, e.g. ``"{{ macros.ds_add(ds, -6) }}"``. (templated)
-    :param end: the value after the last one: the end is exclusive, as that of a data interval.
+    :param end: the exclusive end: the value after the last value, as in a data interval.
         (templated)
-    :param step: from one value to the next, as an ISO 8601 duration: ``P1D``, ``PT1H``, ``P1M`` …
+    :param step: the time from a value to the next, as an ISO 8601 duration: ``P1D``, ``PT1H``,
+        ``P1M`` …
     """
 
     dimension: str
@@ -59,8 +60,8 @@ class PartitionRange:
             problem = f"{self} has more than {MAX_PARTITIONS} values."
             raise DeclarationError(problem, "Choose a larger step.")
         times = itertools.takewhile(
-            # Each step counts from the start: one month at a time, January 31st would become
-            # February 28th and then March 28th.
+            # Each value is computed from the start. If it were computed from the value before it,
+            # a step of a month would lead from January 31st to February 28th, and to March 28th.
             lambda at: at < stop,
             (_plus(first, step * number) for number in itertools.count()),
         )
@@ -97,7 +98,7 @@ def _plus(at: DateTime, step: Duration) -> DateTime:
 
 
 def listed(value: object) -> list[Any]:
-    """List the declarations in ``reads`` or ``writes``: [] for None, [value] for a single one."""
+    """List the declarations in ``reads`` or ``writes``; [] for None, [value] for a single one."""
     if value is None:
         return []
     return list(value) if isinstance(value, (list, tuple, set)) else [value]
@@ -116,21 +117,22 @@ class DatasetSubset:
         ]
 
     :param dataset: URI, absolute path, table identifier or asset. (templated)
-    :param partitions: values by dimension, where a list of values stands for each of them; a list
-        of such; or a :class:`PartitionRange`. (templated)
-    :param where: SQL predicate for a part that partitions cannot express. (templated)
+    :param partitions: a mapping of dimensions to values, where a dimension may have a list of
+        values; a list of such mappings; or a :class:`PartitionRange`. (templated)
+    :param where: SQL predicate for a part of the dataset that partitions cannot express.
+        (templated)
     """
 
     dataset: Any
     partitions: Any = None
     where: str | None = None
     template: DatasetSubset | None = field(default=None, repr=False, compare=False)
-    """The declaration before rendering; set by :meth:`resolve`."""
+    """The declaration before rendering, which :meth:`resolve` sets; None before that."""
 
     def resolve(self, context: Mapping[str, Any]) -> DatasetSubset:
-        """Give a declaration rendered for one run; Airflow calls this to render a template field.
+        """Give the declaration rendered for one run; Airflow calls this to render template fields.
 
-        All copies of a task share this object, so it is not changed.
+        The result is a new object, because all copies of a task share this one.
         """
         render = context["task"].render_template
 
@@ -157,8 +159,8 @@ class DatasetSubset:
     def serialize(self) -> dict[str, Any]:
         """Give the form that Airflow stores in the serialized DAG.
 
-        Equal declarations give equal forms, in each process; otherwise Airflow would store a new
-        version of the DAG.
+        Equal declarations have equal forms in each process. Otherwise Airflow would store a new
+        version of the DAG each time.
         """
 
         def plain(value: Any) -> Any:
@@ -180,19 +182,18 @@ class DatasetSubset:
         }
 
     def __str__(self) -> str:
-        """Write the declaration, the same in each process: Airflow stores this for mapped tasks."""
+        """Write the declaration, equally in each process, as Airflow stores it for mapped tasks."""
         arguments = ", ".join(f"{key}={value!r}" for key, value in self.serialize().items())
         return f"DatasetSubset({arguments})"
 
 
-# --- the partitions of a declaration as values, from each form in which they may be written -------
+# --- the partitions of a declaration, from each form in which the author may write them -----------
 
 
 def declared_partitions(entry: DatasetSubset) -> tuple[Partition, ...] | None:
     """List the partitions of a declaration; None for the full dataset.
 
-    :raise DeclarationError: if the partitions are invalid, or more than
-        :data:`~.declarations.MAX_PARTITIONS`
+    :raise DeclarationError: if the partitions are invalid, or more than :data:`MAX_PARTITIONS`
     """
     given = entry.partitions
     if given is None:

@@ -1,4 +1,4 @@
-"""The datasets of a task that are known before its job runs: names and expected subsets."""
+"""The datasets of a task that are known before its job runs: their names and expected subsets."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class Declared(Frozen, frozen=True):
-    """The datasets of a task, and the expectations of them, that are known before its job runs.
+    """The datasets and expectations of a task that are known before its job runs.
 
-    :param problems: sentences on declarations that are invalid
-    :param naming: Spark properties that change how the listener names datasets
+    :param problems: sentences about invalid declarations
+    :param naming: the Spark properties that change how the listener names datasets
     """
 
     inputs: tuple[DatasetName, ...] = ()
@@ -43,10 +43,11 @@ class TaskFields(Frozen, frozen=True):
     """The rendered fields of a task that name datasets.
 
     :param texts: the rendered texts, each with its template
-    :param inlets: the datasets of its ``inlets``, which are names and never a part of a dataset
-    :param outlets: the datasets of its ``outlets``
-    :param reads: the author's value: one declaration or a collection of them; so is ``writes``
-    :param partition_key: the partition key of the run
+    :param inlets: the datasets of the task's ``inlets``; an inlet is always a full dataset
+    :param outlets: the datasets of the task's ``outlets``
+    :param reads: the value that the author gave: one declaration, or a collection of declarations;
+        the same holds for ``writes``
+    :param partition_key: the partition key of the run; None if it has none
     """
 
     texts: Sequence[TracedText] = ()
@@ -61,10 +62,12 @@ class TaskFields(Frozen, frozen=True):
 def declared(
     task: TaskFields, locator: Locator, named: Callable[[object], DatasetName | None]
 ) -> Declared:
-    """Find the datasets that a task names, and the expectations of them.
+    """Find the datasets that a task names, and the expectations that the task gives.
 
-    :param named: gives the dataset of an object, such as an asset; None if it is not known
-    :return: with a problem for each declaration that is invalid; nothing is raised for those
+    :param named: a function that gives the dataset of an object, such as an asset, or None if it is
+        not known
+    :return: the datasets and expectations, and a problem for each invalid declaration; no error is
+        raised for these
     """
     found = _Declarations(task.texts, locator, named)
     inputs = [*task.inlets, *found.add("reads", task.reads, Side.READ)]
@@ -81,7 +84,7 @@ def declared(
 
 
 class _Declarations:
-    """Makes expectations of declarations; for an invalid one it notes a problem and goes on."""
+    """A collector of expectations from declarations, which notes a problem for an invalid one."""
 
     def __init__(
         self,
@@ -102,9 +105,9 @@ class _Declarations:
             )
 
     def add(self, name: str, entries: object, side: Side) -> list[DatasetName]:
-        """Add the declarations of ``reads`` or ``writes``, and return the names of datasets.
+        """Add the declarations of ``reads`` or ``writes``, and return the names of their datasets.
 
-        A declared table has no such name yet, as its dataset is not known.
+        A declared table is not among these names, because its dataset is not known yet.
         """
         if entries is None or (isinstance(entries, (list, tuple)) and not entries):
             return []
@@ -114,7 +117,7 @@ class _Declarations:
         for number, entry in enumerate(listed(entries)):
             subset = entry if isinstance(entry, DatasetSubset) else DatasetSubset(entry)
             if _is_unrendered(subset):
-                continue  # its template could not be rendered, so it names no dataset
+                continue  # the entry's template could not be rendered, so it names no dataset
             texts = [t for t in self._texts if t.field.startswith(f"{name}[{number}]")]
             try:
                 identity = self._add(subset, side, texts)
@@ -148,7 +151,7 @@ class _Declarations:
         return identity
 
     def add_key(self, key: str | None, dimensions: str | Sequence[str] | None) -> None:
-        """Add the expectations of the run's partition key, if key and dimensions are given."""
+        """Add the expectations from the run's partition key, if key and dimensions are given."""
         if not key or not dimensions:
             return
         try:
@@ -178,7 +181,7 @@ def _table(text: str) -> str:
 def _require_json(expectation: Expectation) -> None:
     """Refuse an expectation that cannot be written to the manifest and the event.
 
-    :raise DeclarationError: if it cannot be encoded as JSON
+    :raise DeclarationError: if the expectation cannot be encoded as JSON
     """
     try:
         msgspec.json.encode(expectation)

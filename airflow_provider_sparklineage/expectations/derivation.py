@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 LONGEST_ARGUMENT = 128 * 1024
-"""The most characters of an argument that is read: Linux starts no process with a longer one."""
+"""The most characters of an argument that is read; Linux refuses processes with longer ones."""
 
 
 _EMPTY_VALUE = re.compile("=(/|$)")
 
 
 def from_arguments(texts: Iterable[TracedText], locator: Locator) -> list[Expectation]:
-    """Find partitions in paths, and dates, in the arguments of a job; linear in their length."""
+    """Find dates, and partitions in paths, in a job's arguments, in time linear to their length."""
     found: list[Expectation] = []
     for text in texts:
         if len(text.value) <= LONGEST_ARGUMENT and _is_unicode(text.value):
@@ -55,7 +55,7 @@ def _from_argument(text: TracedText, locator: Locator) -> Iterable[Expectation]:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether a text has no half of a surrogate pair, which neither JSON nor Java can hold."""
+    """Whether a text has no half of a surrogate pair, as JSON and Java cannot have such a half."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -64,7 +64,7 @@ def _is_unicode(text: str) -> bool:
 
 
 class _Spans:
-    """The spans of a text, in order and without overlap; finds those of a part of the text."""
+    """An index of a text's spans, which are in order and do not overlap, by their positions."""
 
     def __init__(self, spans: Sequence[Span]) -> None:
         self._spans = spans
@@ -76,13 +76,13 @@ class _Spans:
 
 
 def _template(text: TracedText, spans: _Spans, start: int, end: int) -> str:
-    """Give the part of the template that was rendered to ``[start, end)`` of a text.
+    """Give the part of the template that was rendered to the characters ``[start, end)`` of a text.
 
-    The rest of an argument is left out, as it does not name data: it may be a token, and it may be
-    long.
+    The rest of the template is left out, because it does not name data: it may be a token, and may
+    be long.
     """
     if not text.spans and (start, end) == (0, len(text.value)):
-        return text.template  # it is not known which part of it gave which characters
+        return text.template  # its parts cannot be matched with parts of the text
     parts: list[str] = []
     for span in spans.within(start, end):
         parts += [text.value[start : span.start], f"{{{{ {span.expression} }}}}"]
@@ -137,7 +137,8 @@ def _source(
 ) -> Source:
     """Give the source of a value.
 
-    :param template: the part of the field's template that gave the value; None for all of it
+    :param template: the part of the field's template that gave the value; None for the whole
+        template
     """
     return Source(
         kind,
@@ -155,7 +156,7 @@ def _source(
 def dimensions_of(
     dataset: DatasetName, partition: Partition, rules: PartitionRules
 ) -> tuple[Dimension, ...]:
-    """Give the dimensions of a partition: from the dataset's rule, else a column for each label."""
+    """Give the dimensions of a partition: from the dataset's rule, or a column for other labels."""
     known = rules.dimensions(dataset)
     return tuple(known.get(label) or Dimension.of(label) for label, _ in partition.values)
 
@@ -168,18 +169,18 @@ def from_declaration(
     rules: PartitionRules,
     reference: Reference | None = None,
 ) -> Expectation:
-    """Make an expectation of a declaration.
+    """Make the expectation that a declaration gives.
 
     :param identity: the dataset or table identifier of ``entry.dataset``
     :param texts: the traced texts of the declaration
-    :param reference: the data that a URI or path in ``entry.dataset`` names; its partition counts
-        if the declaration has none
+    :param reference: the data that a URI or path in ``entry.dataset`` names; its partition is
+        expected if the declaration has no partitions
     :raise DeclarationError: if the declaration is invalid
     """
     from airflow_provider_sparklineage.expectations.declarations import declared_partitions
 
     dataset = identity if isinstance(identity, DatasetName) else None
-    where: object = entry.where  # a template may give anything
+    where: object = entry.where  # a template may render to any type
     if not isinstance(where, (str, type(None))):
         problem = f"where= of {entry.dataset} is {where!r}."
         fix = "It must be a text, a SQL predicate."
@@ -218,10 +219,10 @@ def _declared_sources(
 
 
 def _dimension_in(field: str, partitions: object) -> str:
-    """Give the dimension that a field of a declaration has a value of; empty if it names none.
+    """Give the dimension whose value a field of a declaration has; empty if it is not known.
 
-    ``reads[0].partitions[dt]`` names ``dt``, and ``reads[0].partitions.start`` is of the dimension
-    of the :class:`PartitionRange`.
+    ``reads[0].partitions[dt]`` has a value of ``dt``, and ``reads[0].partitions.start`` has a value
+    of the dimension of the :class:`~.declarations.PartitionRange`.
     """
     below = field.partition(".partitions")[2]
     keys: list[str] = re.findall(r"\[([^\[\]]+)\]", below)
@@ -238,12 +239,12 @@ def _dimension_in(field: str, partitions: object) -> str:
 def from_partition_key(key: str, dimensions: str | Sequence[str]) -> list[Expectation]:
     """Make expectations of the partition key of a run.
 
-    The key is the partition that the run has to write: for every output that has its dimensions it
-    is a declared expectation, and for inputs an inferred one.
+    The key is the partition that the run has to write. It gives a declared expectation for every
+    output that has the key's dimensions, and an inferred expectation for inputs.
 
-    :param key: ``2024-05-06|PL``
-    :param dimensions: ``["dt"]``, several for a key with ``|`` between values, or a pattern such
-        as ``"{dt}|{region}"``
+    :param key: e.g. ``2024-05-06|PL``
+    :param dimensions: the dimensions of the key, such as ``["dt"]``, or several if the key has
+        ``|`` between values; or a pattern such as ``"{dt}|{region}"``
     :raise DeclarationError: if the key does not fit the dimensions, or these are invalid
     """
     values = _key_values(key, dimensions)

@@ -1,8 +1,9 @@
-"""References to data in a text: the datasets and partitions of the URIs and paths in an argument.
+"""References to data in an argument: the datasets and partitions of its URIs and paths.
 
-A scan finds URIs and paths by their form, :mod:`.model.locations` gives the dataset and partition
-of each, and then the values of the partitions are located in the text. A date without a column's
-name (``t/2024-05-06``) is a partition only if a rule says so; without a rule it is a location.
+A scan finds URIs and paths by their form, :mod:`airflow_provider_sparklineage.model.locations`
+gives the dataset and partition of each, and then the values of the partitions are located in the
+text. A date without a column's name (``t/2024-05-06``) is a partition only if a rule says so;
+without a rule it is a location.
 """
 
 from __future__ import annotations
@@ -28,28 +29,28 @@ if TYPE_CHECKING:
 #
 # Decisions on ambiguous texts:
 #
-# - A URI has one of Spark's file schemes. Without a scheme only absolute paths count, and only
+# - A URI has one of Spark's file schemes. Without a scheme only absolute paths are found, and only
 #   where a word begins: ``text/plain``, ``*/5``, ``C:/x``, ``./x`` and ``//`` are no paths. Nor are
 #   texts with characters that regexes and unset variables have, but paths never (``^ $ | \``).
-# - Other URLs (``https://…``, ``jdbc:…``) are skipped with all that is in them.
+# - Other URLs (``https://…``, ``jdbc:…``) are skipped with all texts in them.
 # - If an argument, the value of its ``--key=``, or a quoted text begins with a URI or path, this
-#   may hold blanks: ``/lake/my orders``. A blank then ends it only before an option, a URI or a
-#   path. In other places, as in ``read /lake/orders daily``, every blank ends it.
-# - A comma or semicolon ends it only before a URI or path, with or without ``key=`` between. In
-#   brackets, as in the glob ``dt={2024-05-06,2024-05-07}``, it never does. A closing bracket
-#   without an opening one ends it.
+#   URI or path may have blanks: ``/lake/my orders``. A blank then ends it only before an option, a
+#   URI or a path. In other places, as in ``read /lake/orders daily``, every blank ends the path.
+# - A comma or semicolon ends a URI or path only before another one, with or without ``key=``
+#   between. In brackets, as in the glob ``dt={2024-05-06,2024-05-07}``, it never ends the path. A
+#   closing bracket without an opening one ends a URI or path.
 # - Double quotes are read with JSON's escapes, so JSON in JSON is read as well.
 
 
 SCHEMES = (
     "file s3 s3a s3n gs abfs abfss wasb wasbs hdfs viewfs dbfs".split()  # noqa: SIM905  (reads better)
 )
-"""Schemes that Spark reads as files."""
+"""The schemes of the URIs that Spark reads as files."""
 
 LONGEST = 4096
-"""The most characters of a path that is read: Linux's PATH_MAX, four times that of an S3 key."""
+"""The most characters of a path: Linux's PATH_MAX, and four times the longest key of S3."""
 
-_DEEPEST = 8  # quotes in quotes: JSON in JSON in a shell's argument is three
+_DEEPEST = 8  # levels of quotes in quotes; JSON in JSON in a shell's argument has three
 
 _URI = rf"(?:{'|'.join(SCHEMES)}):/(?=[^\s,;])"
 _PATH = r"/(?=[^/\s*,;])"
@@ -80,7 +81,7 @@ class WrittenPath(NamedTuple):
     """A URI or path in a text.
 
     :param uri: the URI or path without escapes
-    :param at: the position in the text of each character of the URI, and of its end
+    :param at: the positions in the text of each character of the URI, and of the URI's end
     """
 
     uri: str
@@ -88,7 +89,7 @@ class WrittenPath(NamedTuple):
 
 
 def paths_in(text: str) -> Iterator[WrittenPath]:
-    """Find the URIs and absolute paths in a text, in time linear to its length."""
+    """Find the URIs and absolute paths in a text, in time linear to the text's length."""
     yield from _paths_in(text, range(len(text) + 1), 0)
 
 
@@ -104,7 +105,7 @@ def _paths_in(text: str, at: Sequence[int], depth: int) -> Iterator[WrittenPath]
         if quote:
             inner = None if quote in unclosed else _quoted(text, at, start)
             if inner is None:
-                unclosed.add(quote)  # none of this kind closes later either
+                unclosed.add(quote)  # a later quote of this kind is not closed either
                 position = found.end()
                 continue
             content, places, position = inner
@@ -122,7 +123,10 @@ def _paths_in(text: str, at: Sequence[int], depth: int) -> Iterator[WrittenPath]
 
 
 def _end(text: str, position: int, *, blanks: bool) -> int:
-    """Find the end of the URI or path that has begun before a position."""
+    """Find the end of the URI or path that begins before ``position``.
+
+    :param blanks: whether the URI or path may have blanks
+    """
     open_brackets: list[str] = []
     for delimiter in _DELIMITER.finditer(text, position):
         sign = delimiter[0]
@@ -150,8 +154,8 @@ def _is_end(text: str, delimiter: re.Match[str], *, blanks: bool) -> bool:
 def _quoted(text: str, at: Sequence[int], start: int) -> tuple[str, Sequence[int], int] | None:
     """Read the quoted text that begins at a position.
 
-    :return: the text without quotes and escapes, the position of each of its characters, and the
-        position after the closing quote; None if no quote closes it
+    :return: the text without quotes and escapes, the positions of its characters, and the position
+        after the closing quote; None if there is no closing quote
     """
     quote = text[start]
     if quote != '"':
@@ -179,7 +183,7 @@ _NEEDS_BUCKET = re.compile("(?:s3|gs|abfs|wasb)")
 
 
 class ValueSpan(NamedTuple):
-    """The characters ``[start, end)`` of a text that are the value of a partition's dimension."""
+    """The place of the value of a partition's dimension: characters ``[start, end)`` of a text."""
 
     label: str
     start: int
@@ -190,14 +194,14 @@ class Reference(Frozen, frozen=True):
     """A URI or path in the characters ``[start, end)`` of a text, and the data that it names.
 
     :param uri: the URI or path as Spark gets it, without the quotes and escapes of the text
-    :param partition: the values that the path gives: all, the leading ones, or none; a glob is
-        kept as a value
-    :param location: the untrimmed name, if folders below the dataset give no value, such as dates
-        without a column's name; then there is no partition. Otherwise None
-    :param values: the place of the value of each dimension of the partition; several places for a
-        dimension for which a layout has several fields
-    :param is_glob: whether the partition, or the location, has wildcards. Wildcards above it are a
-        part of the dataset's name, and those in names of files do not change the partition
+    :param partition: the values that the path gives: all values, the leading ones, or no value; a
+        glob in the path is a value, too
+    :param location: the untrimmed name of the path, if folders below the dataset give no known
+        value, such as dates without a column's name; the partition is then empty. Otherwise None
+    :param values: the places of the values of the partition's dimensions; a dimension has several
+        places if its layout has several fields for it
+    :param is_glob: whether the partition, or the location, has wildcards. Wildcards in the
+        dataset's name or in a file's name are not counted
     """
 
     start: int
@@ -211,16 +215,16 @@ class Reference(Frozen, frozen=True):
 
 
 def references(text: str, locator: Locator = DEFAULT_LOCATOR) -> tuple[Reference, ...]:
-    """Find the data that a text names, in the order of the text; linear in its length.
+    """Find the data that a text names, in the order of the text, in time linear to its length.
 
-    :param text: an argument, or the value of a Spark property or environment variable, as rendered
+    :param text: an argument, or the value of a Spark property or environment variable, rendered
     """
     found = (_reference(one, locator) for one in paths_in(text))
     return tuple(sorted((one for one in found if one), key=lambda one: (one.start, one.end)))
 
 
 def _reference(one: WrittenPath, locator: Locator) -> Reference | None:
-    if scrub_name(one.uri) != one.uri:  # it has a credential, and names of datasets are sent
+    if scrub_name(one.uri) != one.uri:  # the URI has a credential, and datasets' names are sent
         return None
     found = locator.locate(one.uri, may_be_file=True)
     if found is None:
@@ -245,8 +249,8 @@ def _reference(one: WrittenPath, locator: Locator) -> Reference | None:
 def _value_spans(one: WrittenPath, found: Location) -> Iterator[ValueSpan]:
     below = list(re.finditer("[^/]+", found.below))
     segments = list(re.finditer("[^/]+", one.uri))[-len(below) or len(one.uri) :]
-    # Slashes may be doubled in the URI, so each folder has a shift of its own. It is noted for the
-    # folder's end as well, because a value may be empty and begin there.
+    # Slashes may be doubled in the URI, so each folder has its own shift from the name to the URI.
+    # The shift is noted for the folder's end as well, because an empty value may begin there.
     shift = {
         at: segment.start() - folder.start()
         for folder, segment in zip(below, segments, strict=True)

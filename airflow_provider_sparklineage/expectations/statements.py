@@ -1,4 +1,4 @@
-"""Expectations as data: each is one statement, with the sources of its values."""
+"""Expectations as data: each expectation is one statement, with the sources of its values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_provider_sparklineage.model.terms import Side
 
 
 class Kind(StrEnum):
-    """The kinds of sources of an expectation, in their order of precedence."""
+    """The kinds of an expectation's sources; a kind takes precedence over those after it."""
 
     DECLARED = "declared"
     PATH = "path"
@@ -28,9 +28,10 @@ class Source(Struct, frozen=True):
     :param template: the field's text before rendering
     :param value: the value, e.g. ``2024-05-06``
     :param dimension: the dimension of the value; empty if it is not known
-    :param expressions: the expressions of the template that gave the value; empty if it is literal
+    :param expressions: the expressions of the template that gave the value; empty if the value is
+        the template's own text
     :param variables: the execution dates that the value depends on, e.g. ``ds``; if no expressions
-        are known, all that the template uses
+        are known, all execution dates that the template uses
     """
 
     kind: Kind
@@ -43,13 +44,14 @@ class Source(Struct, frozen=True):
 
 
 class Expectation(Struct, frozen=True):
-    """One statement that a dataset, or a part of it, is read or written.
+    """One statement that a job reads or writes a dataset, or a part of a dataset.
 
-    :param side: whether it is read or written; None if it may be either
-    :param dataset: the dataset; None for a table, and for any dataset that has these dimensions
+    :param side: whether the job reads or writes it; None if that is not known
+    :param dataset: the dataset; None for a table, and if the statement is for any dataset that has
+        these dimensions
     :param table: the identifier of a table as the author wrote it, e.g. ``analytics.revenue``
     :param partitions: partitions with some or all of the dimensions; None for the full dataset
-    :param location: the untrimmed name, if a path ends in folders that are no named partition
+    :param location: the untrimmed name of a path that ends in folders without a known partition
     :param where: a SQL predicate
     :param is_glob: whether values of partitions, or the location, are glob patterns
     """

@@ -1,4 +1,4 @@
-"""Settings from Airflow: from its configuration, its connections, and its executors.
+"""The settings that Airflow gives by its configuration, its connections, and its executors.
 
 The module gives sources of values
 (:class:`~airflow_provider_sparklineage.settings.resolution.Source`), the transport of Airflow's
@@ -39,11 +39,11 @@ _NAME_THE_STORE = "Set [sparklineage] history_url, or name the store with --stor
 
 
 def configuration(*names: str) -> Source:
-    """Read the options of the ``[sparklineage]`` section, environment variables included.
+    """Read the options of the ``[sparklineage]`` section, also from environment variables.
 
-    For an option that is not set Airflow returns the provider's default; such a value is left out.
+    For an option that is not set Airflow returns the provider's default; the source lacks it.
 
-    :param names: the names of the options to read; without names all are read
+    :param names: the names of the options to read; without names all options are read
     :raise SettingsError: if Airflow cannot read a value
     """
     asked = [option for option in OPTIONS if not names or option.name in names]
@@ -53,9 +53,9 @@ def configuration(*names: str) -> Source:
 
 
 def for_settings(connection: LineageConnection | None) -> tuple[Source, ...]:
-    """Give all sources of settings but the operator's arguments.
+    """Give all sources of settings except the operator's arguments.
 
-    :param connection: the task's connection; None if it has none
+    :param connection: the task's connection; None if the task has no connection
     :raise SettingsError: if Airflow cannot read a value
     """
     return source_of(connection), configuration(), default_archive()
@@ -123,8 +123,8 @@ def without_transport(conn_id: str) -> ConnectionFieldsError:
 def transport() -> tuple[dict[str, Any] | None, str]:
     """Give the transport of Airflow's OpenLineage provider, and the id of its connection.
 
-    :return: None for the transport if the provider has none or is disabled; an empty id if the
-        transport is from no connection
+    :return: the transport, or None if the provider has no transport or is disabled; and the id,
+        which is empty if the transport is not from a connection
     :raise ConnectionFieldsError: if the provider cannot read the transport
     """
     from airflow.providers.openlineage import conf
@@ -136,7 +136,7 @@ def transport() -> tuple[dict[str, Any] | None, str]:
     conn_id = conf.config_conn_id()
     try:
         config = OpenLineageAdapter().get_openlineage_config()
-        # Without a configuration of Airflow's, the client has its own: files and the environment.
+        # If Airflow has no configuration, the client reads its own files and environment variables.
         found = config.get("transport") if config else OpenLineageClient().config.transport
     except AirflowNotFoundException:
         raise without_transport(conn_id) from None
@@ -148,7 +148,7 @@ def transport() -> tuple[dict[str, Any] | None, str]:
         elif path := conf.config_path(check_legacy_env_var=False):
             place = f"{path}, which [openlineage] config_path names,"
             fix = f"Make it a YAML file that the worker may read, with a transport: {_TRANSPORT}."
-        # Without the error's text, which may have the transport, and so a key.
+        # The message lacks the error's text, which may have the transport, and so a key.
         problem = f"{place} gives Airflow no transport ({type(error).__name__})."
         raise ConnectionFieldsError(problem, fix) from error
     return dict(found) if isinstance(found, dict) else None, conn_id
@@ -157,7 +157,7 @@ def transport() -> tuple[dict[str, Any] | None, str]:
 def _wanted_transport(conn_id: str) -> str:
     """Give the transport to a connection's host, as JSON, for a message.
 
-    If the connection cannot be read, it is an example of a transport.
+    If the connection cannot be read, the transport is an example.
     """
     try:
         known = connection(conn_id)
@@ -167,16 +167,16 @@ def _wanted_transport(conn_id: str) -> str:
 
 
 def ready_client() -> dict[str, Any] | None:
-    """Make the client of Airflow's OpenLineage provider, if a connection has its transport.
+    """Make the client of Airflow's OpenLineage provider before it forks; never raises.
 
-    Otherwise the provider makes the client in every process that it forks to send an event. In
-    ``airflow dags test`` such a process gets no answer when it asks for a connection, and the event
-    is lost. Only a transport that has neither threads nor open connections can be made before the
-    fork.
+    The client is made only if a connection has the transport. Without this, the provider would make
+    the client in every process that it forks to send an event. In ``airflow dags test`` such a
+    process gets no answer when it requests a connection, and the event is lost. Only a transport
+    that has neither threads nor open connections can be made before the fork.
 
-    Never raises: the provider reports errors of its configuration when it sends.
+    The provider itself reports errors of its configuration when it sends.
 
-    :return: the transport; None if there is none, or if it cannot be read
+    :return: the transport; None if the provider has no transport, or if it cannot be read
     """
     from airflow.providers.openlineage import conf
     from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
@@ -200,8 +200,9 @@ def ready_client() -> dict[str, Any] | None:
 def is_kept_unsent(settings: Settings) -> bool:
     """Whether lineage is collected for the archive alone if Airflow does not send it.
 
-    A configured archive is a reason to do so. The default archive is one only if Airflow's
-    OpenLineage provider is neither set up nor switched off, and the task is not ``strict``.
+    It is collected for a configured archive. It is collected for the default archive only if
+    Airflow's OpenLineage provider is neither set up nor switched off, and the task is not
+    ``strict``.
     """
     if not settings.archive_is_default:
         return bool(settings.archive_url)
@@ -220,15 +221,15 @@ def _is_unset() -> bool:
 
 
 def why_not_sent() -> SettingsError | None:
-    """Give the error of an Airflow that sends no lineage; None if it sends it."""
-    # The same checks as in is_openlineage_active(), whose package would import a parser of SQL.
+    """Give an error that says why Airflow sends no lineage; None if Airflow sends lineage."""
+    # These are the checks of is_openlineage_active(), whose package would import a SQL parser.
     from airflow.providers.openlineage import conf
     from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
 
     try:
         if not conf.is_disabled() and get_openlineage_listener() is not None:
             return None
-    except Exception as error:  # its configuration is no JSON, or no object
+    except Exception as error:  # the provider's configuration is no JSON, or no object
         return SettingsError(
             "Airflow's OpenLineage provider cannot read its configuration "
             f"({type(error).__name__}).",
@@ -247,13 +248,13 @@ def why_not_sent() -> SettingsError | None:
 # there is no default archive if one of the executors is not local.
 
 _LOCAL_EXECUTOR = "LocalExecutor"
-# Airflow sets these where a remote executor runs a task: the configuration there often names the
-# LocalExecutor.
+# Airflow sets these variables in the places where a remote executor runs a task, because the
+# configuration there often names the LocalExecutor.
 _SET_BY_REMOTE_EXECUTORS = ("AIRFLOW_IS_K8S_EXECUTOR_POD", "AIRFLOW_IS_EXECUTOR_CONTAINER")
 
 
 def default_archive() -> Source:
-    """Give the archive that is used if none is configured, as a source of settings.
+    """Give the archive that is used if no archive is configured, as a source of settings.
 
     :return: a source without a value if an executor runs tasks on other machines
     """
@@ -265,17 +266,18 @@ def default_archive() -> Source:
 
 
 def remote_executors() -> tuple[str, ...]:
-    """Name the executors that run tasks on other machines; empty if all are local."""
+    """Name the executors that run tasks on other machines; () if all executors are local."""
     if any(map(os.environ.get, _SET_BY_REMOTE_EXECUTORS)):
         return ("a remote executor",)
     configured = airflow_conf.get("core", "executor", fallback=_LOCAL_EXECUTOR) or _LOCAL_EXECUTOR
-    # A team may have several, as in "LocalExecutor;team=alias:my.module.MyExecutor,CeleryExecutor".
+    # A team may have several executors, as in
+    # "LocalExecutor;team=alias:my.module.MyExecutor,CeleryExecutor".
     names = (re.split(r"[=:.]", one.strip())[-1] for one in re.split("[;,]", configured))
     return tuple(dict.fromkeys(name for name in names if name and name != _LOCAL_EXECUTOR))
 
 
 def history_url() -> str:
-    """Give the URL of the history: ``[sparklineage] history_url``, or next to the archive.
+    """Give the URL of the history: ``[sparklineage] history_url``, or the URL next to the archive.
 
     :raise SettingsError: if a value is impossible, or neither a store nor an archive is configured
     """
@@ -285,9 +287,9 @@ def history_url() -> str:
 
 
 def archive_url() -> str:
-    """Give the URL of the archive, configured or default; empty if there is none.
+    """Give the URL of the configured or the default archive; empty if there is no archive.
 
-    :raise SettingsError: if its value is impossible
+    :raise SettingsError: if the option's value is impossible
     """
     configured = configuration("archive_url")
     url: str = resolution.value("archive_url", configured, default_archive())
@@ -297,7 +299,7 @@ def archive_url() -> str:
 def history_next_to(archive: str) -> str:
     """Give the URL of the history's store next to an archive: ``history`` in the same folder.
 
-    :raise SettingsError: if there is no archive, or it has no folder around it
+    :raise SettingsError: if ``archive`` is empty, or is a whole bucket, without a folder around it
     """
     if not archive:
         problem = "No store of the history is configured, and no archive that it could be next to."

@@ -21,9 +21,9 @@ class SparkLineageHook(BaseHook):
     """
     Read a connection of type ``sparklineage``, and test it.
 
-    The connection has the backend that shows lineage, and options for collecting it. Airflow's own
-    OpenLineage provider sends the lineage; it takes its transport from this connection if
-    ``[openlineage] config_conn_id`` names it.
+    The connection has the backend that shows lineage, and options for collecting lineage. Airflow's
+    own OpenLineage provider sends the lineage; it reads its transport from this connection if
+    ``[openlineage] config_conn_id`` names the connection.
 
     :param lineage_conn_id: id of the connection
     """
@@ -42,7 +42,8 @@ class SparkLineageHook(BaseHook):
         """
         The content of the connection.
 
-        :raise ConnectionFieldsError: if it is missing, of another type, or has impossible fields
+        :raise ConnectionFieldsError: if the connection is missing, is of another type, or has
+            impossible fields
         """
         found = sources.connection(self.lineage_conn_id)
         if found is None:
@@ -55,7 +56,7 @@ class SparkLineageHook(BaseHook):
 
     def checks(self) -> list[Check]:
         """
-        Check the API and the pages of the connection's backend; stores nothing there.
+        Check the API and the pages of the connection's backend, without storing anything there.
 
         :raise SparkLineageError: if the connection or a setting is impossible
         """
@@ -71,10 +72,11 @@ class SparkLineageHook(BaseHook):
 
     def test_connection(self) -> tuple[bool, str]:
         """
-        Check whether the backend can be read and takes events; Airflow's test of connections.
+        Check whether the backend can be read and accepts events, for Airflow's connection test.
 
-        Airflow tests the content of the form under a temporary id, in its API server. Whether
-        workers send lineage by this connection cannot be seen there; the doctor checks it.
+        Airflow tests the content of the form under a temporary id, in its API server. The test
+        cannot see whether workers send lineage by this connection; the command ``doctor`` checks
+        that.
 
         :return: whether no check failed, and a text for the user
         """

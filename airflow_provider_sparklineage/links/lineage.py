@@ -1,8 +1,8 @@
 """Extra links of the operator, and the URLs of a task's pages in its lineage backend.
 
-Airflow's pages read the links from XComs that the worker pushes. A URL is empty if there is no page
-for it. Every DAG with a Spark task imports this module, so it imports modules for pages only when
-a page is requested.
+Airflow's pages read the links from XComs that the worker pushes. A URL is empty if the backend has
+no such page. Every DAG with a Spark task imports this module, so it imports modules for pages only
+when a page is requested.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ log = logger(__name__)
 
 
 class LineageJobLink(BaseOperatorLink):
-    """The task's job in the lineage backend."""
+    """The link to the page of the task's job in the lineage backend."""
 
     @property
     def name(self) -> str:
-        """The button's name, by the backend in Airflow's configuration.
+        """The name of the link's button, which depends on the backend in the configuration.
 
-        A connection may have another backend, but is not read when a DAG's file is parsed.
+        A connection may have another backend, but no connection is read when a DAG's file is
+        parsed.
         """
         return _button()
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """Give the URL, or an empty text: then there is no button."""
+        """Give the URL; if it is empty, Airflow shows no button."""
         return job_page(operator, ti_key)
 
 
@@ -60,12 +61,12 @@ def _button() -> str:
 
 
 class OutputColumnsLink(BaseOperatorLink):
-    """The column lineage of the task's first output by name."""
+    """The link to the page with the column lineage of the first of the task's outputs by name."""
 
     name = "Output columns"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
-        """Give the URL, or an empty text: then there is no button."""
+        """Give the URL; if it is empty, Airflow shows no button."""
         return columns_page(operator)
 
 
@@ -73,7 +74,7 @@ LINKS = (LineageJobLink(), OutputColumnsLink())
 
 
 def push(operator: Any, context: Context) -> None:
-    """Push the links while the task runs, as Airflow pushes them only at its end. Never raises."""
+    """Push the links during the task, as Airflow pushes them only at its end; never raises."""
     try:
         ti: Any = context["ti"]
         for link in LINKS:
@@ -106,9 +107,9 @@ def job_page(operator: Any, ti: Any) -> str:
 def columns_page(operator: Any, output: str | None = None) -> str:
     """Give the URL of the page that draws an output's columns; never raises.
 
-    While the task runs, the outputs are those of its last successful run.
+    While the task runs, the outputs are the outputs of its last successful run.
 
-    :param output: name of the dataset; None for the first by name that has a page
+    :param output: name of the dataset; None for the first dataset by name that has a page
     :return: empty if there is no page, or its URL cannot be found
     """
     try:
@@ -126,7 +127,7 @@ def columns_page(operator: Any, output: str | None = None) -> str:
 
 
 def _settings(operator: Any) -> Settings | None:
-    """Give the settings of the task's try; None if lineage is off for it."""
+    """Give the settings of the task's try; None if lineage is off for the try."""
     current = operator.lineage_try
     if not current.is_on:
         return None
@@ -139,7 +140,7 @@ def _pages(name: str, dag_id: str, outputs: Iterable[dict[str, Any]] = ()) -> Ba
     """Give the backend that makes the URLs of pages.
 
     :param name: the name of the backend
-    :param outputs: the datasets whose pages are requested, as in events
+    :param outputs: the datasets whose pages are requested, in the form of events
     """
     from airflow_provider_sparklineage.event.backends import backend_of
 
@@ -152,9 +153,9 @@ def _pages(name: str, dag_id: str, outputs: Iterable[dict[str, Any]] = ()) -> Ba
 
 
 def _outputs(operator: Any) -> list[dict[str, Any]]:
-    """Give the outputs whose columns are known, sorted by name; for others the page is empty.
+    """Give the outputs whose columns are known, sorted by name; the page of others is empty.
 
-    While the try has no such output, or if it fails without one, the outputs are those of the last
+    If the try has no such output yet, or fails without one, the outputs are the outputs of the last
     successful run.
     """
     current = operator.lineage_try

@@ -1,1 +1,1 @@
-"""The values that all stations of the flow speak of. Pure, and the lowest layer of the package."""
+"""The values that all other folders share: the lowest layer of the package, without any I/O."""

@@ -1,6 +1,7 @@
 """The time that is left for lineage, which long work checks while it runs.
 
-A task waits for its lineage, so work that takes too long is cut short, and a degradation says so.
+A task waits for its lineage, so work that takes too long is cut short, and a degradation in the
+event reports the cut.
 This module reads no clock: the caller passes a function that gives the seconds that are left.
 """
 
@@ -29,7 +30,9 @@ TOO_LONG = "merging took too long"
 
 
 def because(reason: object) -> str:
-    """Write the end of a sentence that names a left-out part: the reason, and the remedy if any.
+    """Write "because …", the end of a sentence about a part that was left out.
+
+    The text has the reason and, if there is one, the remedy.
 
     :param reason: the reason of a :class:`SpentError`, or the error itself
     """
@@ -44,7 +47,7 @@ class SpentError(Exception):
 class Budget:
     """The time for a part of the work.
 
-    :param left: gives the seconds that are left; by default the time is unlimited
+    :param left: a function that gives the seconds that are left; by default the time is unlimited
     """
 
     def __init__(self, left: Callable[[], float] = lambda: math.inf) -> None:
@@ -61,7 +64,7 @@ class Budget:
         return self._left() <= 0
 
     def work(self, units: int = 1) -> None:
-        """Count small units of work, and check the time after every :data:`_UNITS` of them.
+        """Count small units of work, and check the time after every :data:`_UNITS` units.
 
         :raise SpentError: if no time is left
         """
@@ -71,7 +74,7 @@ class Budget:
             self.check()
 
     def check(self) -> None:
-        """Check the time.
+        """Check that some time is left.
 
         :raise SpentError: if no time is left
         """
@@ -79,9 +82,9 @@ class Budget:
             raise SpentError(TOO_LONG)
 
     def part(self, share: float) -> Budget:
-        """Give a budget of a share of the time left now; the rest is kept for later work.
+        """Give a budget of a share of the time that is left now, and reserve the rest for later.
 
-        :param share: from 0 to 1
+        :param share: a fraction from 0 to 1
         """
         now = self._left()
         if math.isinf(now):
@@ -97,10 +100,10 @@ UNLIMITED = Budget()
 def garbage_collector_paused() -> Iterator[None]:
     """Switch the garbage collector off for a while, and on again after it.
 
-    Its passes over many new objects take longer than making the objects. The pause is for work
-    whose memory stays bounded without the collector: of the objects that merging makes, hardly any
-    is part of a cycle. Inside another pause it does nothing. If a timeout is raised within the
-    pause, the collector is switched on again as well.
+    The collector's passes over many new objects take longer than making the objects. The pause is
+    for work whose memory stays bounded without the collector: of the objects that merging makes,
+    hardly any is part of a cycle. A pause inside another pause does nothing. The collector is also
+    switched on again if a timeout is raised within the pause.
     """
     was_enabled = gc.isenabled()
     try:
@@ -115,10 +118,11 @@ def garbage_collector_paused() -> Iterator[None]:
 def _take_as_old() -> None:
     """Move all present objects to the oldest generation, which only a full collection visits.
 
-    Otherwise the first quick collection would visit all objects that the pause has made, and the
-    next ones would visit them again.
+    Otherwise the first quick collection would visit all objects that were made during the pause,
+    and the next collections would visit these objects again.
     """
-    # To freeze and unfreeze moves objects there. If other code has frozen some, these stay frozen.
+    # Freezing and unfreezing moves objects to that generation. It is not done if other code has
+    # frozen objects, because these would be unfrozen, too.
     if not gc.get_freeze_count():
         gc.freeze()
         gc.unfreeze()

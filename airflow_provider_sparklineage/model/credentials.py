@@ -1,16 +1,17 @@
 """Credentials in texts that leave the worker: URLs, JDBC URLs, connection strings, messages.
 
-Two functions remove them, from two kinds of text:
+Two functions remove credentials, from two kinds of text:
 
-- :func:`scrub`, from messages, descriptions, SQL and properties: all of the forms below
-- :func:`scrub_name`, from names that identify data (datasets, partitions, locations): only the
-  forms that are part of a URL or a connection string. A partition ``token=5`` is no credential
+- :func:`scrub` removes all of the forms below from messages, descriptions, SQL and properties
+- :func:`scrub_name` removes only the forms that are part of a URL or a connection string, from
+  names that identify data (datasets, partitions, locations). A partition ``token=5`` is no
+  credential
 
 =================================  ==========================  ====================================
 form                               e.g.                        becomes
 =================================  ==========================  ====================================
 user and password of a URL         ``s3a://key:secret@bucket`` ``s3a://bucket``
-those of Oracle's JDBC driver      ``oracle:thin:me/pw@//h:1`` ``oracle:thin:@//h:1``
+user and password for Oracle JDBC  ``oracle:thin:me/pw@//h:1`` ``oracle:thin:@//h:1``
 a parameter or property            ``?user=u&password=s&a=1``  ``?a=1``
 ..                                 ``h:1433;a=1;password=s``   ``h:1433;a=1``
 a setting in words, SQL or JSON    ``--password=s``            ``--password=***``
@@ -20,10 +21,10 @@ a setting in words, SQL or JSON    ``--password=s``            ``--password=***`
 and the forms in the second table, further down.
 
 A user and password end at the last ``@`` before the host, because people do not escape an ``@`` in
-a password. In Azure's schemes the part before the ``@`` is a container, which stays:
-``abfss://container@account/path``. Not recognised are a password that is all digits before a ``/``
-(``//host:80/a@b`` is a path), a password with a blank and without quotes, and the literal that a
-filter compares a column with (``token#1 = abc``), which is data.
+a password. In Azure's schemes the part before the ``@`` is a container, which is not removed:
+``abfss://container@account/path``. The functions do not recognise a password that is all digits
+before a ``/`` (``//host:80/a@b`` is a path), nor a password with a blank and without quotes. They
+do not hide the literal that a filter compares a column with (``token#1 = abc``): it is data.
 
 Both functions take time in proportion to the length of the text, are idempotent, and raise nothing.
 """
@@ -103,7 +104,7 @@ _HEADER = re.compile(
     r"[^\s\"'\\,;]+",
     re.IGNORECASE,
 )
-# A token by itself; shorter ones are words: "Bearer authentication".
+# A token after "Bearer". A shorter text there is a word, as in "Bearer authentication".
 _BEARER = re.compile(r"\b([Bb]earer )\s{0,3}[\w.~+/-]{20,}=*", re.ASCII)
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----).)*"
@@ -114,7 +115,7 @@ _LOGIN = re.compile(r"(?<![\w/.$#-])[\w.$#-]{1,128}/[^\s@/\"']{1,128}@//")
 
 
 def without_tokens(text: str) -> str:
-    """Hide the secrets of headers, private keys and logins, which no key has to announce."""
+    """Hide the secrets of headers, private keys and logins, which need no key before them."""
     if "earer" in text or "uthorization" in text:
         text = _BEARER.sub(rf"\1{HIDDEN}", _HEADER.sub(rf"\1{HIDDEN}", text))
     if "PRIVATE KEY" in text:
@@ -122,12 +123,13 @@ def without_tokens(text: str) -> str:
     return _LOGIN.sub("@//", text) if "@" in text and "@//" in text else text
 
 
-# An option after the option is no value of it; in a list the value is the next quoted text.
+# If an option follows an option, the first one has no value. In a list the value is the next quoted
+# text.
 _OPTION = re.compile(r"--([A-Za-z][\w.-]{0,100})(?:[ \t]{1,3}(?![-\s])|[\"'],\s{0,3}(?=[\"'][^-]))")
 
 
 def option_values(text: str) -> Iterator[int]:
-    """Yield the positions where the secret values of options begin."""
+    """Yield the positions where the secret values of command-line options begin."""
     for found in _OPTION.finditer(text):
         if text[found.start() - 1 : found.start()] not in _IN_ENTRY_KEY and is_secret(found[1]):
             yield found.end()
@@ -173,7 +175,7 @@ _SIGN = re.compile("%3d|%3a%2f%2f|%40", re.IGNORECASE)
 
 
 def decoded(text: str, scrub: Callable[[str], str]) -> str:
-    """Scrub the parts of a text that are percent-encoded once, but for folders of partitions."""
+    """Scrub the parts of a text that are percent-encoded once, except partition folders."""
     if "%" not in text or not _SIGN.search(text):  # the search for all encoded parts is slower
         return text
     return _ENCODED.sub(lambda run: _recoded(run[0], scrub), text)
@@ -193,15 +195,15 @@ def scrub(text: str) -> str:
 
 
 def scrub_name(text: str) -> str:
-    """Remove the credentials from a name of data, and keep the rest of the name as it is."""
+    """Remove the credentials from a name that identifies data; do not change the rest of it."""
     return _settled(text, _scrub_urls)
 
 
 def logger(name: str) -> logging.Logger:
     """Give the logger of a module, with a filter that removes credentials.
 
-    Neither its messages nor its tracebacks show credentials, and each message is one line: the
-    filter escapes the line ends in names.
+    Neither the logger's messages nor its tracebacks show credentials, and each message is one line:
+    the filter escapes the line ends in names.
     """
     found = logging.getLogger(name)
     if not any(isinstance(known, _Scrubbing) for known in found.filters):
@@ -227,8 +229,8 @@ class _Scrubbing(logging.Filter):
 # --- the order of the steps -----------------------------------------------------------------------
 
 _ROUNDS = 8
-"""The most rounds of removal: without the removed part, its neighbours may be a credential again.
-Ordinary text needs no third round; a text made to need more than these rounds is hidden in full."""
+"""The most rounds of removal. A round may bring two parts together that are a credential again.
+Ordinary text needs no third round; a text that needs more than these rounds is hidden in full."""
 
 
 def _settled(text: str, once: Callable[[str], str]) -> str:
@@ -269,7 +271,7 @@ def _scrub_plain_text(text: str) -> str:
 
 # --- users of URLs --------------------------------------------------------------------------------
 
-# A character that may belong to a URL; a quote only in the midst of a word, as in a password.
+# A character that may belong to a URL. A quote may do so only within a word, as in a password.
 _IN_WORD = r"[^\s\"'`<>]|[\"'`](?=\w)"
 _WORD = re.compile(rf"(?:{_IN_WORD})+", re.ASCII)
 _END_OF_AUTHORITY = re.compile(r"[/?#]|;(?=[\w .]{1,100}=)", re.ASCII)
@@ -303,7 +305,7 @@ def _without_users(text: str) -> str:
 
 
 def _end_of_user(text: str, start: int, word_end: int) -> int:
-    """Find the position where the host of a URL begins, whose authority begins at ``start``."""
+    """Find where the host of a URL begins, given the ``start`` of the URL's authority."""
     if text.startswith("arn:", start):  # an access point of S3, whose name has colons
         return start
     while True:
@@ -378,14 +380,14 @@ def _without_properties(text: str, pattern: re.Pattern[str]) -> str:
 def _end_of_value(text: str, at: int, separator: str) -> int:
     value = _VALUES[separator].match(text, at)
     end = value.end() if value else at
-    if text[end : end + 1] not in tuple("&;#,"):  # its last signs may be those of a sentence
+    if text[end : end + 1] not in tuple("&;#,"):  # the last signs may be a sentence's punctuation
         while end > at and text[end - 1] in ".,:)]":
             end -= 1
     return end
 
 
 def _after(first: str, rest: str) -> str:
-    """Give the text after removed properties, with the separator that it needs there."""
+    """Give the text after removed properties, beginning with the separator that it now needs."""
     if first and first in "?#(/:" and len(rest) > 1 and rest[0] in "&;,":
         return first + rest[1:]
     return first + rest if first and first in "(/" else rest
@@ -430,8 +432,8 @@ def _values(text: str) -> Iterator[int]:
             yield at + 1
 
 
-# "password": "x", password = 'x', and as options of a table in SQL: password 'x', "password" "x".
-# The set of first letters makes the search quick.
+# Matches "password": "x" and password = 'x', and a table's options in SQL: password 'x' and
+# "password" "x". The set of first letters makes the search quick.
 _QUOTED_SETTING = re.compile(
     r"[pPsStTaA](?i:(?P<plain>(?<=p)(?:assword|asswd|wd)|(?<=s)ecret)|(?<=t)oken"
     r"|(?:(?<=a)(?:pi|ccess|ccount)|(?<=p)rivate)[-_.]?key)"
@@ -442,7 +444,8 @@ _QUOTED_SETTING = re.compile(
 _OPENED = re.compile(r"([\"'`])[\w.-]{0,60}\Z", re.ASCII)
 
 
-# Each match has one of these in it, in small letters: to look for them costs a tenth of the search.
+# Each match has one of these texts in it, in small letters. Looking for them takes a tenth of the
+# time that the search takes, so they are looked for first.
 _HINTS = ("assw", "pwd", "secret", "token")
 _KEY_HINT = re.compile(
     "key(?:"
@@ -461,11 +464,12 @@ def _may_have_quoted_values(text: str) -> bool:
 
 
 def _quoted_values(text: str) -> Iterator[int]:
-    """Yield the positions where secret values in quotes begin."""
+    """Yield the positions where the quotes of secret values begin."""
     if not _may_have_quoted_values(text):
         return
     for found in _QUOTED_SETTING.finditer(text):
-        if found["quote"]:  # it must have opened before the key: 'a secret' and 'b' are two texts
+        # A quote after the key must open before the key: 'a secret' and 'b' are two texts.
+        if found["quote"]:
             opened = _OPENED.search(text[max(0, found.start() - 61) : found.start()])
             if opened is None or opened[1] != found["quote"]:
                 continue

@@ -1,8 +1,8 @@
-"""The Spark listener's names of datasets: the namespaces of URIs, and how names are trimmed.
+"""The names that the Spark listener gives to datasets: their namespaces, and their trimming.
 
-:mod:`.locations` finds the dataset and the partition of a path. A dataset that Airflow knows and
-one that Spark reports are the same only if both have the same name. So the rules of this module are
-the listener's: ``io.openlineage.client.utils.filesystem`` for namespaces,
+:mod:`.locations` finds the dataset and the partition of a path. Airflow and Spark speak of one
+dataset only if both give it the same name. So the rules of this module are the listener's:
+``io.openlineage.client.utils.filesystem`` for namespaces,
 ``io.openlineage.client.dataset`` for trimming (partition directories are cut off the end of a name
 until nothing changes any more), and ``RemovePathPatternUtils`` for the pattern by which a user
 removes a part of a trimmed name.
@@ -40,8 +40,8 @@ class DatasetName(NamedTuple):
 class Naming(Frozen, frozen=True):
     """The user's own configuration of the listener's names; without arguments, its defaults.
 
-    :param disabled_trimmers: class names of trimmers that are off
-    :param extra_trimmers: class names of trimmers that are on, next to the default ones
+    :param disabled_trimmers: class names of the trimmers that are not used, as one text
+    :param extra_trimmers: class names of the trimmers that are used besides the default trimmers
     :param remove_path: Java regex; the match of its group ``remove`` is removed from trimmed names
     """
 
@@ -61,7 +61,7 @@ class Naming(Frozen, frozen=True):
 
     @property
     def unknown_trimmers(self) -> tuple[str, ...]:
-        """The trimmers that only the listener can run: where one trims, our names differ."""
+        """The trimmers that only the listener can run; our names of datasets are not trimmed so."""
         return tuple(
             name
             for name in self.extra_trimmers
@@ -70,9 +70,9 @@ class Naming(Frozen, frozen=True):
 
     @property
     def unusable_pattern(self) -> str:
-        """The ``removePath`` pattern if Python cannot match it as Java does; else empty.
+        """The ``removePath`` pattern if Python cannot match it as Java does; otherwise empty.
 
-        :meth:`without_removed` then removes nothing.
+        With such a pattern, :meth:`without_removed` removes nothing.
         """
         return self.remove_path if self.remove_path and _python(self.remove_path) is None else ""
 
@@ -81,7 +81,7 @@ class Naming(Frozen, frozen=True):
 
         ``k=v`` segments, date directories (``2024-05-06``, ``20240506``, ``06.05.2024``, with a
         time or not), year-month directories and ``yyyy/MM[/dd]`` families are cut off, unless their
-        trimmers are disabled; at least one segment stays.
+        trimmers are disabled. The first segment is never cut off.
         """
         trimmers = _trimmers(self.disabled_trimmers)
         segments = name.split("/")
@@ -108,8 +108,8 @@ class Naming(Frozen, frozen=True):
 
 DEFAULT_NAMING = Naming()
 
-# Object stores, by each of their Hadoop schemes, with the scheme of the one namespace that the
-# listener gives them; names in it are relative to the bucket.
+# The Hadoop schemes of object stores, each with the scheme that the listener writes in namespaces.
+# Names in such a namespace are relative to the bucket.
 _OBJECT_STORES = {
     "s3": "s3",
     "s3a": "s3",
@@ -123,7 +123,7 @@ _OBJECT_STORES = {
 
 
 def untrimmed(uri: str) -> DatasetName | None:
-    """Name the place of a URI or absolute path, with its partition directories.
+    """Give the dataset name of a URI or absolute path, with its partition directories.
 
     Nothing is unescaped: in Hadoop's paths a ``%`` is an ordinary character.
 
@@ -174,8 +174,8 @@ _MONTH = re.compile(r"0[1-9]|1[0-2]")
 _DAY = re.compile(r"0[1-9]|[12][0-9]|3[01]")
 
 
-# Each trimmer gets the last segments of a name, up to four of them, and returns how many of these
-# it cuts off. It never cuts all of them, so a name keeps its first segment.
+# Each trimmer gets the last segments of a name, at most four, and returns how many segments it cuts
+# off. It never cuts off all of them, so a name keeps its first segment.
 def _key_value(last: list[str]) -> int:
     return int(len(last) > 1 and last[-1].count("=") == 1)
 
@@ -239,7 +239,7 @@ _SET_OPERATION = re.compile(r"\[|&&|--|\|\||~~")  # Java has some; Python reserv
 
 @lru_cache(maxsize=64)  # a task has one pattern, which is needed for each name
 def _python(pattern: str) -> re.Pattern[str] | None:
-    """Translate a Java regex; None if it is invalid, or Python cannot match as it does."""
+    """Translate a Java regex; None if it is invalid, or Python cannot match it as Java does."""
 
     def translated(part: re.Match[str]) -> str:
         return "(?P<" if part["group"] else part[0]
@@ -262,7 +262,7 @@ _DATABASES |= {"teradata", "trino", "vertica"}
 
 
 def is_files(name: DatasetName) -> bool:
-    """Whether a dataset is files, and so may have partitions in its folders."""
+    """Whether a dataset consists of files, so that its folders may be partitions."""
     return name.namespace == "file" or name.namespace.partition(":")[0] in _FILE_SYSTEMS
 
 
@@ -272,7 +272,7 @@ _FILE = re.compile(r"part-[^/]*|[^/]*\.[A-Za-z][A-Za-z0-9]{0,9}")
 def looks_like_file(path: str) -> bool:
     """Whether the last part of a path is more likely a file than a folder.
 
-    Spark writes a dataset as a folder, so a file is a part of one.
+    Spark writes a dataset as a folder, so a file is a part of a dataset.
     """
     return _FILE.fullmatch(path.rpartition("/")[2]) is not None
 
@@ -287,10 +287,10 @@ _EMBEDDED = re.compile(r"(h2|hsqldb|sqlite):file:")
 
 
 def canonical(name: DatasetName) -> DatasetName:
-    """Give a table behind JDBC the same name, however its URL is written; others stay.
+    """Give a table behind JDBC one name, however its URL is written; return other names unchanged.
 
-    For a database that the listener does not know, it takes the URL as the namespace, with all
-    settings but credentials. These settings are cut off here.
+    For a database that the listener does not know, the listener's namespace is the URL, with all
+    its settings but credentials. This function cuts these settings off.
     """
     if not is_database(name):
         return name
@@ -298,9 +298,9 @@ def canonical(name: DatasetName) -> DatasetName:
 
 
 def short_names(names: Iterable[DatasetName]) -> dict[DatasetName, str]:
-    """Find the shortest end of each dataset's name that no other dataset shares.
+    """Find for each dataset the shortest end of its name that no other dataset's name has.
 
-    :return: end by dataset; the full name where each end is shared
+    :return: end of the name, by dataset; the full name if other datasets share each of its ends
     """
     segments = {name: [s for s in str(name).split("/") if s] for name in sorted(set(names))}
     ends = Counter(

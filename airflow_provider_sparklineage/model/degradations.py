@@ -15,10 +15,10 @@ from airflow_provider_sparklineage.model.texts import truncated
 class DegradationCode(StrEnum):
     """The kinds of degradation.
 
-    They are a part of the facet's contract: new values may be added, and none is renamed.
+    The kinds are a part of the facet's contract: new ones may be added, and none is renamed.
     """
 
-    # Nothing was collected, or not everything: a person can fix the causes of these.
+    # Kinds with a cause that a person can fix: nothing was collected, or not everything.
     INJECTION_FAILED = "injection_failed"
     """The listener could not be added to the job; the job ran without it."""
     LISTENER_UNAVAILABLE = "listener_unavailable"
@@ -32,7 +32,7 @@ class DegradationCode(StrEnum):
     TRANSPORT_LEFT_OUT = "transport_left_out"
     """The job's own transport was left out, because its secret would be in Spark's arguments."""
     SUBMISSION_RESUMED = "submission_resumed"
-    """The job had been submitted by an earlier try, and this one waited for its end."""
+    """An earlier try had submitted the job, and this try waited for the end of the job."""
     CAPTURE_UNAVAILABLE = "capture_unavailable"
     """The capture bundle could not be made or read."""
     NO_EVENTS = "no_events"
@@ -42,15 +42,15 @@ class DegradationCode(StrEnum):
     TORN_EVENT = "torn_event"
     """The last line of the event file is incomplete: the driver died while writing it."""
     FOREIGN_EVENTS = "foreign_events"
-    """Events of another application were in the file; they were left out."""
+    """The event file had events of another application, which were left out."""
     APPLICATION_UNFINISHED = "application_unfinished"
     """The application did not report its end: its driver was killed or is still running."""
     COLLECTION_CUT = "collection_cut"
     """Collecting was stopped by its time budget or by the task's ``execution_timeout``."""
     CLOCK_WENT_BACKWARDS = "clock_went_backwards"
-    """The driver's clock was put back while the job ran; actions are in the order of the file."""
+    """The driver's clock was put back during the job; actions are in the order of the file."""
     MERGE_FAILED = "merge_failed"
-    """The collected events could not be merged: a defect in this package."""
+    """The collected events could not be merged, because of a defect in this package."""
 
     RELAY_INCOMPLETE = "relay_incomplete"
     """Not all of Spark's own events were sent on (``relay_spark_events``)."""
@@ -58,11 +58,11 @@ class DegradationCode(StrEnum):
     OBSERVATIONS_MISSING = "observations_missing"
     """The observer was added to the driver and wrote nothing."""
     OBSERVER_FAILED = "observer_failed"
-    """Something went wrong in the observer; some partitions may be unknown."""
+    """The observer met an error, so some partitions may be unknown."""
     MALFORMED_OBSERVATIONS = "malformed_observations"
     """Lines of the observer's file cannot be read."""
 
-    # The job causes these, or a limit of Spark's reports: there is nothing to fix in the set-up.
+    # Kinds that the job or a limit of Spark's reports causes: the set-up needs no fix.
     ACTION_FAILED = "action_failed"
     """An action failed, so its writes are not in the event."""
     ACTION_UNFINISHED = "action_unfinished"
@@ -70,7 +70,7 @@ class DegradationCode(StrEnum):
     NOTHING_WRITTEN = "nothing_written"
     """The application reported no output dataset."""
     INTERNAL_READ_ASSUMED = "internal_read_assumed"
-    """A dataset was read back after a full overwrite: taken as an intermediate, not an input."""
+    """A dataset was read after a full overwrite, so it counts as an intermediate, not an input."""
     OUTPUT_GONE = "output_gone"
     """Files or tables that the application wrote no longer existed when it ended."""
     DELTA_HIDES_WRITES = "delta_hides_writes"
@@ -80,22 +80,22 @@ class DegradationCode(StrEnum):
     COLUMN_WITHOUT_SOURCES = "column_without_sources"
     """An output column has no known source columns (a literal, ``count(*)``, a Python UDF, …)."""
     COLUMN_INCOMPLETE = "column_incomplete"
-    """Not all sources of a column are known: a Python UDF, a MERGE or UPDATE, FILTER (WHERE …)."""
+    """Some sources of a column are not known (a Python UDF, MERGE, UPDATE, FILTER (WHERE …))."""
     SUBQUERY_UNSEEN = "subquery_unseen"
-    """A query has a scalar subquery, whose datasets are neither among sources nor inputs."""
+    """A query has a scalar subquery, whose datasets are missing from the sources and inputs."""
     LEGACY_REFUSED = "legacy_refused"
-    """Column lineage is in the compact form, as the legacy form would have too many edges."""
+    """Column lineage has the compact form, because the legacy form would have too many edges."""
 
     OBSERVER_UNAVAILABLE = "observer_unavailable"
-    """There is no Python driver on this worker to observe."""
+    """No observer was started, because this worker has no Python driver to observe."""
     OBSERVATION_CUT = "observation_cut"
     """The observer did not look at everything, because its budget was spent."""
     OBSERVATION_UNTIED = "observation_untied"
-    """Partitions were observed of files or a table that are no dataset of the events."""
+    """The observer saw partitions of files or of a table that are no dataset of the events."""
     PARTITIONS_UNKNOWN = "partitions_unknown"
     """It is not known which partitions of a dataset were read or written."""
     PARTITIONS_INEXACT = "partitions_inexact"
-    """The partitions of a dataset are uncertain: from a listing or from reported locations."""
+    """A dataset's partitions are uncertain: they come from a listing or reported locations."""
     PARTITIONS_CUT = "partitions_cut"
     """More partitions or locations were read or written than the event may name."""
     DETAIL_DROPPED = "detail_dropped"
@@ -103,11 +103,11 @@ class DegradationCode(StrEnum):
     BACKEND_REPAIRED = "backend_repaired"
     """A part of the event was changed or left out, because the backend would refuse it."""
     LAST_KNOWN = "last_known"
-    """Nothing is known of this try, so the datasets of the last successful run stand for it."""
+    """Nothing is known of this try; the event has the datasets of the last successful run."""
     NOT_SUBMITTED = "not_submitted"
     """The try ended before its job was submitted; the event has the expected datasets."""
     DECLARATION_UNUSABLE = "declaration_unusable"
-    """A declaration of datasets that are read or written is invalid; it was left out."""
+    """A declaration of datasets that the job reads or writes is invalid and was left out."""
     DECLARATION_UNBOUND = "declaration_unbound"
     """A declared table is not among the datasets that Spark reported."""
 
@@ -118,7 +118,7 @@ class DegradationCode(StrEnum):
 
     @property
     def is_of_collecting(self) -> bool:
-        """Whether the worker could not collect everything; ``collect`` may do so later."""
+        """Whether the worker could not collect everything; ``collect`` may collect it later."""
         return self in _OF_COLLECTING
 
 
@@ -162,18 +162,18 @@ _NOTES = frozenset(
 
 
 MAX_MESSAGE = 2000
-"""The most characters of a message: it quotes names and reasons that may have any length."""
+"""The most characters of a message, whose quoted names and reasons may have any length."""
 
 
 class Degradation(msgspec.Struct, frozen=True, omit_defaults=True):
     """One gap in the lineage: a code for programs and a sentence for people.
 
-    The manifest has the degradations that the worker knew of, the lineage has all of them, and the
-    facet names them.
+    The manifest has the degradations that the worker knew of; the lineage and the facet have all
+    degradations.
 
-    :param message: a full sentence that names the dataset, column, run or line and, where there is
-        one, the next step; longer ones are truncated to :data:`MAX_MESSAGE` characters
-    :param side: the side of the dataset; None where both sides are concerned, or no dataset is
+    :param message: a full sentence that names the dataset, column, run or line and, if a person can
+        take one, the next step; it is truncated to :data:`MAX_MESSAGE` characters
+    :param side: the side of the dataset; None if the gap concerns both sides, or no dataset
     """
 
     code: DegradationCode

@@ -3,32 +3,34 @@
 ::
 
     SparkLineageError            problem and fix; the base of all
-    ├── SettingsError            an argument or an option has an impossible value: when settings
-    │   │                        are resolved
-    │   ├── RulesError           so has a key of rules that are YAML: when they are read
-    │   └── ConnectionFieldsError  a connection is missing or has impossible fields: when it is read
-    ├── DeclarationError         reads=, writes= or a partition key make no sense: once fields are
-    │                            rendered, and when partitions are recorded on an asset
-    ├── ListenerError            this Spark can have no listener: before the job is submitted, and
-    │                            when a listener is fetched
-    ├── RemoteDriverError        the driver runs where nothing that it writes can be read: before
-    │                            the job is submitted
-    ├── NotAwaitedError          spark-submit did not wait for the job's end: when its lineage would
-    │                            otherwise be collected
-    ├── CaptureError             a capture bundle cannot be made, written or read: before the job is
-    │                            submitted, and when its lineage is collected
-    ├── ArchiveError             the archive does not take or give an event in time: after the
-    │                            task's event is made, and when a page or a command asks for it
-    ├── HistoryError             a store of the history cannot be opened, built or queried: in
-    │   │                        commands, on the page, and in tasks that look at it
-    │   └── UnknownNameError     it has no dataset, partition, column or task of that name
-    ├── DeliveryError            a backend did not take all of an event: when it is sent
-    ├── DocumentError            a stored event cannot be shown: on pages and in commands
-    └── UnusableInputError       a command was given nothing that it can use
+    ├── SettingsError            an argument or an option has an impossible value; raised when
+    │   │                        settings are resolved
+    │   ├── RulesError           a key of rules in YAML has an impossible value; raised when the
+    │   │                        rules are read
+    │   └── ConnectionFieldsError  a connection is missing or has impossible fields; raised when the
+    │                            connection is read
+    ├── DeclarationError         reads=, writes= or a partition key make no sense; raised after the
+    │                            fields are rendered, and when an asset gets its partitions
+    ├── ListenerError            this Spark can have no listener; raised before the job is
+    │                            submitted, and when a listener is fetched
+    ├── RemoteDriverError        the driver runs where nothing that it writes can be read; raised
+    │                            before the job is submitted
+    ├── NotAwaitedError          spark-submit did not wait for the job's end; raised in place of
+    │                            collecting the job's lineage
+    ├── CaptureError             a capture bundle cannot be made, written or read; raised before the
+    │                            job is submitted, and when its lineage is collected
+    ├── ArchiveError             the archive does not store or give an event in time; raised after
+    │                            the task's event is made, and for pages and commands
+    ├── HistoryError             a store of the history cannot be opened, built or queried; raised
+    │   │                        in commands, on the page, and in tasks that query the history
+    │   └── UnknownNameError     the history has no dataset, partition, column or task of that name
+    ├── DeliveryError            a backend did not accept all of an event; raised when it is sent
+    ├── DocumentError            a stored event cannot be shown; raised on pages and in commands
+    └── UnusableInputError       a command was given no input that it can use
 
-None of them reaches a user's task: the operator turns them into a warning and a degradation in the
-event, unless ``strict=True``. An argument of the operator that no rendering could correct is
-refused with the DAG that has it.
+No such error reaches a user's task: the operator turns them into a warning and a degradation in the
+event, unless ``strict=True``. If an argument of the operator is wrong whatever its templates
+render to, the error is raised when the DAG is parsed.
 """
 
 from __future__ import annotations
@@ -39,11 +41,11 @@ from airflow_provider_sparklineage.model.credentials import scrub, scrub_name
 class SparkLineageError(Exception):
     """Base of all errors that this package raises.
 
-    :param problem: one or more sentences that say to people why it was raised
-    :param fix: one or more sentences on the remedy; empty if there is none
+    :param problem: one or more sentences that tell people why the error was raised
+    :param fix: one or more sentences on the remedy; empty if there is no remedy
 
-    Both are scrubbed, so that they show no credentials of the texts that they quote. The text of
-    the error is both, one after the other.
+    Problem and fix are scrubbed, so that they show no credentials of the texts that they quote. The
+    text of the error is the problem, followed by the fix.
     """
 
     def __init__(self, problem: str, fix: str = "") -> None:
@@ -64,7 +66,7 @@ class SettingsError(SparkLineageError):
 
 
 class RulesError(SettingsError):
-    """Raised when the organisation's rules are invalid; names file, line and key."""
+    """Raised when the organisation's rules are invalid; the message names file, line and key."""
 
 
 class ConnectionFieldsError(SettingsError):
@@ -76,7 +78,7 @@ class DeclarationError(SparkLineageError):
 
 
 class ListenerError(SparkLineageError):
-    """Raised when no listener jar fits this Spark, or the one that fits cannot be fetched."""
+    """Raised when no listener jar fits this Spark, or the jar that fits cannot be fetched."""
 
 
 class RemoteDriverError(SparkLineageError):
@@ -92,7 +94,7 @@ class CaptureError(SparkLineageError):
 
 
 class ArchiveError(SparkLineageError):
-    """Raised when the archive does not take or give an event in time; names the archive."""
+    """Raised when the archive does not store or give an event in time; the message names it."""
 
 
 class HistoryError(SparkLineageError):
@@ -102,8 +104,8 @@ class HistoryError(SparkLineageError):
 class UnknownNameError(HistoryError):
     """Raised when no dataset, partition, column or task of the history has a requested name.
 
-    The message names the existing ones. It quotes only names, in which only a part of a URL can be
-    a credential; ``s3://lake:orders`` has none.
+    The message lists names that exist. Because it quotes only names, only credentials in URLs are
+    removed from it; ``s3://lake:orders`` has no credential.
     """
 
     @staticmethod
@@ -112,9 +114,9 @@ class UnknownNameError(HistoryError):
 
 
 class DeliveryError(SparkLineageError):
-    """Raised when a backend did not take all of an event; says which part it took.
+    """Raised when a backend did not accept all of an event; the message names the accepted part.
 
-    :param is_refusal: whether the backend refused this event, so that it may take the next one
+    :param is_refusal: whether the backend refused this one event, so that others may be accepted
     """
 
     def __init__(self, problem: str, *, is_refusal: bool = False) -> None:
@@ -127,4 +129,4 @@ class DocumentError(SparkLineageError):
 
 
 class UnusableInputError(SparkLineageError):
-    """Raised when given events are not those of one Spark application; names the file and line."""
+    """Raised when input events are not of one Spark application; the message names file and line."""

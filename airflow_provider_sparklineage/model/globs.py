@@ -1,16 +1,16 @@
 r"""Globs of values, paths and names of datasets, as Hadoop reads them (``GlobPattern``).
 
 ========================  ==========================================================================
-``*``                     any characters; within one folder where the glob is of folders
+``*``                     any characters; within one folder if the glob is a glob of folders
 ``**``, ``**/``           any characters; any number of folders, also none
 ``?``                     one character
-``[a-c]``                 one of a set; not of it after ``!`` or ``^``
-``{a,b}``                 one of several
-``\``                     takes the next character as it is
+``[a-c]``                 one character of a set; after ``!`` or ``^`` one that is not in the set
+``{a,b}``                 one of several alternatives
+``\``                     makes the next character stand for itself
 ========================  ==========================================================================
 
-A glob that is invalid, because its braces do not pair or a range goes backwards, stands for its own
-text.
+A glob that is invalid, because its braces do not pair or a range goes backwards, matches only its
+own text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 SIGN = r"[*?\[\]{}\\]"
-"""Regex of a character that makes a path a glob, as in Spark's ``isGlobPath``."""
+"""Regex of the characters by which a path is a glob, as in Spark's ``isGlobPath``."""
 
 ANY_DEPTH = "**"
 
@@ -28,7 +28,7 @@ _SIGN = re.compile(SIGN)
 _PARTS = re.compile(
     r"\\(?P<escaped>.)|\[(?P<negated>[!^]?)(?P<set>\]?[^\]]+)\]|\*\*/|\*\*|.", re.DOTALL
 )
-# The regex of each sign; that of the bracket stands before the regex of a set.
+# The regex of each sign. The regex of the bracket is put before the regex of a set.
 _ANYWHERE = {
     "*": ".*", "?": ".", "[": "", "**": ".*", "**/": "(?:.*/)?", "{": "(?:", "}": ")", ",": "|"
 }  # fmt: skip
@@ -43,7 +43,7 @@ def is_glob(text: str) -> bool:
 
 @lru_cache(maxsize=1024)  # an organisation's globs, matched with every name of every task
 def compiled(glob: str) -> re.Pattern[str]:
-    """Translate a glob of values or names, whose ``*`` is any characters.
+    """Translate a glob of values or names, in which ``*`` matches any characters.
 
     :return: the regex for :meth:`~re.Pattern.fullmatch`
     """
@@ -52,9 +52,9 @@ def compiled(glob: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1024)
 def compiled_folders(glob: str) -> re.Pattern[str]:
-    """Translate a glob of folders, whose ``*`` stays within one folder.
+    """Translate a glob of folders, in which ``*`` matches only within one folder.
 
-    :return: the regex for paths; its match ends where a folder ends, so :meth:`~re.Pattern.match`
+    :return: the regex for paths. A match ends where a folder ends, so :meth:`~re.Pattern.match`
         finds the leading folders of a path
     """
     return re.compile(f"(?:{_regex(glob, _IN_FOLDER)})(?=/|\\Z)", re.DOTALL)
@@ -84,11 +84,11 @@ def _regex(glob: str, words: dict[str, str]) -> str:
 
 
 def _once(parts: list[str]) -> list[str]:
-    """Make the regex between two ``*`` atomic: it is matched at its first place only.
+    """Make the regex between two ``*`` atomic, so that only its first match in a text is tried.
 
-    The regex between two ``*`` matches texts of a single length, so a later place never matches
-    where the first one fails. Without this, a glob with ten ``*`` would try all ways of cutting a
-    text into eleven parts.
+    The regex between two ``*`` matches texts of a single length. So if the rest of the glob does
+    not match after the first match, it does not match after a later one. Without atomic groups, a
+    glob with ten ``*`` would try all ways of cutting a text into eleven parts.
     """
     stars = [n for n, part in enumerate(parts) if part == _STAR]
     found = parts[: stars[0]] if stars else parts

@@ -1,8 +1,8 @@
 """The datasets that an earlier run of a task read and wrote, for the events of the next run.
 
 The datasets of a run are known only when it has ended, and until then backends that show the latest
-run would show none. So the datasets of an earlier run stand in for them, with the facets that
-identify a dataset and its version: those that :data:`KEPT` names.
+run would show no datasets. So the first events of a run have the datasets of an earlier run, with
+the facets that identify a dataset and its version (:data:`KEPT`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 KEPT = ("dataSource", "lifecycleStateChange", "schema", "symlinks")
-"""The facets by which backends identify a dataset and its versions; none of them is of one run."""
+"""The facets by which backends identify a dataset and its versions, which all runs share."""
 
 
 class LastRunDataset(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class LastRun(msgspec.Struct, frozen=True):
         return bool(self.inputs or self.outputs)
 
     def only(self, *, inputs: bool, outputs: bool) -> LastRun:
-        """Give the run with its inputs only if ``inputs``, its outputs only if ``outputs``."""
+        """Give the run with its inputs only if ``inputs``, and its outputs only if ``outputs``."""
         return LastRun(self.run_id, self.inputs * inputs, self.outputs * outputs)
 
 
@@ -52,10 +52,10 @@ NO_LAST_RUN = LastRun()
 
 
 class BothForms(NamedTuple):
-    """An earlier run in two forms: as it was kept, and as it was sent to a backend.
+    """An earlier run in two forms: as Airflow kept it, and as it was sent to a backend.
 
-    If a dataset is sent with other facets than before, a backend makes a new version of it. So the
-    sent form, which was adapted for the backend, is remembered as well.
+    If a dataset is sent with other facets than before, a backend makes a new version of the
+    dataset. So the sent form, which was adapted for the backend, is remembered as well.
     """
 
     kept: LastRun = NO_LAST_RUN

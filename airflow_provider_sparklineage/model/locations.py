@@ -1,13 +1,13 @@
 """The location of a path: its dataset, and the partition within the dataset.
 
-All paths are located here: those in the texts of a task, those of assets, the locations that the
-listener reports, and the folders that the observer saw. Only so do two paths of one dataset get the
-same name:
+All paths are located by this module: the paths in the texts of a task, the URIs of assets, the
+locations that the listener reports, and the folders that the observer saw. Only so do two paths of
+one dataset get the same name. The steps are:
 
 1. The first of the organisation's rules that matches the path decides where the dataset ends and
-   which values the folders below it are. Rules are written for names as events have them. So if no
+   which values the folders below it have. Rules are written for names as events have them. So if no
    rule matches, the path is tried again without the match of the user's ``removePath`` pattern.
-2. Without a matching rule the dataset is named as by the listener: partition folders are trimmed
+2. Without a matching rule the dataset gets the listener's name: partition folders are trimmed
    off the path's end, unless their trimmers are disabled, and then the pattern's match is removed.
    Trimmed ``column=value`` folders are the partition. A trimmed date without a column's name gives
    no partition, because only a rule can know its column. The pattern's match is no part of a
@@ -47,11 +47,12 @@ class Location(Frozen, frozen=True):
     :param folder: the untrimmed name of the path; for a file right below a partition, the name of
         the partition's folder
     :param dataset: the dataset's name as the merged event has it
-    :param partition: the values that the path gives: all, the leading ones, or none; a glob is kept
-        as a value. None if folders below the dataset give no value, and no rule is for them
-    :param below: the path below the dataset's root, as written
-    :param spans: label, start and end in ``below`` of each value of the partition; several for a
-        label for which a layout has several fields
+    :param partition: the values that the path gives: all values, the leading ones, or no value; a
+        glob in the path is a value, too. None if the path has folders below the dataset that give
+        no known value
+    :param below: the path below the dataset's root, as it is written
+    :param spans: label, start and end in ``below`` of each value of the partition; a label has
+        several spans if its layout has several fields for it
     """
 
     folder: DatasetName
@@ -62,10 +63,10 @@ class Location(Frozen, frozen=True):
 
 
 class Locator(Frozen, frozen=True):
-    """Finds the location of paths and names under one configuration.
+    """A finder of the locations of paths and names, with one configuration.
 
-    :param naming: how the user configured the listener's names
-    :param rules: how the organisation partitions its datasets
+    :param naming: the user's configuration of the listener's names
+    :param rules: the rules by which the organisation partitions its datasets
     """
 
     naming: Naming = DEFAULT_NAMING
@@ -74,9 +75,11 @@ class Locator(Frozen, frozen=True):
     def locate(self, path: str, *, may_be_file: bool = False) -> Location | None:
         """Locate a URI or absolute path.
 
-        :param path: ``s3a://bucket/table/dt=2024-05-06``, ``file:///lake/orders``, ``/lake/orders``
-        :param may_be_file: whether a name right below a partition that looks like a file is read as
-            one, because Spark's datasets are folders. A caller that has seen the path passes False
+        :param path: e.g. ``s3a://bucket/table/dt=2024-05-06``, ``file:///lake/orders``,
+            ``/lake/orders``
+        :param may_be_file: whether a name right below a partition is read as a file if it looks
+            like a file, because Spark's datasets are folders. A caller that knows the path to be a
+            folder passes False
         :return: None if the text is neither a URI with a path nor an absolute path
         """
         place = untrimmed(path)
@@ -88,11 +91,11 @@ class Locator(Frozen, frozen=True):
         return self._located(place, folder, is_escaped=is_escaped)
 
     def locate_name(self, name: DatasetName) -> Location:
-        """Locate an untrimmed name, such as those in the listener's location conditions."""
+        """Locate an untrimmed name, such as a name in the listener's location conditions."""
         return self._located(name, name, is_escaped=False)
 
     def renamed(self, name: DatasetName) -> DatasetName:
-        """Give the dataset of a name that the listener reports; mostly the name itself.
+        """Give the dataset's name for a name that the listener reports; mostly the same name.
 
         The listener has trimmed the name already, so only a rule can change it. A table behind JDBC
         gets its canonical name, without the settings of the URL by which it was read.
@@ -101,8 +104,8 @@ class Locator(Frozen, frozen=True):
         return split.root if split is not None else canonical(name)
 
     def _located(self, place: DatasetName, folder: DatasetName, *, is_escaped: bool) -> Location:
-        # It is trimmed before it is unescaped, as well as after: an escaped / (%2F) in a folder's
-        # name is no separator.
+        # The name is trimmed before it is unescaped, as well as after: an escaped / (%2F) in a
+        # folder's name is no separator.
         root = self.naming.trim(folder.name)
         name = self.naming.trim(unquote(root)) if is_escaped else root
         dataset = DatasetName(place.namespace, self.naming.without_removed(name))
@@ -128,7 +131,7 @@ class Locator(Frozen, frozen=True):
 
 
 class RememberingLocator(Locator, frozen=True):
-    """A locator for paths that are located many times: it remembers the locations of all."""
+    """A locator that remembers the location of each path, for paths that are located often."""
 
     known: dict[str, Location | None] = field(default_factory=dict)
 
@@ -152,7 +155,7 @@ DEFAULT_LOCATOR = Locator()
 class _Ends(NamedTuple):
     """The positions in a name where the dataset ends, and where the trimmed folders begin.
 
-    The text between both is the end that the user's pattern removes.
+    The text between both positions is the end of the name that the user's pattern removes.
     """
 
     dataset: int

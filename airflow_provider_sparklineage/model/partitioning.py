@@ -1,6 +1,7 @@
 """Partitions: their dimensions and values, and how Hive writes both as folders.
 
-The module also gives the canonical form of a value, in which two texts of the same value are equal.
+The module also gives the canonical form of a value: two texts for the same value have the same
+canonical form.
 """
 
 from __future__ import annotations
@@ -31,15 +32,16 @@ _TO_ESCAPE = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 
 @dataclass(frozen=True, order=True)
 class Dimension:
-    """One partition column, or a transform of columns.
+    """A dimension of partitions: one column, or a transform of columns.
 
     :param fields: the columns, e.g. ``("ts",)``
-    :param transform: ``identity``, ``day``, ``bucket[16]`` …
-    :param name: key of the values, e.g. ``ts_day``; the first field if empty
-    :param format: the format of values that are times, as :meth:`~datetime.datetime.strptime` has
-        it, e.g. ``%Y%m%d``; empty where that is not known, or the values are no times
+    :param transform: the transform, e.g. ``identity``, ``day``, ``bucket[16]``
+    :param name: key of the values, e.g. ``ts_day``; if it is empty, the key is the first field
+    :param format: the format of values that are times, in the directives of
+        :meth:`~datetime.datetime.strptime`, e.g. ``%Y%m%d``; empty if the format is not known, or
+        the values are no times
     :param type: the type of the column, or of the transform's result, as Spark or Iceberg writes
-        it; empty where that is not known. Two reads may give the same column different types, so
+        it; empty if the type is not known. Two reads may give the same column different types, so
         dimensions that differ only in their type are equal
     """
 
@@ -62,13 +64,13 @@ class Dimension:
         return self.name or self.fields[0]
 
 
-# An application may have hundreds of thousands of these in many sets: so the garbage collector does
-# not track them, and they remember their hash.
+# An application may have hundreds of thousands of partitions in many sets. So the garbage collector
+# does not track partitions, and each remembers its hash.
 class Partition(Frozen, frozen=True, order=True, gc=False, cache_hash=True):
-    """Values by dimension label, in the order of the dimensions; null is :data:`NULL`.
+    """A partition: its values by dimension label, in the dimensions' order; null is :data:`NULL`.
 
-    The partition without values is the full dataset: the only one of a dataset that is not
-    partitioned.
+    The partition without values is the full dataset. It is the only partition of a dataset that is
+    not partitioned.
     """
 
     values: tuple[tuple[str, str], ...] = ()
@@ -79,7 +81,7 @@ class Partition(Frozen, frozen=True, order=True, gc=False, cache_hash=True):
         return cls(tuple((label, NULL if v is None or v == "" else v) for label, v in values))
 
     def as_dict(self) -> dict[str, str]:
-        """Values by dimension label."""
+        """Give the values by dimension label."""
         return dict(self.values)
 
     def __str__(self) -> str:
@@ -107,7 +109,7 @@ class Fit(NamedTuple):
 
     partition: Partition
     spans: tuple[tuple[str, int, int], ...]
-    """Label, start and end of each value in the path; several for a label with several fields."""
+    """Label, start and end of each value in the path; a label with several fields has several."""
 
 
 def hive_fit(below: str) -> Fit | None:
@@ -138,7 +140,7 @@ def hive_fit(below: str) -> Fit | None:
 # whole numbers     without leading zeros, because Spark reads ``month=05`` as 5
 # other numbers     without trailing zeros: ``1.10`` is ``1.1``
 # texts             as they are, unless they are times: ``05`` and ``5`` are two partitions
-# of unknown type   as texts, but two digits as a number
+# of unknown type   as texts, but one or two digits are a number
 # ================  ================================================================================
 #
 # Null stays null, whatever the type.
@@ -191,8 +193,8 @@ def _kind_of(type_name: str) -> ValueKind:
 def canonical_value(value: str, form: str, dimension: Dimension | None) -> str:
     """Write a value so that it equals the same value in other forms.
 
-    :param form: the format of a time, as strptime has it; empty if that is not known
-    :param dimension: the observed dimension that the value belongs to; None if none was observed
+    :param form: the format of a time, in the directives of strptime; empty if it is not known
+    :param dimension: the dimension that the value belongs to; None if no dimension was observed
     """
     if value == NULL:
         return value
@@ -209,9 +211,9 @@ def canonical_value(value: str, form: str, dimension: Dimension | None) -> str:
 
 
 def folder_values(value: str, canonical: str, *, is_text: bool) -> tuple[str, ...]:
-    """List the texts by which a folder's name may have written a value.
+    """List the texts that a folder's name may have for a value.
 
-    A glob is matched with the folder's own text, which nobody reports: Spark reads ``05`` as 5, and
+    A glob is matched with the folder's own text, which no report has: Spark reads ``05`` as 5, and
     a layout may write ``2024-05-06`` without separators.
 
     :param value: the value as it was observed

@@ -1,13 +1,13 @@
 """Conditions from SQL: from Spark's filters, from statements, and from JDBC queries.
 
-Predicates that the specification can express become structure: comparisons of a column with a
-literal, BETWEEN, IN, AND, OR. Each other one becomes a description, and the conditions around it
-stay structure: NOT, ``!=``, ``<=>``, LIKE, IS NULL, functions, sub-queries, columns compared with
-columns. No text makes a function of this module raise; one that cannot be parsed becomes a single
-description.
+Predicates that the specification can express become structured conditions: comparisons of a column
+with a literal, BETWEEN, IN, AND, OR. Every other predicate becomes a description (NOT, ``!=``,
+``<=>``, LIKE, IS NULL, functions, sub-queries, comparisons of columns with columns), while the
+conditions around it remain structured. No text makes a function of this module raise; a text that
+cannot be parsed becomes a single description.
 
-A predicate shows which rows a query asked for, not which rows it read: of a join of a filtered and
-an unfiltered scan of one table only the filter is seen.
+A predicate shows which rows a query asked for, not which rows it read: if a query joins a filtered
+and an unfiltered scan of one table, only the filter is seen.
 
 The class of a node is recognised by its sqlglot key. So sqlglot, whose import takes half a second,
 is imported only when there is a text to parse.
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
 
-# --- literals of SQL to the texts of values, where no cast changes them ---------------------------
+# --- the texts of SQL literals --------------------------------------------------------------------
 
-# sqlglot's expressions. Their class is Expression up to version 27 and Expr since; this module uses
-# no more of it than key, this, expression, args, parts and sql().
+# An expression of sqlglot. Its class is Expression up to version 27 and Expr since; this module
+# uses only key, this, expression, args, parts and sql() of the class.
 Node: TypeAlias = Any
 
 _NUMBER = re.compile(r"-?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -70,8 +70,9 @@ _UNCHANGED = {
 def literal(node: Node) -> str | None:
     """Give the text of a literal; None if the node is no literal, or a cast may change its value.
 
-    Two texts side by side are no literal: they are either one text with a quote in it or both
-    joined, depending on ``spark.sql.legacy.consecutiveStringLiterals.enabled``.
+    Two texts side by side are no literal: depending on
+    ``spark.sql.legacy.consecutiveStringLiterals.enabled``, Spark reads them as one text with a
+    quote in it, or joins them.
     """
     node = bare(node)
     if node.key == "literal":
@@ -110,15 +111,15 @@ def bare(node: Node) -> Node:
 # --- predicates in the form that Spark most often writes: comparisons of columns, joined by AND ---
 #
 # ``((dt = '2024-05-06') AND (amount > 0.0D))``, ``isnotnull(region)``: Spark pushes these down to
-# scans. sqlglot reads them too, but its import takes longer than everything else that a task does
-# after a small job. So predicates in this form are read here, with the same result as sqlglot's;
-# all others are left to sqlglot.
+# scans. sqlglot reads such predicates too, but its import takes longer than everything else that a
+# task does after a small job. So this section reads them, with the same result as sqlglot; sqlglot
+# reads all other predicates.
 
 
 class Term(NamedTuple):
-    """A column compared with a literal, or ``IS NOT NULL`` if there is no comparison.
+    """A comparison of a column with a literal, or ``IS NOT NULL`` if the comparison is None.
 
-    :param parts: the parts of the column's name, which may have a qualifier
+    :param parts: the parts of the column's name, of which the first may be qualifiers
     """
 
     parts: tuple[str, ...]
@@ -126,8 +127,8 @@ class Term(NamedTuple):
     value: str = ""
 
 
-# Longer or deeper predicates may exceed the stack in sqlglot. They are left to it, so that the
-# result is sqlglot's in any case.
+# Longer or deeper predicates may exceed the stack in sqlglot. This section does not read them, so
+# that their result is sqlglot's in any case.
 _LONGEST = 1_000
 _DEEPEST = 8
 
@@ -159,11 +160,11 @@ _WORDS = re.compile(
     r"where|while|with|xor",
     re.IGNORECASE,
 )
-"""Words of SQL that are names of columns only in some places, or never."""
+"""Words of SQL that can be a column's name only in some places, or never."""
 
 
 def comparisons(text: str) -> tuple[Term, ...] | None:
-    """Read a predicate that is comparisons and ``IS NOT NULL``, joined by AND.
+    """Read a predicate that consists of comparisons and ``IS NOT NULL``, joined by AND.
 
     :return: None if the predicate has any other form
     """
@@ -220,7 +221,8 @@ _LONGEST_DESCRIPTION = 1_000
 _STATEMENT = re.compile(r"\s*(SELECT|FROM|WITH|DELETE|UPDATE|INSERT)\b", re.IGNORECASE)
 _PARTITION_CLAUSE = re.compile(r"\bPARTITION\s*\(", re.IGNORECASE)
 _LEADING_WHERE = re.compile(r"\A\s*WHERE\b", re.IGNORECASE)
-# Matches quoted texts and names, which stay, and the ids of expressions as in dt#12 and id#3L.
+# Matches quoted texts and names, which are not changed, and the ids of expressions (in dt#12 and
+# id#3L), which are removed.
 _IDS = re.compile(r"""('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`)|#\d+L?\b""", re.DOTALL)
 
 _COMPARISONS = {
@@ -235,12 +237,13 @@ _COMPARISONS = {
 def condition(text: str, columns: Collection[str] = ()) -> Condition:
     """Read a predicate, with or without a leading WHERE, as a condition in canonical form.
 
-    Several predicates with commas between them are an AND: Iceberg reports a scan's filters so.
+    Several predicates with commas between them are read as an AND, because Iceberg reports the
+    filters of a scan with commas.
 
-    :param columns: names of the dataset's columns, if known. If ``a`` is one of them, ``a.b`` is
-        field ``b`` of struct ``a``, and stays. Otherwise ``a`` is assumed to be a table's name and
-        only ``b`` is kept: the text does not show which of both it is, but in Spark's filters it
-        mostly is a table.
+    :param columns: names of the dataset's columns, if they are known. If ``a`` is a column, ``a.b``
+        is field ``b`` of struct ``a``, and the name is not changed. Otherwise ``a`` is assumed to
+        be a table's name and removed: the text does not show whether ``a`` is a table or a struct,
+        but in Spark's filters it mostly is a table.
     """
     text = _IDS.sub(r"\1", _LEADING_WHERE.sub("", text, count=1)).strip()
 
@@ -277,12 +280,11 @@ def _listed(text: str) -> Node | None:
 def where(statement: str, table: str | None = None) -> Condition | None:
     """Read the WHERE of a SELECT, DELETE or UPDATE of one table, as a condition.
 
-    A column's qualifier is dropped if it is the table or its alias; any other is a struct.
+    A column's qualifier is dropped if it is the table or its alias; another qualifier is a struct.
 
-    :param table: the name that the table must have: ``t``, or as much of ``catalog.schema.t`` as
-        is known
-    :return: None if there is no WHERE, if it is another statement or another table's, or if there
-        is a join, union, sub-query, WITH or LATERAL VIEW, where the predicate may not apply to all
+    :param table: the name that the table must have: ``t``, or the known end of ``catalog.schema.t``
+    :return: None if the statement has no WHERE, is of another kind or for another table, or has a
+        join, union, sub-query, WITH or LATERAL VIEW, so that the predicate may not apply to all
         rows that are read
     """
     tree = parsed(statement) if _STATEMENT.match(statement) else None
@@ -303,11 +305,13 @@ def where(statement: str, table: str | None = None) -> Condition | None:
 
 @lru_cache(maxsize=4096)  # called for each column of an output; a job may have 1,000 statements
 def static_partition(statement: str) -> tuple[tuple[str, str], ...]:
-    """Give the columns that ``PARTITION (dt='x', region)`` of an INSERT fixes, with their values.
+    """Give the columns to which the PARTITION clause of an INSERT gives a value, with the values.
 
-    :return: column and value; a null is
-        :data:`~airflow_provider_sparklineage.model.partitioning.NULL`, and a column whose value is
-        no literal, such as ``current_date()``, is left out. Empty if there is no such clause
+    In ``PARTITION (dt='x', region)`` this is the column ``dt``.
+
+    :return: pairs of column and value. A null is
+        :data:`~airflow_provider_sparklineage.model.partitioning.NULL`; a column whose value is no
+        literal, such as ``current_date()``, is left out. Empty if there is no such clause
     """
     if not _STATEMENT.match(statement) or not _PARTITION_CLAUSE.search(statement):
         return ()
@@ -328,7 +332,7 @@ def static_partition(statement: str) -> tuple[tuple[str, str], ...]:
 
 @lru_cache(maxsize=64)  # called for each table and column of a statement
 def parsed(text: str) -> Node | None:
-    """Parse one expression or statement; None if the text is not one, too long or too deep.
+    """Parse an expression or statement; None if the text is no single one, too long or too deep.
 
     The returned tree is cached and shared, so it must not be changed.
     """
@@ -340,13 +344,13 @@ def parsed(text: str) -> Node | None:
         trees = parse(text, read="spark")
     except (
         Exception
-    ):  # the text may be anything: also RecursionError, and errors in the parser itself
+    ):  # the text may be anything, and cause RecursionError, or errors in the parser itself
         return None
     return trees[0] if len(trees) == 1 else None
 
 
 def _guarded(tree: Node, naming: _Naming) -> Condition | None:
-    """Convert a tree to a condition; None if the tree is deeper than the stack."""
+    """Convert a tree to a condition; None if the tree is too deep for Python's stack."""
     try:
         return _converted(tree, naming)
     except RecursionError:
@@ -382,7 +386,7 @@ def _described(text: str) -> Description:
 def _operands(node: Node) -> Iterator[Node]:
     """Yield the operands of a chain of ANDs or of ORs, from left to right.
 
-    The chain's tree is as deep as the chain is long, so this does not recurse.
+    The chain's tree is as deep as the chain is long, so the function does not recurse.
     """
     key, waiting = node.key, [node]
     while waiting:
@@ -408,8 +412,8 @@ def _conjunction(nodes: list[Node], naming: _Naming) -> Condition:
 def _without_implied(found: list[Condition], not_null: list[str]) -> Condition:
     """Join conditions with AND, without each IS NOT NULL that a comparison of its field implies.
 
-    Spark adds them to comparisons, where they select the same rows: a comparison of a null with a
-    literal selects none.
+    Spark adds IS NOT NULL to comparisons. It changes no selected row there, because a comparison of
+    a null with a literal selects no row.
     """
     asked = (f for f in not_null if not any(_selects_no_null(c, f) for c in found))
     return conjunction([*found, *(Description(f"{field} IS NOT NULL") for field in asked)])
@@ -504,10 +508,11 @@ def _ends_with(names: list[str], wanted: list[str]) -> bool:
     return names[-len(wanted) :] == wanted
 
 
-# --- columns that a statement makes of no column (literals, ``count(*)``), and those it changes ---
+# --- the columns that a statement makes of no other column, and the columns that it changes -------
 #
-# Only statements that leave no doubt are read: one SELECT without a star, alone or as the source of
-# an INSERT or a CREATE TABLE.
+# Columns made of no other column are literals and ``count(*)``. Only statements are read in which
+# they are certain: one SELECT without a star, alone or as the source of an INSERT or a CREATE
+# TABLE.
 
 
 _Node: TypeAlias = Any
@@ -525,8 +530,8 @@ _LITERALS = frozenset({"literal", "null", "boolean"})
 def without_columns(statement: str, columns: Sequence[str]) -> dict[str, str]:
     """Name the output columns that are a literal or a ``count(*)``.
 
-    :param columns: the output's columns in their order; an INSERT has no names of its own
-    :return: "a literal" or "a count of rows" by column; {} where that is not sure
+    :param columns: the output's columns in their order, because an INSERT does not name them
+    :return: "a literal" or "a count of rows" by column; {} if the columns are not certain
     """
     items = _projections(statement)
     if statement.lstrip()[:6].upper() == "INSERT":
@@ -540,9 +545,10 @@ def without_columns(statement: str, columns: Sequence[str]) -> dict[str, str]:
 
 
 def _projections(statement: str) -> tuple[tuple[str, str], ...]:
-    """Give name and kind of each column that a statement selects; empty where they are not sure."""
-    # The texts of an INSERT name no columns. Without them the INSERTs of a loop are one statement,
-    # which is parsed once. Not with a comment, in which a quote may be an apostrophe.
+    """Give name and kind of each column that a statement selects; () if they are not certain."""
+    # The literal texts of an INSERT name no columns. Without these texts the INSERTs of a loop are
+    # one statement, which is parsed once. In a comment a quote may be an apostrophe, so a statement
+    # with a comment keeps its texts.
     if statement.lstrip()[:6].upper() == "INSERT" and not _COMMENT.search(statement):
         statement = _TEXTS_AND_NAMES.sub(lambda m: m["name"] or "''", statement)
     return _projections_of(statement)
@@ -555,7 +561,7 @@ def _projections_of(statement: str) -> tuple[tuple[str, str], ...]:
         return ()
     try:
         if tree.key == "insert" and (tree.this.key == "schema" or _BY_NAME.search(statement)):
-            return ()  # INSERT INTO t (b, a) or BY NAME: not by position
+            return ()  # INSERT INTO t (b, a) or BY NAME does not assign columns by position
         select = tree if tree.key == "select" else tree.expression if tree.key == "insert" else None
         if tree.key == "create":
             select = tree.args.get("expression")
@@ -579,7 +585,7 @@ def _kind(node: _Node) -> str:
 
 @lru_cache(maxsize=1024)
 def changed(statement: str) -> frozenset[str]:
-    """Name the columns that a MERGE or an UPDATE sets, in lower case; empty if it is neither."""
+    """Name the columns that a MERGE or an UPDATE sets, in lower case; empty for others."""
     if not _CHANGE.match(statement):
         return frozenset()
     tree = parsed(statement)

@@ -8,7 +8,7 @@ from typing import Any
 
 DISTRIBUTION = "airflow-provider-sparklineage"
 SCHEMA_BASE = f"urn:{DISTRIBUTION}:facet"
-"""The base of our facets' schema URIs: a URN until the project has a public home."""
+"""The base of the URIs of our facets' schemas; it is a URN until the project has a public home."""
 
 
 @cache
@@ -18,7 +18,7 @@ def version() -> str:
 
 
 def producer() -> str:
-    """Name the ``producer`` of facets and events that this package makes."""
+    """Give the URN that is the ``producer`` of facets and events of this package."""
     return f"urn:{DISTRIBUTION}:{version()}"
 
 
@@ -26,7 +26,7 @@ def facet(schema: str, **body: Any) -> dict[str, Any]:
     """Make a facet of this package.
 
     :param schema: the facet's ``_schemaURL``
-    :param body: the facet's other keys; those with the value None are left out
+    :param body: the facet's other keys; keys with the value None are left out
     """
     known = {key: value for key, value in body.items() if value is not None}
     return {"_producer": producer(), "_schemaURL": schema, **known}

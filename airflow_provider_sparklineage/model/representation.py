@@ -1,4 +1,4 @@
-"""How lineage is written: which parts, and how much; these are values of settings and manifests."""
+"""The form in which lineage is written: its optional parts and limits, as settings give them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_MAX_EVENT_BYTES = 4 * 1024 * 1024
 class Limits(Frozen, frozen=True):
     """The limits of conditions.
 
-    :param partitions: how many partitions one condition may name, or how many locations where no
+    :param partitions: the most partitions that one condition may name, or the most locations if no
         partitions are known; with 0 a condition names neither
     """
 
@@ -31,22 +31,23 @@ DEFAULT_LIMITS = Limits()
 
 
 class ColumnLineageForm(StrEnum):
-    """How column lineage writes the filters and joins that influence all columns of an output."""
+    """The form in which column lineage writes the filters and joins that influence all columns."""
 
     COMPACT = "compact"
-    """Once for the output."""
+    """They are written once for the output."""
     LEGACY = "legacy"
-    """Again for every column: for backends that do not know the compact form."""
+    """They are repeated for every column, for backends that do not know the compact form."""
 
 
 class Representation(Frozen, frozen=True):
-    """The optional parts of facets, and the parts that they leave out.
+    """The parts that an event has or leaves out.
 
     :param bare_partitions: whether an output's partitioning is also written as the facet of
         OpenLineage's partitioning proposal
     :param explicit_lineage: whether the job facet ``lineage`` says which inputs feed which output
-    :param max_event_bytes: bytes of an event; details beyond are dropped, and a degradation says so
-    :param redact_literals: whether the literals of filters and descriptions are hidden
+    :param max_event_bytes: the most bytes of an event. Details of a larger event are dropped, and a
+        degradation reports it
+    :param redact_literals: whether the literals in filters and descriptions are hidden
     """
 
     bare_partitions: bool = False
@@ -58,16 +59,17 @@ class Representation(Frozen, frozen=True):
 DEFAULT_REPRESENTATION = Representation()
 
 DEFAULT_MAX_COLUMNS = 3000
-"""Columns of one event for Marquez, which needs 0.6 to 0.8 ms for each: half of the 5 s timeout."""
+"""The most columns of an event for Marquez: 0.6 to 0.8 ms each are half of its 5 s timeout."""
 
 
 class Leaving(Frozen, frozen=True):
-    """How an event is adapted for a backend when it is sent; the event that Airflow keeps is not.
+    """How an event is adapted for a backend when it is sent; Airflow keeps the event unadapted.
 
-    :param backend: the backend's name; ``generic`` is any that takes OpenLineage
-    :param describe_datasets: whether outputs and their columns without a description get one
-    :param max_columns: how many columns one event may have, if each costs the backend time
-    :param max_event_bytes: as in :class:`Representation`; checked again, as repairs can add bytes
+    :param backend: the backend's name; ``generic`` is any backend that accepts OpenLineage
+    :param describe_datasets: whether outputs and columns without a description get a description
+    :param max_columns: the most columns of one event, for a backend to which each costs time
+    :param max_event_bytes: the most bytes of an event, as in :class:`Representation`; they are
+        checked again, because the adaptation can add bytes
     """
 
     backend: str = "generic"
@@ -79,8 +81,8 @@ class Leaving(Frozen, frozen=True):
 class Intermediates(Frozen, frozen=True):
     """The intermediate datasets that are left out of the outputs.
 
-    :param dropped: globs of names as datasets print: ``<namespace>/<name>``, or the path of a local
-        dataset; ``*`` crosses folders
+    :param dropped: globs of their printed names: ``<namespace>/<name>``, or the path of a local
+        dataset; ``*`` also matches slashes
     """
 
     dropped: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """Rules that people write in YAML: how they are read, and how a mistake is explained.
 
-A kind of rules is a :class:`RuleFile`: it has the keys of one rule, as a msgspec struct, and the
-words for errors.
+Each kind of rules has a :class:`RuleFile`, which has the keys of one rule, as a msgspec struct, and
+the words for errors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CHUNK = 1024 * 1024
 def open_regular(path: Path) -> IO[bytes]:
     """Open a regular file for reading, without waiting.
 
-    :raise OSError: if it cannot be opened, or is no regular file; ``strerror`` is the reason
+    :raise OSError: if the file cannot be opened, or is not regular; ``strerror`` is the reason
     """
     # Without O_NONBLOCK, opening a named pipe would wait until another process writes to it.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -41,21 +41,21 @@ def open_regular(path: Path) -> IO[bytes]:
     return os.fdopen(handle, "rb", _CHUNK)
 
 
-# --- YAML to plain documents, which remember the lines that they come from ------------------------
+# --- YAML to plain documents, and the lines of their values ---------------------------------------
 #
-# They are made of the parser's events. So no tag of YAML makes an object, every mistake has its
-# line, and libyaml can be used, which most builds of PyYAML have and which is ten times as fast.
-# All scalars stay the texts that were written: 1.10 is not 1.1, and 2024-05-06 is no date.
+# The documents are made of the parser's events. So no tag of YAML makes an object, every mistake
+# has its line, and libyaml can be used, which most builds of PyYAML have and which is ten times as
+# fast. All scalars remain the texts that were written: 1.10 is not 1.1, and 2024-05-06 is no date.
 
 
 Keys = tuple[str | int, ...]
-"""The place of a value: rule, key, and so on, e.g. ``(0, "dimensions", 1, "format")``."""
+"""The place of a value: its rule, key and so on, e.g. ``(0, "dimensions", 1, "format")``."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _MAX_BYTES = 1024 * 1024
-"""The most bytes of a file of rules, for which the parsing of DAG files waits; a larger file is
-most likely not one of rules."""
+"""The most bytes of a file of rules. The parsing of DAG files waits for the file, and a larger one
+most likely has no rules."""
 EMPTY = ("it must be a text that is not empty", "Put it in quotes")
 _HINT = "Quote texts that begin with %, *, { or [, and indent with blanks, not tabs"
 
@@ -65,7 +65,8 @@ class LineNumbers(Frozen, frozen=True):
 
     :param title: the title of these rules, with which an error begins
     :param name: the name of the file; empty for inline rules
-    :param lines: line by place; a place that is not in it has the line of the value around it
+    :param lines: the line of each place; a place that is not in ``lines`` has the line of the
+        value around it
     """
 
     title: str
@@ -73,7 +74,7 @@ class LineNumbers(Frozen, frozen=True):
     lines: Mapping[Keys, int] = field(default_factory=dict)
 
     def error(self, keys: Keys, problem: str, fix: str = "") -> RulesError:
-        """Make the error of an invalid value; problem and fix are without their full stops."""
+        """Make the error about an invalid value; ``problem`` and ``fix`` have no full stops."""
         place = [self.name] if self.name else []
         known = next((keys[:n] for n in range(len(keys), -1, -1) if keys[:n] in self.lines), None)
         if known is not None:
@@ -95,7 +96,8 @@ def read(text: str, name: str, title: str) -> tuple[object, LineNumbers]:
 
     :param name: the name of the file that the text is from; empty for inline rules
     :param title: the title of the rules, with which an error begins
-    :return: lists, dicts, texts and None, with their lines; None if there are no rules
+    :return: the document, made of lists, dicts, texts and None, and its lines; the document is None
+        if the text has no rules
     :raise RulesError: if the text is no YAML, or has anchors, aliases or tags
     """
     reader = _Reader(text, title, name)
@@ -126,7 +128,7 @@ def content(text_or_path: str | Path, title: str) -> tuple[str, str]:
         with open_regular(path) as stream:
             found, more = stream.read(_MAX_BYTES), stream.read(1)
         rules = "" if more else found.decode()
-    except (OSError, ValueError, RuntimeError) as e:  # the last for ~name if there is no such user
+    except (OSError, ValueError, RuntimeError) as e:  # RuntimeError: ~name, without such a user
         fix = "Give a readable file in UTF-8, or the rules themselves, as a YAML list"
         raise LineNumbers(title, str(path)).error((), f"the file cannot be read ({e})", fix) from e
     if more:
@@ -136,7 +138,7 @@ def content(text_or_path: str | Path, title: str) -> tuple[str, str]:
 
 
 class _Reader:
-    """Makes plain values of the events of a YAML parser, and notes the line of each value."""
+    """A reader that makes plain values of a YAML parser's events, and notes each value's line."""
 
     def __init__(self, text: str, title: str, name: str) -> None:
         self._events: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
@@ -146,7 +148,7 @@ class _Reader:
     def document(self) -> object:
         """Read the only document of the text; None if the text has only comments.
 
-        :raise RulesError: if there is a second document, an anchor, alias or tag
+        :raise RulesError: if the text has a second document, an anchor, an alias or a tag
         """
         next(self._events)  # the stream begins
         if isinstance(next(self._events), yaml.StreamEndEvent):
@@ -202,7 +204,7 @@ def _line(event: Any) -> int:
     return int(event.start_mark.line) + 1
 
 
-# There is no pattern that forbids blank texts: in a union it makes msgspec 0.22 crash when Python
+# No pattern forbids blank texts, because a pattern in a union makes msgspec 0.22 crash when Python
 # ends.
 Text: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 Texts: TypeAlias = Text | Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
@@ -221,8 +223,8 @@ class RuleFile(Frozen, Generic[RuleT], frozen=True):
     :param title: the title of the rules, with which an error begins
     :param rule: the struct of one rule, whose fields are its keys
     :param begin: the text with which a rule begins, for an error
-    :param nested: the struct of a mapping below a key, by the key
-    :param must_be: the end of an error about a key's value, "it must be …", by the key
+    :param nested: the structs of the mappings that are values of a rule's keys, by key
+    :param must_be: the ends of errors about a key's value ("it must be …"), by key
     """
 
     title: str
@@ -240,7 +242,7 @@ class RuleFile(Frozen, Generic[RuleT], frozen=True):
         return content(text_or_path, self.title)
 
     def read(self, yaml: str, name: str) -> tuple[object, LineNumbers]:
-        """Read the YAML of rules to plain documents, with their lines; [] if there are no rules.
+        """Read the YAML of rules as plain documents, with their lines; [] if there are no rules.
 
         :param name: the name of the file that the text is from; empty for inline rules
         :raise RulesError: if the text is no YAML, or has anchors, aliases or tags
@@ -252,7 +254,7 @@ class RuleFile(Frozen, Generic[RuleT], frozen=True):
         """Convert plain documents to structs of rules.
 
         :param lines: the documents' places in their file, for errors
-        :raise RulesError: if a document is invalid; names its place, key and the fix
+        :raise RulesError: if a document is invalid; the error names its place, its key and the fix
         """
         # All scalars are texts here, so strict=False reads numbers and booleans from texts.
         of_all: Any = tuple[self.rule, ...]  # type: ignore[name-defined]
@@ -267,7 +269,7 @@ class RuleFile(Frozen, Generic[RuleT], frozen=True):
     def _explained(self, error: str) -> tuple[Keys, str, str]:
         """Turn an error of msgspec into the place of the invalid value, the problem and the fix.
 
-        msgspec gives nothing but a text, such as "Object contains unknown field `layuot` - at
+        An error of msgspec has only a text, such as "Object contains unknown field `layuot` - at
         `$[0]`" or "Expected `array`, got `str` - at `$[0].dimensions`".
         """
         problem, _, path = error.rpartition(" - at ") if " - at " in error else (error, "", "")

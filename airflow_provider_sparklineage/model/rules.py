@@ -1,7 +1,7 @@
 """The organisation's own rules: how its datasets are partitioned.
 
-A rule has globs of dataset names, dimensions, and a layout if the folders are not as Hive writes
-them::
+A rule has globs of dataset names, dimensions, and a layout if the folders are not Hive's
+(``column=value``)::
 
     - dataset: "s3://bucket/*"
       dimensions:
@@ -12,10 +12,11 @@ them::
       layout: "{event_date:%Y/%m/%d}/{country}"
       description: "PARTITIONED BY (event_date, country)"
 
-A glob is matched with a dataset's name as it prints: ``<namespace>/<name>``, or the path of a local
-dataset. ``*`` and ``?`` stay within one folder, as in Hadoop's globs, because the glob also says
-where the dataset ends and its partitions begin. ``**`` is any number of folders; the partitions
-then begin with the first folder that looks like the first of one. The first rule that matches wins.
+A glob is matched with the printed name of a dataset: ``<namespace>/<name>``, or the path of a local
+dataset. ``*`` and ``?`` match only within one folder, as in Hadoop's globs, because the glob also
+says where the dataset ends and its partitions begin. ``**`` matches any number of folders; the
+dataset then ends before the first folder that looks like the first folder of a partition. The first
+rule that matches is used.
 """
 
 from __future__ import annotations
@@ -56,19 +57,19 @@ if TYPE_CHECKING:
 #
 # A layout is text such as ``{event_date:%Y/%m/%d}/{country}`` or ``dt={dt:%Y-%m-%d}/h={hour:%H}``:
 # the folders below a dataset's root, with fields. A field with a pattern of :meth:`strptime` is a
-# time, which may take several folders, and several fields (``year={d:%Y}/month={d:%m}``); one
-# without is text, escaped as Hive does. Values of times are ISO (``2024-05-06``, ``2024-05-06T10``,
-# ``2024-05``, ``2024-W19``) unless the dimension has a format of its own; a time without a year is
-# written as in its pattern.
+# time, which may have several folders, and several fields (``year={d:%Y}/month={d:%m}``); a field
+# without a pattern is text, escaped as by Hive. Values of times are ISO (``2024-05-06``,
+# ``2024-05-06T10``, ``2024-05``, ``2024-W19``) unless the dimension has a format of its own; a time
+# without a year is written as in its pattern.
 
 
 _FIELD = re.compile(r"\{(?P<label>[^{}:/]+)(?::(?P<pattern>[^{}]+))?\}")
 
 
 class _Field(NamedTuple):
-    """A field's share of one folder; a field that spans folders has a share in each of them.
+    """The part of a field that is in one folder's name; a field may have parts in several folders.
 
-    :param occurrence: number of the field in the layout's text, the same for all of its shares
+    :param occurrence: number of the field in the layout's text, equal for all parts of the field
     """
 
     occurrence: int
@@ -79,8 +80,8 @@ class _Field(NamedTuple):
 class Layout(Frozen, frozen=True, dict=True):
     """The folders of a partition below its dataset's root; :meth:`of` makes it.
 
-    :param formats: each label, in the dimensions' order, with the format of its values; empty for
-        text that is no time
+    :param formats: pairs of label and format of its values, in the dimensions' order; the format is
+        empty for text that is no time
     """
 
     text: str
@@ -90,9 +91,9 @@ class Layout(Frozen, frozen=True, dict=True):
     def of(cls, text: str, dimensions: Iterable[Dimension] = ()) -> Layout:
         """Parse a layout.
 
-        :param dimensions: they give order and formats of the values; without them both are those
-            of the layout
-        :raise ValueError: if the text is no layout, or gives less than a dimension's format needs
+        :param dimensions: the dimensions, which give order and formats of the values; without
+            dimensions the layout gives them
+        :raise ValueError: if the text is no layout, or lacks a directive of a dimension's format
         """
         text = text.strip("/ ")
         patterns: dict[str, list[str]] = defaultdict(list)
@@ -112,16 +113,16 @@ class Layout(Frozen, frozen=True, dict=True):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of the dimensions whose values the folders have."""
+        """The labels of the dimensions whose values are in the folders' names."""
         return tuple(label for label, _ in self.formats)
 
     def fit(self, below: str) -> Fit | None:
         """Read a partition, with the places of its values, from a path below the dataset's root.
 
-        A path that ends early gives the dimensions that it has in full; anything after the layout's
-        last folder, such as files, is ignored.
+        A path with fewer folders than the layout gives only the dimensions whose folders are all in
+        the path. Folders and files after the layout's last folder are ignored.
 
-        :return: None if the path does not fit
+        :return: None if the path does not match the layout
         """
         found: dict[str, dict[str, str]] = defaultdict(dict)
         spans: dict[int, tuple[str, int, int]] = {}
@@ -131,7 +132,7 @@ class Layout(Frozen, frozen=True, dict=True):
             match = _segment_regex(segment, self._alone).fullmatch(folder[0])
             if match is None:
                 if globs.is_glob(folder[0]):
-                    break  # a glob in a part of a time: later folders give no values
+                    break  # with a glob in a part of a time, later folders give no values
                 return None
             for number, field in enumerate(f for f in segment if isinstance(f, _Field)):
                 text = match[f"f{number}"]
@@ -153,7 +154,7 @@ class Layout(Frozen, frozen=True, dict=True):
         )
 
     def begins(self, folder: str) -> bool:
-        """Whether a folder's name alone shows that it is the first of this layout."""
+        """Whether a folder's name alone shows that it is the first folder of this layout."""
         return (
             self.has_clear_start
             and _segment_regex(self._segments[0], self._alone).fullmatch(folder) is not None
@@ -161,7 +162,7 @@ class Layout(Frozen, frozen=True, dict=True):
 
     @property
     def has_clear_start(self) -> bool:
-        """Whether the first folder can be recognised: it is more than a field of free text."""
+        """Whether the first folder's name can be recognised: it is not only a field of text."""
         return any(not isinstance(f, _Field) or f.pattern for f in self._segments[0])
 
     @cached_property
@@ -188,12 +189,12 @@ class Layout(Frozen, frozen=True, dict=True):
 
     @cached_property
     def _shares(self) -> Counter[str]:
-        """The number of shares of folders that each label has."""
+        """The number of parts of folder names that each label has."""
         return Counter(f.label for s in self._segments for f in s if isinstance(f, _Field))
 
     @cached_property
     def _alone(self) -> frozenset[str]:
-        """The labels with a single share, whose place may also hold null or a glob."""
+        """The labels with a single part of a folder's name, which may also be null or a glob."""
         return frozenset(label for label, count in self._shares.items() if count == 1)
 
     def _check(self) -> None:
@@ -210,10 +211,10 @@ class Layout(Frozen, frozen=True, dict=True):
                 raise ValueError(msg)
 
     def _read(self, field: _Field, text: str) -> dict[str, str]:
-        """Read a field's share of a folder: its digits, by directive.
+        """Read the text that a field matches in a folder's name: its digits, by directive.
 
-        The text of a field without a pattern, and null or a glob in place of a time, are under the
-        empty key.
+        The key is empty for text: for a field without a pattern, and for a null or a glob that
+        stands in place of a time.
         """
         if field.pattern and not self._is_raw(field.label, text):
             return timestamps.digits(field.pattern, text) or {}
@@ -245,10 +246,10 @@ def _segment_regex(segment: tuple[str | _Field, ...], alone: frozenset[str]) -> 
 
 
 class PartitionSpec(Frozen, frozen=True):
-    """How a dataset is partitioned; each partition is a value of this definition.
+    """How a dataset is partitioned: by which dimensions, and in which folders.
 
     :param layout: the folders; None if they are Hive's ``column=value``
-    :param description: for people, e.g. ``PARTITIONED BY (days(ts), country)``
+    :param description: a text for people, e.g. ``PARTITIONED BY (days(ts), country)``
     """
 
     dimensions: tuple[Dimension, ...]
@@ -257,7 +258,7 @@ class PartitionSpec(Frozen, frozen=True):
 
     @property
     def labels(self) -> frozenset[str]:
-        """The labels of the dimensions whose values paths have."""
+        """The labels of the dimensions whose values are in paths."""
         if self.layout:
             return frozenset(self.layout.labels)
         return frozenset(d.label for d in self.dimensions)
@@ -265,12 +266,12 @@ class PartitionSpec(Frozen, frozen=True):
     def fit(self, below: str) -> Fit | None:
         """Read a partition from a path below the dataset's root, by the layout or as Hive does.
 
-        :return: None if the path does not fit
+        :return: None if the path does not match
         """
         return self.layout.fit(below) if self.layout else hive_fit(below)
 
     def begins(self, folder: str) -> bool:
-        """Whether a folder's name alone shows that it is the first of a partition."""
+        """Whether a folder's name alone shows that it is the first folder of a partition."""
         if self.layout:
             return self.layout.begins(folder)
         found = split_folder(folder)
@@ -281,7 +282,7 @@ class PartitionSpec(Frozen, frozen=True):
 
 
 CheckedRule = tuple[tuple[str, ...], PartitionSpec]
-"""Globs of datasets, and how these datasets are partitioned."""
+"""A valid rule: globs of datasets, and how the datasets with matching names are partitioned."""
 
 
 class _DimensionDocument(msgspec.Struct, forbid_unknown_fields=True):
@@ -313,7 +314,7 @@ def _checked_rules(documents: object, lines: LineNumbers) -> tuple[CheckedRule, 
     """Check documents of rules, and give the rules.
 
     :param lines: the documents' places in their file, for errors
-    :raise RulesError: if a document is invalid; names its place, key and the fix
+    :raise RulesError: if a document is invalid; the error names its place, its key and the fix
     """
     rules = _Rules(lines)
     given = _RULES_FILE.converted(documents, lines)
@@ -335,7 +336,7 @@ def _rule_document(datasets: Collection[str], spec: PartitionSpec) -> dict[str, 
 
 
 class _Rules:
-    """Makes rules of documents; errors name the place of the invalid value."""
+    """A maker of rules from documents, whose errors name the place of the invalid value."""
 
     def __init__(self, lines: LineNumbers) -> None:
         self._error = lines.error
@@ -360,7 +361,7 @@ class _Rules:
                 "Write a * for each folder",
             )
         formats = dict(layout.formats)
-        # Without dimensions, the rule has those that its layout names.
+        # A rule without dimensions gets the dimensions that its layout names.
         dimensions = dimensions or tuple(Dimension.of(label) for label in layout.labels)
         dimensions = tuple(_with_format(d, formats.get(d.label, "")) for d in dimensions)
         return datasets, PartitionSpec(dimensions, layout, given.description.strip())
@@ -368,7 +369,7 @@ class _Rules:
     def _glob(self, glob: str, at: Keys) -> str:
         if glob.strip("/") == "*":
             raise self._error(at, f"{glob!r} is one folder", "Write ** for all datasets")
-        named = untrimmed(glob)  # s3a://… and file:///… are printed otherwise
+        named = untrimmed(glob)  # names are printed without s3a: and file:
         if named is not None:
             return str(named)
         if "://" not in glob and not glob.startswith("*"):
@@ -431,7 +432,7 @@ def _with_format(dimension: Dimension, known: str) -> Dimension:
 
 
 class Split(NamedTuple):
-    """A dataset's name, split where its partitions begin."""
+    """A name that a rule has split into a dataset and the path of a partition below the dataset."""
 
     root: DatasetName
     below: str
@@ -478,7 +479,7 @@ class Rule(Frozen, frozen=True):
 
 
 class PartitionRules(Frozen, frozen=True):
-    """Partitioning rules in their order: the first one that matches a name wins."""
+    """Partitioning rules in their order; the first rule that matches a name is used."""
 
     rules: tuple[Rule, ...] = ()
 
@@ -487,13 +488,13 @@ class PartitionRules(Frozen, frozen=True):
         """Make rules of the documents that :meth:`documents` gives, or of a rules file's content.
 
         :param lines: the documents' places in their file, for errors
-        :raise RulesError: if a rule is invalid; names its place and key
+        :raise RulesError: if a rule is invalid; the error names its place and key
         """
         known = lines or LineNumbers(_RULES_FILE.title)
         return cls(tuple(Rule(*rule) for rule in _checked_rules(documents, known)))
 
     def documents(self) -> list[dict[str, object]]:
-        """Give the rules as JSON documents, of which :meth:`of` makes equal rules."""
+        """Give the rules as JSON documents, from which :meth:`of` makes equal rules."""
         return [_rule_document(rule.datasets, rule.spec) for rule in self.rules]
 
     def spec(self, dataset: DatasetName) -> PartitionSpec | None:
@@ -509,7 +510,7 @@ class PartitionRules(Frozen, frozen=True):
         """Split a name, trimmed or not, into a dataset and the path below its root.
 
         ``/lake/x/2024-01-01/10`` is ``/lake/x`` with ``event_date=2024-01-01, hour=10``, if a rule
-        for ``/lake/*`` has that layout. The name of a dataset itself gives the empty partition.
+        for ``/lake/*`` has a layout for it. The name of a dataset itself gives the empty partition.
 
         :return: None if no rule is for the name
         """
@@ -523,7 +524,7 @@ def load_partition_rules(text_or_path: str | Path) -> PartitionRules:
     """Load rules from a YAML file, or from inline YAML.
 
     :param text_or_path: inline YAML if it has more than one line or begins as YAML lists do
-    :raise RulesError: if a rule is invalid; names file, line, key and the fix
+    :raise RulesError: if a rule is invalid; the error names file, line, key and the fix
     """
     return _partition_rules(*_RULES_FILE.content(text_or_path))
 

@@ -1,13 +1,13 @@
 """Subsets of datasets as conditions: their algebra, ranges of dates, and words for people.
 
-A condition says which part of a dataset was read or written, as data, in a canonical form::
+A condition is data that says which part of a dataset was read or written, in a canonical form::
 
     Condition
-    ├── Partitions    the rows of any of these partitions
-    ├── Locations     the files at or below any of these paths
-    ├── Compare       the rows whose field compares so with a literal
-    ├── Binary        AND or OR of two conditions
-    └── Description   words for people, which programs cannot interpret
+    ├── Partitions    the rows in any of some partitions
+    ├── Locations     the files at or below any of some paths
+    ├── Compare       the rows of which one field fulfils a comparison with a literal
+    ├── Binary        the AND or OR of two conditions
+    └── Description   a text for people, which programs cannot interpret
 
 The kinds are those of OpenLineage's BaseSubsetDatasetFacet 1-0-0, and the description is from the
 proposal of that facet. A new kind is a new class in :data:`Condition`; mypy then names every
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class Comparison(StrEnum):
-    """How a field compares with a literal; the names are those of the specification."""
+    """A comparison of a field with a literal, with the name that the specification gives it."""
 
     EQUAL = "EQUAL"
     GREATER_THAN = "GREATER_THAN"
@@ -58,17 +58,17 @@ class Comparison(StrEnum):
 
     @property
     def symbol(self) -> str:
-        """The sign of SQL, such as ``>=``."""
+        """The sign of the comparison in SQL, such as ``>=``."""
         return _SYMBOLS[self]
 
     @property
     def flipped(self) -> Comparison:
-        """The comparison with its sides exchanged: ``5 < x`` is ``x > 5``."""
+        """The comparison after both sides are exchanged, as from ``5 < x`` to ``x > 5``."""
         return _FLIPPED.get(self, self)
 
 
 class Operator(StrEnum):
-    """How two conditions are joined."""
+    """The operator that joins two conditions."""
 
     AND = "AND"
     OR = "OR"
@@ -90,9 +90,9 @@ _FLIPPED = {
 
 
 class Partitions(Frozen, frozen=True):
-    """The rows of any of these partitions; without partitions it is the empty selection.
+    """A condition that selects the rows in any of its partitions; without partitions, no rows.
 
-    A partition selects the rows that have all of its values. So ``dt=1`` contains
+    A partition selects the rows that have all values of the partition. So ``dt=1`` contains
     ``dt=1/hour=2``, and the partition without values contains every row.
     """
 
@@ -100,16 +100,16 @@ class Partitions(Frozen, frozen=True):
 
 
 class Locations(Frozen, frozen=True):
-    """The files at or below any of these paths, which are names and not globs."""
+    """A condition that selects the files at or below any of its paths, which are no globs."""
 
     locations: frozenset[str]
 
 
 class Compare(Frozen, frozen=True):
-    """The rows whose field compares so with a literal; a null compares with nothing.
+    """A condition that compares a field with a literal; it selects no row whose field is null.
 
-    The field is on the left, always: ``5 < x`` is ``x > 5``. The value is text, as the
-    specification has it.
+    The field is always on the left: ``5 < x`` is ``x > 5``. The value is text, as in the
+    specification.
     """
 
     field: str
@@ -118,7 +118,7 @@ class Compare(Frozen, frozen=True):
 
 
 class Binary(Frozen, frozen=True):
-    """AND or OR of two conditions."""
+    """A condition that is the AND or the OR of two conditions."""
 
     operator: Operator
     left: Condition
@@ -126,7 +126,7 @@ class Binary(Frozen, frozen=True):
 
 
 class Description(Frozen, frozen=True):
-    """A condition in words, which none of the other kinds can express."""
+    """A condition in words, for conditions that no other kind can express."""
 
     text: str
 
@@ -141,21 +141,21 @@ EVERYTHING = Partitions(frozenset({Partition()}))
 
 
 def disjunction(conditions: Iterable[Condition]) -> Condition:
-    """Give the canonical form of the OR of conditions; :data:`NOTHING` if there are none.
+    """Give the canonical form of the OR of conditions; :data:`NOTHING` for no conditions.
 
-    See :func:`conjunction`.
+    The form is described at :func:`conjunction`.
     """
     return _joined(Operator.OR, conditions)
 
 
 def conjunction(conditions: Iterable[Condition]) -> Condition:
-    """Give the canonical form of the AND of conditions; :data:`EVERYTHING` if there are none.
+    """Give the canonical form of the AND of conditions; :data:`EVERYTHING` for no conditions.
 
-    Nested ANDs, and nested ORs, become one list of terms. Duplicate terms are dropped, and terms
-    that another one absorbs (``x OR (x AND y)`` is ``x``). The rest is sorted and becomes a
-    balanced tree, so that no later walk is deep. Joining is associative, commutative and
-    idempotent. Nothing else is simplified: ``x > 1 AND x > 2`` remains, and so do the partitions or
-    locations of each term.
+    Nested ANDs, and nested ORs, become one list of terms. Terms are dropped if they are duplicates,
+    or if another term absorbs them (``x OR (x AND y)`` is ``x``). The other terms are sorted and
+    become a balanced tree, so that no later walk is deep. Joining is associative, commutative and
+    idempotent. Nothing else is simplified: ``x > 1 AND x > 2`` is not changed, nor are the
+    partitions or locations of a term.
     """
     return _joined(Operator.AND, conditions)
 
@@ -163,8 +163,8 @@ def conjunction(conditions: Iterable[Condition]) -> Condition:
 def terms(condition: Condition, operator: Operator | None = None) -> Iterator[Condition]:
     """Yield the terms of nested conditions of one operator, from left to right.
 
-    :param operator: AND or OR; by default that of the condition. A condition of another operator or
-        kind is its own and only term
+    :param operator: AND or OR; by default the condition's own operator. A condition with another
+        operator, or of another kind, is its own single term
     """
     wanted = operator or (condition.operator if isinstance(condition, Binary) else None)
     waiting = [condition]
@@ -183,7 +183,7 @@ def _joined(operator: Operator, conditions: Iterable[Condition]) -> Condition:
     flat: dict[Condition, None] = {}  # an ordered set
     for condition in conditions:
         if isinstance(condition, Binary):
-            # Its canonical form may be of this operator, or a single term.
+            # The condition's canonical form may have this operator, or be a single term.
             condition = _joined(condition.operator, terms(condition))
         flat.update(dict.fromkeys(terms(condition, operator)))
     if absorbing in flat:
@@ -217,9 +217,9 @@ def _rank(condition: Condition) -> tuple[Any, ...]:
 
 
 def _without_absorbed(operator: Operator, found: Iterable[Condition]) -> Iterator[Condition]:
-    """Drop the terms that have all factors of another term, which makes them superfluous.
+    """Drop the terms that have all factors of another term, because they add nothing to it.
 
-    Candidates are found by their first factor, so that the time for long lists stays linear.
+    The other term is looked up by its first factor, so that the time for long lists stays linear.
     """
     other = Operator.AND if operator is Operator.OR else Operator.OR
     factors = {term: dict.fromkeys(terms(term, other)) for term in found}
@@ -232,24 +232,25 @@ def _without_absorbed(operator: Operator, found: Iterable[Condition]) -> Iterato
             yield term
 
 
-# Limits of a text that stands in one line of a table: enough to recognise a subset, never a list.
+# Limits of a text for one line of a table, which lets people recognise a subset, and is no list.
 _NAMED = 3
 _TERMS = 8
 _LONGEST = 300
 
 
 def date_range(partitions: frozenset[Partition], format: str) -> Condition | None:
-    """Describe a gap-free run of dates as ``first <= label AND label <= last``.
+    """Describe dates without gaps as ``first <= label AND label <= last``.
 
     The step is the smallest part of the format: years, months, days, hours, minutes or seconds.
     Other labels must have one value each, and become EQUAL compares of the same AND. Hours are
-    those of a clock without changes: the hour that a change of time leaves out is a gap.
+    counted without regard to time changes: an hour that a time change leaves out is a gap.
 
     :param format: the format of the one label that varies, in the directives
         ``%Y %m %d %H %M %S``, from large to small as in ``%Y-%m-%d``: only such text sorts in the
         order of time
-    :return: None if there are fewer than two partitions, gaps, values in another format, several
-        labels that vary, a null (which no compare selects), or a format with other directives
+    :return: None if there are fewer than two partitions, if dates are missing between the first and
+        the last, if several labels vary, if a value is null (which no compare selects) or in
+        another format, or if the format has other directives
     """
     columns = _values_by_label(partitions)
     varying = [label for label, values in columns.items() if len(values) > 1]
@@ -279,7 +280,7 @@ def date_range(partitions: frozenset[Partition], format: str) -> Condition | Non
 
 
 def to_text(condition: Condition) -> str:
-    """Describe a condition to people, in at most 300 characters.
+    """Describe a condition in a text for people, of at most 300 characters.
 
     >>> to_text(Compare("dt", Comparison.EQUAL, "2024-05-06"))
     'dt=2024-05-06'
@@ -314,7 +315,7 @@ def _text(condition: Condition) -> str:
 
 
 def _names(names: Iterable[object], kind: str) -> str:
-    """Name up to three names, or of more the first, the last and their number."""
+    """List up to three names; of more names, give the first, the last and their number."""
     texts = {str(name) for name in names}
     if "" in texts:
         return "everything"
@@ -358,19 +359,21 @@ def _range_text(condition: Binary) -> str | None:
     return f"{low.value} {flipped} {low.field} {high.comparison.symbol} {high.value}"
 
 
-# --- evaluation for a partition: all rows fulfil a predicate, none does, or it is not known -------
+# --- evaluation of a predicate for a partition: all its rows fulfil it, none does, or not known ---
 #
-# AND and OR follow three-valued logic. Only comparisons of partition columns with literals decide:
+# AND and OR follow three-valued logic. Only comparisons of partition columns with literals have a
+# known verdict:
 #
-# - numbers, dates, timestamps and booleans compare as such, by the type that Spark reports;
-# - texts are equal as texts. Their order is known for times in one format, and for numbers whose
-#   order as numbers and as texts agree;
+# - numbers, dates, timestamps and booleans are compared by the type that Spark reports;
+# - texts are equal if they are the same text. Their order is known for times in one format, and for
+#   numbers that have the same order as numbers and as texts;
 # - if a dimension is an Iceberg transform of a column, the column's values are from the start of
 #   the partition's hour, day, month or year to its end. Literals are times of the session's zone,
 #   and partitions are in UTC, so the verdict must hold for 14 hours more on both ends;
-# - a null compares with nothing.
+# - a comparison with a null is false.
 #
-# The verdict on all else is "not known": columns of the data, functions, NOT, LIKE, buckets.
+# The verdict on other predicates is "not known": on columns of the data, functions, NOT, LIKE and
+# buckets.
 
 
 _ZONES = timedelta(hours=14)  # no zone is further from UTC
@@ -397,7 +400,7 @@ def either(verdicts: Iterable[bool | None]) -> bool | None:
 
 
 class Evaluation:
-    """Evaluates conditions for partitions of one dataset."""
+    """An evaluator of conditions for the partitions of one dataset."""
 
     def __init__(self, dimensions: Iterable[Dimension]) -> None:
         self._by_label: dict[str, Dimension] = {}
@@ -410,7 +413,7 @@ class Evaluation:
     def selects(self, condition: Condition, partition: Partition) -> bool | None:
         """Whether a condition selects all rows of a partition (True) or none (False).
 
-        :return: None if it is not known
+        :return: None if that is not known, or if the condition selects only some rows
         """
         return self._selects(condition, partition.as_dict())
 
@@ -447,7 +450,7 @@ class Evaluation:
         if value == NULL:
             return compare.value == NULL and compare.comparison is Comparison.EQUAL
         if dimension.transform != IDENTITY and dimension.transform not in PRECISION:
-            return None  # a bucket has other values than its column
+            return None  # a bucket's number is not a value of the column
         order = _order(value, compare.value, dimension)
         if order is None:
             is_equality = compare.comparison is Comparison.EQUAL
@@ -506,7 +509,7 @@ def _differ(value: str, literal: str, dimension: Dimension) -> bool:
 def _within(compare: Compare, value: str, dimension: Dimension) -> bool | None:
     """Compare all times of a transform's partition with a literal.
 
-    :return: the verdict for all of them; None if it differs among them, or is not known
+    :return: the verdict for all these times; None if it differs among them, or is not known
     """
     transform = dimension.transform
     start = to_datetime(canonical_value(value, dimension.format, dimension), transform)

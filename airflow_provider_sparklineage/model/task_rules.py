@@ -1,7 +1,7 @@
-"""Rules that are for some tasks, which they choose by globs of a task's names.
+"""Rules for tasks, which a rule chooses by globs of the tasks' names.
 
-There are two kinds: rules of *adoption* choose the tasks that get lineage without a change of their
-DAG, and *declarations* name the datasets that adopted tasks read and write.
+There are two kinds of rules: *adoption* rules choose the tasks that get lineage without a change of
+their DAG, and *declarations* name the datasets that adopted tasks read and write.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 Globs = tuple[tuple[str, tuple[str, ...]], ...]
-"""The globs of a rule, by the key that they stand at."""
+"""The globs of a rule, as pairs of a key and the globs at this key."""
 
 
 class TaskNames(Frozen, frozen=True):
-    """The names of a task, which the globs of rules are matched with.
+    """The names of a task, with which the globs of rules are matched.
 
     :param task_id: the task's id with the ids of its task groups, as Airflow writes it
     :param operators: all names of the operator's class, and of the classes that it inherits from
@@ -42,7 +42,7 @@ class TaskNames(Frozen, frozen=True):
     tags: tuple[str, ...] = ()
 
     def values(self, key: str) -> tuple[str, ...]:
-        """Give the names that the globs of a key are matched with; one match is enough."""
+        """Give the names with which the globs of a key are matched; one has to match."""
         if key == "operator":
             return self.operators
         if key == "tags":
@@ -51,17 +51,17 @@ class TaskNames(Frozen, frozen=True):
 
 
 class TaskRule(Frozen, frozen=True):
-    """A rule for some tasks.
+    """A rule for the tasks whose names match its globs.
 
-    :param globs: only the keys that the rule has
-    :param line: the line of the file on which the rule begins; 0 if that is not known
+    :param globs: the globs, only for the keys that the rule has
+    :param line: the line of the file on which the rule begins; 0 if the line is not known
     """
 
     globs: Globs
     line: int = 0
 
     def matches(self, task: TaskNames) -> bool:
-        """Whether the rule is for a task: for each key of the rule, a glob matches a name."""
+        """Whether the rule is for a task: at each key of the rule, a glob matches a name."""
         return all(
             any(is_like(glob, value) for glob in globs for value in task.values(key))
             for key, globs in self.globs
@@ -70,7 +70,7 @@ class TaskRule(Frozen, frozen=True):
 
 def is_like(glob: str, value: str) -> bool:
     """Whether a glob matches a value."""
-    if not is_glob(glob):  # most are plain names: a process would translate hundreds for nothing
+    if not is_glob(glob):  # most globs are plain names, which need no regex
         return glob == value
     return compiled(glob).fullmatch(value) is not None
 
@@ -78,7 +78,7 @@ def is_like(glob: str, value: str) -> bool:
 def globs_of(given: Mapping[str, str | tuple[str, ...]], n: int, lines: LineNumbers) -> Globs:
     """Give the globs of a rule.
 
-    :param given: the globs by key; empty where the rule does not have the key
+    :param given: the globs by key; empty for a key that the rule does not have
     :param n: the rule's number, counted from 0
     :raise RulesError: if the rule has no glob at all, so that it does not say for which tasks it is
     """
@@ -95,7 +95,7 @@ def _listed(given: str | tuple[str, ...]) -> tuple[str, ...]:
 
 # --- adoption: ``off``, ``all``, or rules ---------------------------------------------------------
 #
-# A rule has globs, and all of its keys have to match::
+# A rule is for a task if a glob of each of its keys matches::
 #
 #     - dag_id: "sales_*"
 #       task_id: [load, "merge_*"]
@@ -104,8 +104,8 @@ def _listed(given: str | tuple[str, ...]) -> tuple[str, ...]:
 #     - dag_id: legacy_*
 #       exclude: true
 #
-# A rule that excludes a task wins over all others, wherever it stands. If all rules exclude, all
-# other tasks are adopted.
+# A rule that excludes a task is stronger than all rules that include it, before it or after it. If
+# all rules exclude tasks, all other tasks are adopted.
 
 
 ADOPTION_KEYS = ("dag_id", "task_id", "operator", "tags")
@@ -113,13 +113,13 @@ ADOPTION_KEYS = ("dag_id", "task_id", "operator", "tags")
 
 
 class AdoptionRule(TaskRule, frozen=True):
-    """A choice of tasks."""
+    """A rule that includes tasks in adoption, or excludes them."""
 
     excludes: bool = False
 
 
 class Verdict(Frozen, frozen=True):
-    """Whether a task is adopted.
+    """The decision whether a task is adopted.
 
     :param rule: number of the rule that decides, counted from 0; None if no rule is for the task
     """
@@ -129,9 +129,9 @@ class Verdict(Frozen, frozen=True):
 
 
 class AdoptionRules(Frozen, frozen=True, cache_hash=True):
-    """The rules, in their order.
+    """The adoption rules, in their order.
 
-    :param adopts_others: whether tasks are adopted that no rule is for
+    :param adopts_others: whether tasks for which there is no rule are adopted
     """
 
     rules: tuple[AdoptionRule, ...] = ()
@@ -143,7 +143,7 @@ class AdoptionRules(Frozen, frozen=True, cache_hash=True):
         return not self.rules and not self.adopts_others
 
     def verdict(self, task: TaskNames) -> Verdict:
-        """Decide by the first rule that excludes a task, else by the first that is for it."""
+        """Decide by the first rule that excludes the task, else by the first rule for the task."""
         for n, excludes, globs in _undecided(self, task.dag_id, task.operators, task.tags):
             if not globs or any(is_like(glob, task.task_id) for glob in globs):
                 return Verdict(not excludes, n)
@@ -156,8 +156,8 @@ def _undecided(
 ) -> tuple[tuple[int, bool, tuple[str, ...]], ...]:
     """Give the rules whose other keys all match, so that only the task's id is left to compare.
 
-    :return: for each rule its number, whether it excludes, and its globs of task ids, of which an
-        empty tuple is for all tasks; excluding rules first
+    :return: for each rule its number, whether it excludes, and its globs of task ids, where an
+        empty tuple matches all tasks; excluding rules come first
     """
     names = TaskNames(dag_id, "", operators, tags)
     found = [
@@ -187,9 +187,9 @@ _ADOPTION_FILE = RuleFile(
 
 
 def load_adoption(given: str | Path) -> AdoptionRules:
-    """Load the rules of adoption from ``off``, ``all``, a YAML file of rules, or inline YAML.
+    """Load the adoption rules from ``off``, ``all``, a YAML file of rules, or inline YAML.
 
-    :raise RulesError: if a rule is invalid; names file, line, key and the fix
+    :raise RulesError: if a rule is invalid; the error names file, line, key and the fix
     """
     word = str(given).strip().lower()
     if word in _ADOPTION_WORDS:
@@ -216,7 +216,7 @@ def _adoption_rule(document: _AdoptionDocument, n: int, lines: LineNumbers) -> A
 
 # --- declarations: datasets of adopted tasks, whose operators have no arguments for them ----------
 #
-# A rule says which tasks it is for, and has the arguments that their operator would have got::
+# A rule has the names of tasks, and the arguments that a lineage operator would get for them::
 #
 #     - dag_id: sales
 #       task_id: [revenue, "merge_*"]
@@ -229,12 +229,11 @@ def _adoption_rule(document: _AdoptionDocument, n: int, lines: LineNumbers) -> A
 #           where: "rate > 0"
 #       on_partition_mismatch: fail
 #
-# Only the first rule that is for a task counts: its declarations are not joined with those of later
-# rules.
+# Only the first rule for a task is used: its declarations are not joined with those of later rules.
 
 
 class ValueRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The values of a partition column from a start to an end, which is exclusive."""
+    """The values of a partition column from a start, inclusive, to an end, exclusive."""
 
     start: Text
     end: Text
@@ -243,14 +242,14 @@ class ValueRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 _AtLeastOne = msgspec.Meta(min_length=1)
 Value: TypeAlias = Text | Annotated[tuple[Text | None, ...], _AtLeastOne] | ValueRange | None
-"""The value of a partition column: a text, null, several of these, or a range."""
+"""The value of a partition column: a text, null, a list of texts and nulls, or a range."""
 Values: TypeAlias = Annotated[dict[Text, Value], _AtLeastOne]
 
 
 class Subset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A dataset, and the part that is read or written.
+    """A dataset, and the part of it that a task reads or writes.
 
-    All texts but the columns' names are templates.
+    All texts except the columns' names are templates.
 
     :param partitions: empty for the full dataset
     """
@@ -262,7 +261,7 @@ class Subset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 _Declared: TypeAlias = Text | Subset
 Declared: TypeAlias = _Declared | Annotated[tuple[_Declared, ...], _AtLeastOne]
-"""The value of ``reads`` or ``writes``: one dataset or several."""
+"""The value of ``reads`` or ``writes``: one dataset or several datasets."""
 
 
 DECLARED_ARGUMENTS = ("reads", "writes", "on_partition_mismatch")
@@ -270,9 +269,9 @@ DECLARED_ARGUMENTS = ("reads", "writes", "on_partition_mismatch")
 
 
 class TaskDeclaration(TaskRule, frozen=True):
-    """The declaration for some tasks.
+    """A rule that declares the datasets of tasks.
 
-    :param arguments: the arguments that their operator would have got, by name: reads, writes,
+    :param arguments: the arguments that a lineage operator would get, by name: reads, writes,
         on_partition_mismatch
     """
 
@@ -285,7 +284,7 @@ class TaskDeclarations(Frozen, frozen=True):
     rules: tuple[TaskDeclaration, ...] = ()
 
     def of(self, task: TaskNames) -> TaskDeclaration | None:
-        """Give the first declaration that is for a task; None if there is none."""
+        """Give the first declaration for a task; None if no declaration is for it."""
         return next((rule for rule in self.rules if rule.matches(task)), None)
 
 
@@ -315,7 +314,7 @@ def load_declarations(text_or_path: str | Path) -> TaskDeclarations:
     """Load declarations from a YAML file, or from inline YAML.
 
     :param text_or_path: inline YAML if it has more than one line or begins as YAML lists do
-    :raise RulesError: if a declaration is invalid; names file, line, key and the fix
+    :raise RulesError: if a declaration is invalid; the error names file, line, key and the fix
     """
     return _task_declarations(*_DECLARATIONS_FILE.content(text_or_path))
 

@@ -1,6 +1,6 @@
-"""Terms of all packages: the sides of a job, outcomes of tries, witnesses, and the names of jobs.
+"""Terms that all packages use: sides of a job, outcomes of tries, witnesses, and names of jobs.
 
-The module also has the base of immutable values that stay in memory.
+The module also has the base class of immutable values.
 """
 
 from __future__ import annotations
@@ -12,31 +12,31 @@ from msgspec import Struct
 
 
 class Frozen(Struct, frozen=True):
-    """The base of values that are compared and hashed by their fields, and never changed.
+    """The base class of values that are compared and hashed by their fields, and never changed.
 
-    A frozen dataclass behaves the same, but Python compiles six methods for each class. That takes
-    half a millisecond of each process that imports the class, and every task is such a process. The
-    methods of this base are msgspec's, in C. Unlike a ``Struct`` that is read or written, a
+    A frozen dataclass behaves the same, but Python compiles six methods for each dataclass. That
+    takes half a millisecond in each process that imports it, and every task is such a process. The
+    methods of this base class are msgspec's, in C. Unlike a ``Struct`` that is read or written, a
     subclass may name types that are only imported for type checking.
     """
 
 
 class Side(StrEnum):
-    """Whether a dataset is read or written."""
+    """The side of a job on which a dataset is: the job reads the dataset, or writes it."""
 
     READ = "read"
     WRITE = "write"
 
 
 class Outcome(StrEnum):
-    """The end of a task's try; it is the event type of the merged event."""
+    """The result of a task's try, which becomes the event type of the merged event."""
 
     COMPLETE = "COMPLETE"
     FAIL = "FAIL"
 
 
 class Witness(StrEnum):
-    """The source of a statement on a dataset: listener, observer, both, or a declaration."""
+    """The source of a statement about a dataset: listener, observer, both, or a declaration."""
 
     LISTENER = "listener"
     OBSERVER = "observer"
@@ -45,7 +45,7 @@ class Witness(StrEnum):
 
 
 class JobName(msgspec.Struct, frozen=True, order=True):
-    """OpenLineage namespace and name of a job, with the keys that OpenLineage has for them."""
+    """OpenLineage namespace and name of a job; the fields have OpenLineage's names for them."""
 
     namespace: str
     name: str
@@ -54,4 +54,4 @@ class JobName(msgspec.Struct, frozen=True, order=True):
 EVENTS = "events.ndjson"
 OBSERVATIONS = "observations.ndjson"
 MANIFEST = "manifest.json"
-"""Files of a capture bundle, by which a folder is known for one."""
+"""Files of a capture bundle, by which a folder is recognised as a bundle."""

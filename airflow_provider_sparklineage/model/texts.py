@@ -1,7 +1,7 @@
 """Texts from outside made safe to show: truncated, and with invisible characters escaped.
 
-Truncation never ends within a quoted literal: a secret is recognised by its full text, so half of
-one would leave the worker undetected.
+A text is never cut within a quoted literal: a secret is recognised by its full text, so half of a
+secret would leave the worker undetected.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _LAST_WORD = re.compile(r"\S+\Z")
 
 
 def truncated(text: str, limit: int) -> str:
-    """Truncate a text to a number of characters, the last of which is then an ellipsis.
+    """Truncate a longer text to ``limit`` characters at most, of which the last is an ellipsis.
 
-    The cut is before a literal in quotes that would be cut in two, else before the word that would
-    be; within a word only if this word takes more than half of the limit.
+    If the limit is within a literal in quotes, the text is cut before the literal. If the limit is
+    within a word, the text is cut before the word, unless half of the limit or less would remain.
     """
     if len(text) <= limit:
         return text
@@ -40,8 +40,8 @@ def truncated(text: str, limit: int) -> str:
 def some(things: Sequence[T], limit: int, called: Callable[[T], str] = str) -> str:
     """Name the first things of a list, and count the others.
 
-    :param limit: how many are named
-    :param called: gives the name of one thing; it is called only for those that are named
+    :param limit: the most things that are named
+    :param called: a function that gives the name of a thing; it is called only for named things
     """
     more = f" and {len(things) - limit} more" if len(things) > limit else ""
     return f"{', '.join(map(called, things[:limit]))}{more}"
@@ -64,5 +64,5 @@ CONTROL_CHARACTERS = re.compile(
 
 
 def escape_control_characters(text: str) -> str:
-    r"""Write control characters as Python does: a line end as ``\n``, an escape as ``\x1b``."""
+    r"""Write control characters as Python escapes: a line end as ``\n``, an escape as ``\x1b``."""
     return CONTROL_CHARACTERS.sub(lambda found: ascii(found[0])[1:-1], text)

@@ -1,9 +1,12 @@
-"""Times as texts, read and written: values of partitions, names of folders, and arguments.
+"""Reading and writing times in texts: values of partitions, names of folders, and arguments.
 
-1. Texts in a format of :meth:`~datetime.datetime.strptime`, such as ``%Y%m%d``.
-2. Years, months, days and hours as counts, steps, intervals and columns.
-3. The canonical form, ISO 8601, to the precision of the text or of a transform: ``2024``,
-   ``2024-05``, ``2024-05-06``, ``2024-05-06T03``, ``2024-05-06T03:30`` and so on.
+The module has functions for
+
+1. texts in a format of :meth:`~datetime.datetime.strptime`, such as ``%Y%m%d``
+2. years, months, days and hours as counts, steps, intervals and columns
+3. the canonical form of a time, which is ISO 8601, to the precision of the text or of a
+   transform: ``2024``, ``2024-05``, ``2024-05-06``, ``2024-05-06T03``, ``2024-05-06T03:30`` and so
+   on
 """
 
 from __future__ import annotations
@@ -17,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
-# --- texts in a format of strptime, as layouts and dimensions have it -----------------------------
+# --- texts in a format of strptime, such as the formats of layouts and dimensions -----------------
 #
 # These functions are stricter than strptime, which also reads ``2024-5-6`` as ``%Y-%m-%d``. Only
-# with all zeros do folders sort in the order of time, and only then is a value written again as it
-# was read.
+# with all leading zeros do folders sort in the order of time, and only such a value is written in
+# the same form in which it was read.
 
 
 UNITS = "YmdHMS"
@@ -31,9 +34,9 @@ _OF_UNITS = frozenset(UNITS)
 _WIDTHS = {"Y": 4, "m": 2, "d": 2, "j": 3, "H": 2, "M": 2, "S": 2, "G": 4, "V": 2, "u": 1}
 _ISO = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%dT%H", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
 _ISO_WEEK = "%G-W%V"
-# The directive that each of these needs next to it.
+# Directives that need another directive next to them, and this directive.
 _NEEDS = {"j": "Y", "G": "V", "V": "G", "u": "V"}
-# The parts that stand for missing ones; 2020 has a 29th of February and a week 53.
+# The parts in place of missing parts. The year 2020 has a 29th of February and a week 53.
 _FIRST_PARTS = {"Y": "2020", "G": "2020", "V": "01", "u": "1", "m": "01", "d": "01"}
 _MIDNIGHT = {"H": "00", "M": "00", "S": "00"}
 _STRPTIME = frozenset("aAbBcdfGHIjmMpSuUVwWxXyYzZ%")
@@ -43,7 +46,8 @@ _DIRECTIVE = re.compile("%(.?)", re.DOTALL)
 def directives(pattern: str) -> set[str]:
     """Give the letters of a pattern's directives.
 
-    :raise ValueError: if there is no directive, or an unusable one; names the usable ones
+    :raise ValueError: if the pattern has no directive, or an unusable one; the error names the
+        usable directives
     """
     found = {letter for letter in _DIRECTIVE.findall(pattern) if letter != "%"}
     for letter in sorted(found):
@@ -58,9 +62,9 @@ def directives(pattern: str) -> set[str]:
 
 
 def check_format(pattern: str) -> None:
-    """Refuse a format that :meth:`strptime` cannot read, for values that are in no layout.
+    """Refuse a format that :meth:`strptime` cannot read; for values that no layout has.
 
-    :raise ValueError: if the pattern has no directive, or one that strptime does not know
+    :raise ValueError: if the pattern has no directive, or a directive that strptime does not know
     """
     found = _DIRECTIVE.findall(pattern)
     for letter in found:
@@ -73,13 +77,13 @@ def check_format(pattern: str) -> None:
 
 
 def value_format(label: str, patterns: Sequence[str], wanted: str = "") -> str:
-    """Choose the format of the values of a field that paths write in these patterns.
+    """Choose the format for the values of a layout's field.
 
-    :param patterns: the pattern of each place of the field; an empty one is text
-    :param wanted: the dimension's own format; if it is empty, the format is ISO 8601, or the
-        patterns themselves if ISO has none with the same parts
+    :param patterns: the pattern of the field at each place where the layout has it; empty for text
+    :param wanted: the dimension's own format; if it is empty, the chosen format is ISO 8601, or the
+        patterns themselves if ISO 8601 has no form with the same parts
     :return: the format; ``wanted`` if all patterns are text
-    :raise ValueError: if the patterns cannot be used, or give less than the wanted format needs
+    :raise ValueError: if the patterns cannot be used, or lack a directive that ``wanted`` needs
     """
     if not any(patterns):
         return wanted
@@ -106,9 +110,9 @@ def _derived(given: Iterable[str]) -> set[str]:
 
 
 def iso_pattern(given: set[str]) -> str:
-    """Give the pattern of ISO 8601 that has the precision of some directives.
+    """Give the pattern of ISO 8601 that has the same precision as the given directives.
 
-    :return: empty if no such pattern has exactly these parts
+    :return: empty if no pattern of ISO 8601 has exactly these parts
     """
     if {"Y", "j"} <= given or {"G", "V", "u"} <= given:
         given = given - {"j", "G", "V", "u"} | {"Y", "m", "d"}
@@ -126,9 +130,9 @@ def pattern_regex(pattern: str) -> str:
 def digits(pattern: str, text: str) -> dict[str, str] | None:
     """Read the digits of a text in a pattern.
 
-    :return: the digits by directive, not yet checked to be a time; None if the text is not in the
-        pattern, or has two values for one directive
-    :raise ValueError: if the pattern has no directive, or one that cannot be used
+    :return: the digits by directive, which need not be a possible time; None if the text does not
+        match the pattern, or has two values for one directive
+    :raise ValueError: if the pattern has no directive, or a directive that cannot be used
     """
     regex, letters = _reader(pattern)
     match = regex.fullmatch(text)
@@ -159,10 +163,10 @@ def _regex(pattern: str, group: str) -> str:
 
 
 def from_digits(found: Mapping[str, str]) -> datetime:
-    """Give the time of digits by directive; missing ones are from :data:`_FIRST_PARTS`.
+    """Make a time of digits by directive; :data:`_FIRST_PARTS` gives the missing digits.
 
-    :return: a time without a zone, as the name of a folder has none
-    :raise ValueError: if there is no such time
+    :return: a time without a zone, because names of folders have no zone
+    :raise ValueError: if no such time exists
     """
     parts = {**_FIRST_PARTS, **_MIDNIGHT, **found}
     year, month, day, hour, minute, second = [int(parts[unit]) for unit in UNITS]
@@ -176,7 +180,7 @@ def from_digits(found: Mapping[str, str]) -> datetime:
         at = datetime.combine(first, time(hour, minute, second))
     except ValueError as e:
         raise _no_time(found) from e
-    # The day of the year and the day of the month, both given, may be two days.
+    # Both the day of the year and the day of the month may be given, and be two different days.
     is_sure = found.keys() <= _OF_UNITS
     if not is_sure and any(written(at, f"%{letter}") != text for letter, text in found.items()):
         raise _no_time(found)
@@ -195,9 +199,9 @@ def written(at: datetime, pattern: str) -> str:
 
 
 def parsed(text: str, pattern: str) -> datetime | None:
-    """Read a time without a zone; None if the text is not in the pattern, or is no time.
+    """Read a time without a zone; None if the text does not match the pattern, or is no time.
 
-    :raise ValueError: if the pattern has no directive, or one that cannot be used
+    :raise ValueError: if the pattern has no directive, or a directive that cannot be used
     """
     found = digits(pattern, text)
     try:
@@ -225,12 +229,14 @@ _NUMBER = re.compile("[0-9]{1,4}")
 
 
 def step_counter(pattern: str) -> Callable[[str], int | None] | None:
-    """Give a function that numbers the times in a pattern: the next year, …, second is one more.
+    """Give a function that numbers times by the smallest unit of a pattern, such as days.
+
+    The number of the next year, month, day, hour, minute or second is greater by one.
 
     :param pattern: directives ``%Y %m %d %H %M %S`` from large to small, because only such texts
-        sort in the order of time; the smallest one is the step
-    :return: a function of a text, which gives None if the text is no time in the pattern; None if
-        the pattern has other directives or another order
+        sort in the order of time; the smallest directive is the step
+    :return: a function that gives the number of a text, or None if the text is no time in the
+        pattern; None in place of the function if the pattern has other directives or another order
     """
     letters = "".join(re.findall("%(.?)", pattern, re.DOTALL))
     if not letters or not UNITS.startswith(letters):
@@ -249,9 +255,9 @@ def step_counter(pattern: str) -> Callable[[str], int | None] | None:
 
 
 def end_of(start: datetime, transform: str) -> datetime:
-    """Give the end, exclusive, of the year, month, day or hour that begins at a time.
+    """Give the exclusive end of the year, month, day or hour that begins at ``start``.
 
-    :raise ValueError, OverflowError: if it is after 9999
+    :raise ValueError, OverflowError: if the end is after the year 9999
     """
     if transform == "year":
         return start.replace(year=start.year + 1)
@@ -261,7 +267,7 @@ def end_of(start: datetime, transform: str) -> datetime:
 
 
 def date_of_columns(values: Iterable[tuple[str, str]]) -> str | None:
-    """Give the date that the columns ``year, month[, day[, hour]]`` have together.
+    """Give the date that the values of the columns ``year, month[, day[, hour]]`` make together.
 
     Labels may be short (``yyyy``, ``mm``, ``d``), and may share a prefix (``event_year``); values
     need no leading zeros. Other columns are ignored.
@@ -269,9 +275,9 @@ def date_of_columns(values: Iterable[tuple[str, str]]) -> str | None:
     >>> date_of_columns([("year", "2024"), ("month", "5"), ("day", "6")])
     '2024-05-06'
 
-    :param values: label and value, as partitions have them
+    :param values: pairs of label and value, as in a partition
     :return: ``2024-05``, ``2024-05-06`` or ``2024-05-06T10``; None if there are no such columns, or
-        two sets of such columns, or the values are no date
+        two sets of such columns, or the values make no date
     """
     families: dict[str, dict[str, str]] = {}
     for label, value in values:
@@ -301,9 +307,9 @@ def date_of_columns(values: Iterable[tuple[str, str]]) -> str | None:
 
 @lru_cache(maxsize=256)  # a few columns, and hundreds of thousands of values
 def _column(label: str) -> tuple[str, str] | None:
-    """Give the prefix of a column that is a part of a date, and the directive of the part.
+    """Give the prefix and the directive of a column that has a part of a date.
 
-    :return: None if the column is no part of a date
+    :return: None if the column's name does not say that it has a part of a date
     """
     found = _COLUMN.fullmatch(label)
     return ((found["prefix"] or "").lower(), found.lastgroup or "") if found else None
@@ -312,8 +318,8 @@ def _column(label: str) -> tuple[str, str] | None:
 # --- texts of times to their canonical form, so that they can be compared -------------------------
 #
 # ``20240506`` in a path, ``2024-05-06`` in a template and the date column of a table are one day.
-# The canonical form is ISO 8601, to the precision of the text. A zone is kept as an offset. A time
-# without a zone stays without one, because only the data shows in which zone it is.
+# The canonical form is ISO 8601, to the precision of the text. A zone is written as an offset. A
+# time without a zone gets none, because only the data shows in which zone it is.
 
 
 PRECISION = {"year": 4, "month": 7, "day": 10, "hour": 13}
@@ -323,7 +329,7 @@ _YEAR, _MONTH, _DAY = r"(?P<Y>\d{4})", r"(?P<m>0[1-9]|1[0-2])", r"(?P<d>0[1-9]|[
 _HOUR, _MINUTE = r"(?P<H>[01]\d|2[0-3])", r"(?P<M>[0-5]\d)"
 _SECOND = r"(?P<S>:[0-5]\d(\.\d{1,9})?)?"
 _ZONE = r"(?P<zone>Z|[+-]\d\d:?\d\d)?"
-# A year alone is any number; only a format can say that it is a year.
+# Four digits alone may be any number; only a format can say that they are a year.
 _EXTENDED = re.compile(
     rf"{_YEAR}-{_MONTH}(-{_DAY}([T _-]{_HOUR}(:{_MINUTE}{_SECOND}{_ZONE})?)?)?",
     re.ASCII,
@@ -338,7 +344,7 @@ _ORDINAL = re.compile(r"-?\d{1,7}", re.ASCII)
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (Iceberg counts from it, without a zone)
 _FIRST_OF_YEAR = "-01-01T00:00:00"
 
-# In the order in which they are tried.
+# The formats that are tried, in this order.
 _COMMON_FORMATS = (
     "%Y-%m-%d",
     "%Y%m%d",
@@ -361,9 +367,10 @@ def canonical_time(text: str, form: str = "", *, or_iso: bool = False) -> str | 
     >>> canonical_time("20240506"), canonical_time("06.05.2024", "%d.%m.%Y"), canonical_time("PL")
     ('2024-05-06', '2024-05-06', None)
 
-    :param form: the format of the text, as :meth:`~datetime.datetime.strptime` has it; without one
-        only ISO 8601 in its extended and its basic form is read as a time
-    :param or_iso: whether a text that is not in the format may be in ISO 8601
+    :param form: the format of the text, in the directives of
+        :meth:`~datetime.datetime.strptime`; if it is empty, only ISO 8601 in its extended and its
+        basic form is read as a time
+    :param or_iso: whether a text that is not in the format is read as ISO 8601
     :return: None if the text is no time, or is not in the format
     """
     if not form and (day := _day(text)):  # nearly all times are days: no regex, and no cache
@@ -418,9 +425,9 @@ def _joined(match: re.Match[str]) -> str | None:
 
 
 def common_format(*texts: str) -> str | None:
-    """Find one format in which all of the times are written, as strptime has it.
+    """Find a format, in strptime's directives, in which all the given times are written.
 
-    :return: the first such format of :data:`_COMMON_FORMATS`; None if there is none
+    :return: the first such format in :data:`_COMMON_FORMATS`; None if no format fits all times
     """
     formats = (
         form for form in _COMMON_FORMATS if all(canonical_time(text, form) for text in texts)
@@ -439,17 +446,17 @@ def may_be_date(text: str) -> bool:
 def canonical_month(text: str) -> str | None:
     """Write ``202405`` as ``2024-05``; None if the text is no month in this form.
 
-    Only for values of partitions: in other texts such digits may be any number.
+    The function is only for values of partitions: in other texts six digits may be any number.
     """
     month = _BASIC_MONTH.fullmatch(text)
     return f"{month['Y']}-{month['m']}" if month else None
 
 
 def canonical_day(value: str, form: str = "") -> str | None:
-    """Give the day of a date or time as it is written, without a change of its zone.
+    """Give the day of a date or time as it is written, without conversion to another zone.
 
     :param value: a date, a time, or a count of days from 1970 on
-    :return: None if the value is none of these
+    :return: None if the value is neither a date, a time nor such a count
     """
     found = canonical_time(value, form, or_iso=True) or _of_ordinal(value, "day")
     return found[: PRECISION["day"]] if found else None
@@ -458,9 +465,9 @@ def canonical_day(value: str, form: str = "") -> str | None:
 def canonical_of_transform(value: str, form: str, transform: str) -> str | None:
     """Give the year, month, day or hour of a value, in UTC if the value has a zone.
 
-    :param value: a date, a time, or a count of these units from 1970 on, as Iceberg has it
-    :param transform: one of :data:`PRECISION`
-    :return: None if the value is none of these
+    :param value: a date, a time, or Iceberg's count of years, months, days or hours from 1970 on
+    :param transform: a key of :data:`PRECISION`, which names the unit
+    :return: None if the value is neither a date, a time nor such a count
     """
     found = canonical_time(value, form, or_iso=True)
     if found is None and transform in ("year", "month"):
@@ -471,7 +478,7 @@ def canonical_of_transform(value: str, form: str, transform: str) -> str | None:
 
 
 def _of_ordinal(text: str, transform: str) -> str | None:
-    """Write a count of years, months, days or hours from 1970 on, as Iceberg has it, as a time.
+    """Write Iceberg's count of years, months, days or hours from 1970 on as a time.
 
     :return: None if the text is no whole number, or the time is before year 1 or after 9999
     """
@@ -490,16 +497,16 @@ def _of_ordinal(text: str, transform: str) -> str | None:
         return None
 
 
-# --- of canonical texts ---------------------------------------------------------------------------
+# --- functions of canonical texts -----------------------------------------------------------------
 
 
 def has_zone(text: str) -> bool:
-    """Whether a time has a zone, in its canonical form and after :func:`in_utc`."""
+    """Whether a time that :func:`in_utc` returned has a zone."""
     return len(text) > PRECISION["hour"] and text.endswith("+00:00")
 
 
 def in_utc(text: str) -> str:
-    """Give a time with a zone in UTC, to the second or finer; a text without a zone stays."""
+    """Convert a time with a zone to UTC, at least to the second; return other texts unchanged."""
     if len(text) <= PRECISION["day"] or not _OFFSET.search(text):
         return text
     try:
@@ -509,9 +516,9 @@ def in_utc(text: str) -> str:
 
 
 def to_the_second(text: str) -> str:
-    """Extend a time to the second, with the first one of its year, …, minute.
+    """Extend a time to the first second of the year, month, day, hour or minute that it gives.
 
-    Finer times stay, without trailing zeros of the fraction.
+    A time with a fraction of a second loses only the trailing zeros of the fraction.
     """
     zone = "+00:00" if has_zone(text) else ""
     second, point, fraction = text.removesuffix(zone).partition(".")
@@ -521,9 +528,9 @@ def to_the_second(text: str) -> str:
 
 
 def to_datetime(text: str, precision: str = "day") -> datetime | None:
-    """Read a time in its canonical form; missing parts are the first of their kind.
+    """Read a time in its canonical form; a missing month, day or hour is the first.
 
-    :param precision: the precision that the text must at least have, of :data:`PRECISION`
+    :param precision: the least precision that the text must have, a key of :data:`PRECISION`
     :return: None if the text is no such time, is less precise, or has a zone
     """
     if len(text) < PRECISION[precision]:

@@ -1,1 +1,1 @@
-"""The settings of a try: the table of options, and where their values come from."""
+"""The settings of a try: the table of options, and the sources of their values."""

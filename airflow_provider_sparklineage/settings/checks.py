@@ -1,9 +1,9 @@
 """The result of one check of a set-up, for commands and for a connection's test.
 
 A message about the URL of a backend names the field that has to be corrected. The URL may be in a
-connection's host, port and schema, in a host alone, or in a transport: that of a connection, of
-Airflow's configuration, or of OpenLineage's. A person who reads the message knows neither which of
-these was used nor its name, so each URL has a :class:`UrlPlace`.
+connection's host, port and schema, in its host alone, or in a transport, which a connection,
+Airflow's configuration or OpenLineage's configuration may have. A person who reads the message does
+not know where the URL comes from, so each URL has a :class:`UrlPlace`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Status(StrEnum):
 
     OK = "ok"
     WARNING = "warning"
-    """Lineage arrives, but with a flaw that can be fixed."""
+    """Lineage arrives, but it has a flaw that a person can fix."""
     FAILED = "failed"
 
 
@@ -32,7 +32,7 @@ class Check(Frozen, frozen=True):
 
     :param name: the checked part of the set-up, in a few words
     :param message: the result, one sentence
-    :param fix: the remedy, one sentence; empty if all is well
+    :param fix: the remedy, one sentence; empty if the status is ``ok``
 
     Message and fix are scrubbed, so that they show no credentials of the texts that they quote.
     """
@@ -49,7 +49,7 @@ class Check(Frozen, frozen=True):
 
 
 def failed(name: str, error: Exception) -> Check:
-    """Make a failed check of an error, with the problem and the fix of this package's errors."""
+    """Make a failed check from an error; this package's errors give the message and the fix."""
     if isinstance(error, SparkLineageError):
         return Check(name, Status.FAILED, error.problem, error.fix)
     return Check(name, Status.FAILED, str(error))
@@ -60,19 +60,19 @@ _URL_PARTS = ("host", "port", "schema")
 
 @dataclass(frozen=True)
 class UrlPlace:
-    """The names of the field of a URL, and of the field of its API key.
+    """The names of the fields that have a URL and its API key, for messages.
 
-    :param url: the one field that has all of the URL; empty if its parts have fields of their own
-    :param key: the field of the API key
+    :param url: the field that has the whole URL; empty if host, port and schema are three fields
+    :param key: the field that has the API key
     """
 
     url: str = ""
     key: str = "the connection's password"
 
     def of(self, *parts: str) -> str:
-        """Name the field or fields of some parts of the URL.
+        """Name the field or fields that have the given parts of the URL.
 
-        :param parts: of ``host``, ``port`` and ``schema``
+        :param parts: one or more of ``host``, ``port`` and ``schema``
         """
         if self.url:
             return self.url
@@ -82,4 +82,4 @@ class UrlPlace:
 
 
 FIELDS = UrlPlace()
-"""The connection's own fields, one for each part."""
+"""The fields of a connection whose host, port and schema are the parts of the URL."""

@@ -6,8 +6,8 @@ its API key. The extra is a JSON object of options
 configuration: with ``transport``, Airflow's ``[openlineage] config_conn_id`` can name the
 connection, so that one connection is the full set-up.
 
-This module reads transports from every source: a connection's extra, Airflow's configuration, and
-OpenLineage's own.
+This module also reads transports, which may come from a connection's extra, from Airflow's
+configuration, or from OpenLineage's own configuration.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CONN_TYPE = "sparklineage"
 DEFAULT_CONN_ID = "sparklineage_default"
 
 _CLIENT_KEYS = ("transport", "facets", "filters", "tags", "dataset")
-"""The keys that OpenLineage's Python client reads; it ignores all others."""
+"""The keys that OpenLineage's Python client reads; the client ignores all other keys."""
 _OPTIONS = {option.name: option for option in OPTIONS}
 
 
@@ -46,8 +46,8 @@ class LineageConnection:
     :param api_key: the key for the API; None if the connection has none
     :param transport: the transport in the form of OpenLineage's client configuration; None if the
         connection has none
-    :param values: the values of options, as JSON has them
-    :param place: the fields of ``backend_url`` and ``api_key``
+    :param values: the values of options, as JSON values
+    :param place: the names of the fields that have ``backend_url`` and ``api_key``
     """
 
     conn_id: str
@@ -59,7 +59,7 @@ class LineageConnection:
 
     @property
     def wanted_transport(self) -> str:
-        """The transport to the API, as JSON, which Airflow needs in the extra to send there."""
+        """The transport, as JSON, that the extra needs so that Airflow sends events to the API."""
         auth = {"auth": {"type": "airflow_connection_api_key"}} if self.api_key else {}
         if self.values.get("backend") == BackendName.DATAHUB:
             url = self.backend_url or "http://gms:8080"
@@ -69,12 +69,12 @@ class LineageConnection:
 
     @property
     def source(self) -> Source:
-        """Give the values as a source of settings."""
+        """The connection's values as a source of settings."""
         return Source(Origin.CONNECTION, self.values, self.conn_id)
 
 
 def source_of(connection: LineageConnection | None) -> Source:
-    """Give the values of a connection as a source; one without values if there is none."""
+    """Give the values of a connection as a source; a source without values for None."""
     return connection.source if connection else NO_CONNECTION
 
 
@@ -91,7 +91,7 @@ def read(
     """Read the fields of a connection.
 
     :param extra: a JSON object as text
-    :raise ConnectionFieldsError: if a field is impossible; names the connection
+    :raise ConnectionFieldsError: if a field is impossible; the error names the connection
     """
     if conn_type != CONN_TYPE:
         raise _error(
@@ -113,7 +113,7 @@ def read(
     url = ""
     if host and "://" in host:
         url = "the connection's host (API URL in its form)"
-        if port and not urlsplit(host.strip()).port:  # from before: the form does not show it
+        if port and not urlsplit(host.strip()).port:  # of an old connection
             url = f"{url} and its port, which the form does not show"
     if not host:
         url = f"{path}.{url_key} in the connection's extra"
@@ -124,9 +124,9 @@ def read(
 
 
 def _extra(conn_id: str, extra: str | None) -> dict[str, Any]:
-    """Read the JSON object of the extra, without the keys that a form left empty.
+    """Read the JSON object of the extra, without the keys whose fields in the form are empty.
 
-    :raise ConnectionFieldsError: if it is no JSON object
+    :raise ConnectionFieldsError: if the extra is no JSON object
     """
     if not extra or not extra.strip():
         return {}
@@ -180,9 +180,11 @@ def _check_key(conn_id: str, key: str) -> None:
 
 
 def _looked_at(transport: Mapping[str, Any], backend: str) -> tuple[str, Mapping[str, Any]]:
-    """Find the transport to the backend among several, with its path; else the first with a URL.
+    """Find the transport to the backend, and its path in the configuration.
 
-    :return: ``transport`` and {} if no transport has a URL
+    A transport of the backend's kind is preferred to other transports with a URL.
+
+    :return: the path and the transport; ``transport`` and {} if no transport has a URL
     """
     ways = (located_transports(transport), datahub_transports(transport))
     ordered = reversed(ways) if backend == BackendName.DATAHUB else ways
@@ -210,31 +212,31 @@ def _error(conn_id: str, problem: str, fix: str) -> ConnectionFieldsError:
     return ConnectionFieldsError(f"Connection {conn_id} {problem}.", fix)
 
 
-# Transports in the form of OpenLineage's client configuration. A transport can have others in it
-# (``composite``, ``transform``). This package can send requests by two types: an HTTP transport has
-# a ``url``, and the one to DataHub a ``server``.
+# Transports in the form of OpenLineage's client configuration. A transport can have other
+# transports in it (``composite``, ``transform``). This package can send requests by two types of
+# transports: an HTTP transport has a ``url``, and the transport to DataHub has a ``server``.
 
 DATAHUB_TRANSPORT = "airflow_provider_sparklineage.datahub.DataHubTransport"
 """The ``type`` of this package's transport to DataHub."""
 
 
 def api_url(url: str) -> str:
-    """Cut off the ends that people add to the URL of a backend's API: slashes, and its path."""
+    """Cut off the ends that people add to the URL of a backend's API: slashes, and API paths."""
     return url.strip().rstrip("/").removesuffix("/lineage").removesuffix("/api/v1")
 
 
 def http_transports(transport: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the HTTP transports of a transport: itself, or those in a composite one."""
+    """Yield the HTTP transports: the given transport, or the transports in a composite one."""
     return (found for _, found in located_transports(transport))
 
 
 def located_transports(
     transport: Mapping[str, Any], path: str = "transport"
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the HTTP transports of a transport, each with its path in the configuration.
+    """Yield the HTTP transports: this one, or those in a composite one, each with its path.
 
-    :param path: the path of the transport itself; one within it has a longer path, such as
-        ``transport.transports.a``
+    :param path: the path of this transport in the configuration; a transport within it has a longer
+        path, such as ``transport.transports.a``
     """
     return _transports_of_kinds(transport, ("http", "async_http"), path)
 
@@ -242,12 +244,12 @@ def located_transports(
 def datahub_transports(
     transport: Mapping[str, Any], path: str = "transport"
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the transports to DataHub of a transport, each with its path in the configuration."""
+    """Yield the transports to DataHub: this one, or those in a composite, each with its path."""
     return _transports_of_kinds(transport, (DATAHUB_TRANSPORT,), path)
 
 
 def types_of(transport: Mapping[str, Any]) -> Iterator[object]:
-    """Yield the types of the transports that send: its own type, or those in a composite one."""
+    """Yield the type of a transport, or the types of the transports in a composite one."""
     below = transport.get("transports")
     if transport.get("type") != "composite" or not below:
         yield transport.get("type")
@@ -257,21 +259,21 @@ def types_of(transport: Mapping[str, Any]) -> Iterator[object]:
 
 
 def title_of(transport: Mapping[str, Any]) -> str:
-    """Name a transport for a sentence, by its type."""
+    """Give the words for a transport in a sentence, by its type."""
     if is_to_datahub(transport):
         return "transport to DataHub"
     return f"{transport.get('type') or 'unnamed'} transport"
 
 
 def is_to_datahub(transport: Mapping[str, Any]) -> bool:
-    """Whether a transport itself, and not one within it, is this package's to DataHub."""
+    """Whether a transport is this package's transport to DataHub; those within it do not count."""
     return transport.get("type") == DATAHUB_TRANSPORT
 
 
 def is_converted(transport: Mapping[str, Any] | None) -> bool:
-    """Whether the transport, or one within it, converts events for DataHub.
+    """Whether the transport, or a transport within it, converts events for DataHub.
 
-    It needs them in the form in which they are kept, before they are adapted for a backend.
+    The conversion needs events in the form that Airflow keeps, not adapted for a backend.
 
     :param transport: None if no transport is configured
     """
@@ -295,7 +297,7 @@ def _transports_of_kinds(
 
 
 def api_key_of(transport: Mapping[str, Any]) -> str | None:
-    """Give the API key that a transport authenticates with; None if it has none."""
+    """Give the API key with which a transport authenticates; None if it has no key."""
     if is_to_datahub(transport) and transport.get("token"):
         return str(transport["token"])
     auth = transport.get("auth")
@@ -305,14 +307,14 @@ def api_key_of(transport: Mapping[str, Any]) -> str | None:
     return str(key) if key else None
 
 
-# The form of a connection in Airflow's pages, made of the table of options.
+# The form of a connection in Airflow's pages, which is made from the table of options.
 
 _FIRST_FIELDS = ("web_url",)
 """The options at the top of the form's extra fields, which most people set."""
 
 
 def connection_type() -> dict[str, Any]:
-    """Give the entry of ``connection-types`` in the provider info."""
+    """Give the entry for this connection type in the ``connection-types`` of the provider info."""
     fields = {option.name: _form_field(option) for option in OPTIONS if option.in_connection}
     first = {name: fields.pop(name) for name in _FIRST_FIELDS}
     return {
@@ -320,8 +322,8 @@ def connection_type() -> dict[str, Any]:
         "hook-class-name": "airflow_provider_sparklineage.hooks.sparklineage.SparkLineageHook",
         "hook-name": "Spark Lineage",
         "ui-field-behaviour": {
-            # A host that is a URL needs no port and no schema. If a connection has them, the form
-            # keeps them.
+            # A host that is a URL needs no port and no schema. If a connection has a port or a
+            # schema, saving the form does not delete it.
             "hidden-fields": ["login", "port", "schema"],
             "relabeling": {"host": "API URL", "password": "API key"},
             # The form shows placeholders like values, so their text says that they are examples.
@@ -347,7 +349,7 @@ _TRANSPORT_FIELD = {
 
 
 def _form_field(option: Option) -> dict[str, Any]:
-    """Describe the form's field of an option; if it is left empty, the configuration decides."""
+    """Describe the form's field for an option; an empty field leaves it to the configuration."""
     choices = ("True", "False") if option.kind.type == "boolean" else option.kind.choices
     # Booleans are a choice of texts, because a switch has no third state for "not set". No field
     # has a default, which the form would save as if the user had set it.

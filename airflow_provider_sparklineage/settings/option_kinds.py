@@ -1,9 +1,9 @@
-"""The kinds of values that options have: how each is read, from text or from JSON.
+"""The kinds of values that options have, with a reader for each, of texts and of JSON values.
 
-A reader takes the value in a source: a text of Airflow's configuration, a value of the JSON in a
-connection's extra, or an argument of the operator. It reads empty text as the default of the
-option. For a value that it cannot read it raises ``ValueError``; if this has a message, the message
-says more than :attr:`Kind.must_be`.
+A reader's argument is the value in a source: a text of Airflow's configuration, a value of the JSON
+in a connection's extra, or an argument of the operator. The reader reads empty text as the default
+of the option. For a value that it cannot read it raises ``ValueError``; if this error has a
+message, the message says more than :attr:`Kind.must_be`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://.")
 
 
 class KeepCaptures(StrEnum):
-    """Which capture bundles outlive their try."""
+    """The capture bundles that are not deleted when their try has ended."""
 
     DEGRADED = "degraded"
     """The bundles of failed tries, and of tries whose lineage has a gap that can be fixed."""
@@ -45,7 +45,10 @@ class KeepCaptures(StrEnum):
 
 
 class BackendName(StrEnum):
-    """The lineage backends that are supported; :mod:`.backends` has a class for each."""
+    """The supported lineage backends.
+
+    Each has a class in :mod:`airflow_provider_sparklineage.event.backends`.
+    """
 
     MARQUEZ = "marquez"
     DATAHUB = "datahub"
@@ -56,7 +59,8 @@ class Kind(Frozen, frozen=True):
     """A kind of values.
 
     :param type: the type in JSON Schema: boolean, integer, number, string
-    :param read: makes the option's value of the value in a source; raises ValueError
+    :param read: the reader: a function that converts the value in a source to the option's value,
+        and raises ValueError if it cannot
     :param must_be: the end of the sentence "It must be …."
     :param choices: all possible values; empty if they cannot be listed
     """
@@ -73,7 +77,7 @@ class Kind(Frozen, frozen=True):
 
 
 def default_capture_location() -> Path:
-    """Give the default capture location: a folder of the user in the temporary folder."""
+    """Give the default capture location: the user's own folder in the temporary folder."""
     return Path(tempfile.gettempdir()) / f"sparklineage-{os.getuid()}"
 
 
@@ -109,7 +113,7 @@ def _integer(value: object) -> int:
 def _local(value: object) -> str:
     """Give the text of a local path, and refuse a URL.
 
-    Read as a path, a URL would lose a slash, so that its password would not be recognised.
+    If a URL were read as a path, it would lose a slash, and its password would not be recognised.
 
     :raise ValueError: if the text is a URL
     """
@@ -132,7 +136,7 @@ def _jar(value: object) -> Path | str | None:
     scheme = submitted_files.scheme(text) if _REMOTE.match(text) else ""
     if scheme in ("", "file"):
         return _path(unquote(urlsplit(text).path) if scheme else text)
-    # It becomes an argument of a process, which every user of the machine can read.
+    # The URL becomes an argument of a process, which every user of the machine can read.
     if not submitted_files.is_plain_url(text) or scrub_name(text) != text:
         raise ValueError
     return text
@@ -152,7 +156,7 @@ def _location(value: object) -> CaptureLocation:
 
 def _hadoop_url(value: object) -> str:
     text = _text(value)
-    # It is a part of a process's argument, too, so a credential in it would be visible.
+    # This URL becomes a part of a process's argument, too, so a credential in it would be visible.
     if text and (not _REMOTE.match(text) or scrub_name(text) != text):
         raise ValueError
     return text.rstrip("/")
@@ -162,15 +166,15 @@ def _url(value: object) -> str | None:
     text = _text(value)
     if text and not re.match("https?://[^/]", text):
         raise ValueError
-    # Without a user and password: links with them would be on pages and in XComs, while a browser
-    # asks for both.
+    # User and password are removed: pages and XComs would show them in links, and a browser asks
+    # for both.
     return scrub_name(text).rstrip("/") or None
 
 
 def _store(value: object) -> str:
     text = _text(value)
-    # "none" is a value that switches the store off. Empty text would be no value: then the default
-    # depends on Airflow's executor.
+    # "none" is a value that switches the store off. Empty text is no value: the option then has its
+    # default, which depends on Airflow's executor.
     return "" if text.lower() == "none" else _url_of_store(text)
 
 

@@ -1,9 +1,10 @@
 """The table of options, and the only place where options are described.
 
-It is used for their resolution (:mod:`~airflow_provider_sparklineage.settings.resolution`), the
-section in Airflow's configuration, the connection's form, ``airflow sparklineage settings``, and
-the table in ``docs/configuration.md``, which ``python -m tests.write_options`` writes. To add an
-option, add an entry here and a field of the same name in ``Settings``.
+The table is used for the resolution of settings
+(:mod:`~airflow_provider_sparklineage.settings.resolution`), the section in Airflow's configuration,
+the connection's form, ``airflow sparklineage settings``, and the table in
+``docs/configuration.md``, which ``python -m tests.write_options`` writes. To add an option, add an
+entry to this table and a field of the same name to ``Settings``.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ SECTION = "sparklineage"
 
 
 class Option(Frozen, frozen=True):
-    """An option.
+    """An option of the package.
 
     :param name: the name in the configuration, in a connection's extra, and as an argument of the
         operator
-    :param kind: the kind of its values
-    :param default: the default as text, which the kind reads like a configured one
+    :param kind: the kind of the option's values
+    :param default: the default as text, which the kind reads like a configured value
     :param example: an example of a value, as text
-    :param description: sentences, whose only markup is Markdown's backquotes
-    :param in_connection: whether a ``sparklineage`` connection may have it
+    :param description: sentences for people, whose only markup is Markdown's backquotes
+    :param in_connection: whether a ``sparklineage`` connection may have the option
     :param in_operator: whether the operator has an argument of this name
     :param sensitive: whether the value is a secret
     """

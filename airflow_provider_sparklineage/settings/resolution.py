@@ -1,7 +1,8 @@
-"""The settings of one try: operator argument, else connection, else configuration, else default.
+"""The settings of one try, each from the first source that has a value for it.
 
-Sources are mappings, so this module imports no Airflow;
-:mod:`airflow_provider_sparklineage.hooks.sources` makes them of Airflow's configuration and
+The sources are, in this order, the operator's argument, the connection, the configuration, and the
+default. They are mappings, so this module imports no Airflow;
+:mod:`airflow_provider_sparklineage.hooks.sources` makes the sources of Airflow's configuration and
 connections.
 """
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Origin(StrEnum):
-    """The origins of a value, in order: the first one that has a value wins."""
+    """The origins of a value, in order: the value of the first origin that has one is used."""
 
     ARGUMENT = "argument"
     CONNECTION = "connection"
@@ -41,10 +42,10 @@ class Origin(StrEnum):
 
 
 class Source(Frozen, frozen=True):
-    """Values of options from one origin; None and empty text are no values.
+    """The values of options from one origin; None and empty text are no values.
 
     :param values: values by the name of the option
-    :param conn_id: id of the connection if the origin is one, else empty
+    :param conn_id: id of the connection if the origin is a connection, else empty
     """
 
     origin: Origin
@@ -75,22 +76,24 @@ class Given(Frozen, frozen=True):
 
     @property
     def is_secret(self) -> bool:
-        """Whether no part of the value may be shown.
+        """Whether the value must be hidden in full.
 
-        In a text with an ``@`` and without a scheme a password cannot be recognised.
+        This holds for secrets, and for texts with an ``@`` and without a scheme, in which a
+        password cannot be recognised.
         """
         text = str(self.value)
         return self.option.sensitive or ("@" in text and "://" not in text)
 
     def read(self) -> Any:
-        """Read the value of the setting.
+        """Read the value by the kind of the option.
 
-        :raise SettingsError: if the value is impossible; names its place and the possible values
+        :raise SettingsError: if the value is impossible; the error names its place and the possible
+            values
         """
         try:
             return self.option.kind.read(self.value)
         except RulesError:
-            raise  # names file, line and key
+            raise  # the error names file, line and key
         except (ValueError, OverflowError):
             place, kind = self.source.place(self.option.name), self.option.kind
             shown = HIDDEN if self.is_secret else repr(self.value)
@@ -150,7 +153,7 @@ class Settings(Frozen, frozen=True):
 
     @property
     def representation(self) -> Representation:
-        """How lineage is written."""
+        """The parts that an event has or leaves out, by these settings."""
         return Representation(
             self.emit_bare_partitions_facet,
             self.emit_lineage_facet,
@@ -160,7 +163,7 @@ class Settings(Frozen, frozen=True):
 
     @property
     def leaving(self) -> Leaving:
-        """How an event is adapted for the backend when it is sent."""
+        """The adaptation of an event for the backend when it is sent, by these settings."""
         return Leaving(self.backend, self.describe_datasets, self.max_columns, self.max_event_bytes)
 
     def described(self) -> dict[str, str]:
@@ -169,10 +172,10 @@ class Settings(Frozen, frozen=True):
 
 
 def given(*sources: Source) -> tuple[Given, ...]:
-    """Find the value of every option, and the source that it is from.
+    """Find the value of every option, and the source of the value.
 
-    :param sources: in any order; arguments win over a connection, and a connection wins over the
-        configuration
+    :param sources: the sources, in any order; the first origin in :class:`Origin` that has a value
+        gives it
     """
     order = sorted(sources, key=lambda source: [*Origin].index(source.origin))
     return tuple(_given(option, (*order, _DEFAULT)) for option in OPTIONS)
@@ -183,13 +186,13 @@ def _given(option: Option, sources: tuple[Source, ...]) -> Given:
         value = source.values.get(option.name)
         if value is not None and (value != "" or source is _DEFAULT):
             return Given(option, value, source)
-    raise AssertionError(option.name)  # the table has defaults for all
+    raise AssertionError(option.name)  # the table has a default for each option
 
 
 def value(name: str, *sources: Source) -> Any:
     """Resolve one setting by the name of its option.
 
-    :raise SettingsError: if its value is impossible
+    :raise SettingsError: if the setting's value is impossible
     """
     return next(found for found in given(*sources) if found.option.name == name).read()
 
@@ -200,9 +203,10 @@ def place(name: str, *sources: Source) -> str:
 
 
 def resolve(*sources: Source) -> Settings:
-    """Resolve the settings of a try; without sources all have their defaults.
+    """Resolve the settings of a try; without sources all settings have their defaults.
 
-    :raise SettingsError: if a value is impossible; names its place and the possible values
+    :raise SettingsError: if a value is impossible; the error names its place and the possible
+        values
     """
     found = {one.option.name: one for one in given(*sources)}
     values = {name: one.read() for name, one in found.items()}

@@ -1,1 +1,1 @@
-"""Files that are not on this machine, and calls to their stores with a limit of time."""
+"""Files in stores on other machines, and calls to these stores with a limit of time."""

@@ -1,4 +1,4 @@
-"""Calls with a limit of time, even if the library that they wait in has none."""
+"""Calls with a limit of time, also of libraries that have no such limit."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LONGEST_REASON = 500
-_LOOK_S = 0.2  # between two checks of a budget, which a signal may end at any time
+_LOOK_S = 0.2  # between two checks of a budget, which a signal may end between them
 
 
 class OutOfTimeError(Exception):
-    """Raised when a call has not returned in time; its thread goes on, and nothing waits for it."""
+    """Raised when a call has not returned in time; its thread goes on, but is not waited for."""
 
 
 class StoreError(Exception):
@@ -31,10 +31,10 @@ class StoreError(Exception):
 def within(seconds: float, action: Callable[[], T], name: str) -> T:
     """Call a function in a thread of its own, and give its result or raise its error.
 
-    A library's own timeout is not enough, because it is for each read: a server that sends a byte
-    now and then would be waited for without end.
+    A library's own timeout is not enough, because it holds for each read: if a server sends a byte
+    now and then, the library waits without end.
 
-    :param seconds: how long the call may take
+    :param seconds: the longest time that the call may take
     :param name: the name of the thread
     :raise OutOfTimeError: if the call takes longer
     """
@@ -47,7 +47,7 @@ def asked(budget: Budget, action: Callable[[], T], name: str) -> T:
     The budget is checked again and again, because other code may use it up during the call.
 
     :param name: the name of the thread
-    :raise StoreError: if the call raises an error or the budget ends
+    :raise StoreError: if the call raises an error, or if no time is left before the call returns
     """
     if budget.is_spent():
         msg = "there was no time left to ask"
@@ -66,14 +66,14 @@ def asked(budget: Budget, action: Callable[[], T], name: str) -> T:
 
 
 def reason(error: BaseException, seconds: float = 0) -> str:
-    """Say in a few words why a request to a store failed.
+    """Give the reason, in a few words, for which a request to a store failed.
 
     :param error: the error of the store's library, whose text may have a server's full answer
-    :param seconds: how long the store was waited for, if the error is :class:`OutOfTimeError`
+    :param seconds: the time that the store had for its answer; only for :class:`OutOfTimeError`
     """
     if isinstance(error, OutOfTimeError):
         return f"no answer within {seconds:.3g} s"
-    # It is scrubbed before it is truncated, because half of a secret is not recognised.
+    # The text is scrubbed before it is truncated, because half of a secret is not recognised.
     return truncated(scrub(f"{type(error).__name__}: {error}"), _LONGEST_REASON)
 
 
@@ -93,13 +93,13 @@ class _Call(Generic[T]):
             self._done.append(self._action())
         except Exception as error:
             self._failed.append(error)
-        except BaseException as error:  # if the waiting thread raised it, it would end that as well
+        except BaseException as error:  # the waiting thread must not raise e.g. SystemExit
             self._failed.append(RuntimeError(f"{type(error).__name__}: {error}"))
 
     def result(self, seconds: float) -> T:
-        """Wait for the call's end, and give its result or raise its error.
+        """Wait for the call's end, and give the call's result or raise its error.
 
-        :raise OutOfTimeError: if it has not ended after these seconds
+        :raise OutOfTimeError: if the call has not ended after ``seconds``
         """
         self._thread.join(seconds)
         if self._done:

@@ -1,11 +1,11 @@
-"""HDFS, by WebHDFS or HttpFS, for Airflow's ``ObjectStoragePath``, which has no file system for it.
+"""A file system for HDFS, which Airflow's ``ObjectStoragePath`` lacks; it uses WebHDFS or HttpFS.
 
 A connection of any type gives the host of WebHDFS and the user. Its extra has the options of
 ``fsspec``'s ``WebHDFS`` (``kerberos``, ``kerb_kwargs``, ``token``, ``proxy_to``, ``data_proxy``,
 ``use_https``, ``session_cert``, ``session_verify``), or those of Airflow's own hook of HDFS
 (``use_ssl``, ``verify``, ``cert``). Several hosts are the name nodes of one file system: requests
-go to the active one. Airflow imports this module when it looks for file systems, so the module
-imports other packages only when one is used.
+are sent to the active name node. Airflow imports this module when it looks for file systems, so the
+module imports other packages only when a file system is used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 schemes = ["hdfs"]
 """The URL schemes for which Airflow registers :func:`get_fs`."""
 
-_HTTP_PORT, _HTTPS_PORT = 9870, 9871  # Hadoop's own, since 3.0
+_HTTP_PORT, _HTTPS_PORT = 9870, 9871  # the defaults of Hadoop 3
 _OF_WEBHDFS = (
     *("kerberos", "kerb_kwargs", "token", "proxy_to", "data_proxy"),
     *("use_https", "session_cert", "session_verify"),
@@ -34,8 +34,8 @@ _IN_AIRFLOWS_HOOK = {"use_ssl": "use_https", "verify": "session_verify", "cert":
 def get_fs(conn_id: str | None, storage_options: dict[str, Any] | None = None) -> WebHDFS:
     """Give the file system of a connection.
 
-    :param storage_options: its ``host`` is used if the connection has none
-    :raise ValueError: if neither has a host
+    :param storage_options: options whose ``host`` is used if the connection has no host
+    :raise ValueError: if neither the connection nor the options have a host
     """
     return _file_system(conn_id, (storage_options or {}).get("host") or "")
 
@@ -43,8 +43,8 @@ def get_fs(conn_id: str | None, storage_options: dict[str, Any] | None = None) -
 def of_url(url: str) -> WebHDFS:
     """Give the file system of ``hdfs://[connection@]namenode[:port]/…``.
 
-    Airflow's path drops the host of such a URL, and without a connection nothing else names the
-    name node.
+    Airflow's path drops the host of such a URL, which alone names the name node if there is no
+    connection.
 
     :raise ValueError: if neither the URL nor the connection has a host
     """
@@ -52,7 +52,7 @@ def of_url(url: str) -> WebHDFS:
     return _file_system(parts.username, parts.hostname or "")
 
 
-@cache  # as Airflow does: each look-up of a connection is a request to the API server
+@cache  # as in Airflow, because each look-up of a connection is a request to the API server
 def _file_system(conn_id: str | None, namenode: str) -> WebHDFS:
     from airflow_provider_sparklineage.storage.webhdfs import WebHDFS
 
@@ -91,7 +91,7 @@ def _is_true(value: object) -> bool:
 
 
 def _own_name() -> str | None:
-    """Give the user of this process, as Hadoop's clients do without authentication.
+    """Give the name of this process's user, which Hadoop's clients send without authentication.
 
     :return: None if the user has no name
     """

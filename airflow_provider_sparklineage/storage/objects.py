@@ -1,6 +1,6 @@
-"""Files in the stores that Airflow has access to: one by one, or many at once within a budget.
+"""Files in the stores to which Airflow has access: one by one, or many at once within a budget.
 
-:class:`Objects` takes the URLs that Airflow's ``ObjectStoragePath`` takes, and ``hdfs://`` also
+:class:`Objects` accepts the URLs that Airflow's ``ObjectStoragePath`` accepts, and ``hdfs://`` also
 without a connection.
 """
 
@@ -35,19 +35,19 @@ _FOLDER_MODE, _FILE_MODE = 0o770, 0o660  # the driver's user is another user of 
 
 
 class Objects(Frozen, frozen=True):
-    """Files below a URL that the user has configured, and whose readers the user decides.
+    """The files below a URL that the user has configured; the user decides who may read them.
 
     All methods may be called from several threads at once.
 
-    :param is_for_group: whether files and new folders on a mount get modes for their user and their
-        group, and for nobody else, independent of the umask
+    :param is_for_group: whether only their user and group may read and write the files and new
+        folders on a mount, independent of the umask
     """
 
     url: str
     is_for_group: bool = False
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file so that it appears complete or not at all."""
+        """Write a file so that other processes see it complete or not at all."""
         store, place = self._place(name)
         if self._scheme in _OBJECT_STORES:
             store.pipe_file(place, content)
@@ -64,18 +64,18 @@ class Objects(Frozen, frozen=True):
             if is_local:
                 _open_to_group(partial, _FILE_MODE)
             store.mv(partial, place)
-        except BaseException:  # no space is left, or the task's time is up
+        except BaseException:  # for example, no space is left, or the task's time is over
             with suppress(Exception):
                 store.rm_file(partial)
             raise
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a file unless it exists, and say whether it was written.
+        """Write a file unless it exists, and return whether it was written.
 
-        If two processes do so at the same time, only S3 lets just one of them write, by a condition
-        on the request. In other stores an existing file is overwritten.
+        In S3 the request has the condition that the file does not exist, so only one of two
+        processes writes it. In other stores an existing file is overwritten.
 
-        :return: False if the store refused because there is such a file
+        :return: False if the store refused the request because the file exists
         """
         store, place = self._place(name)
         if self._scheme not in _CREATING:
@@ -88,7 +88,7 @@ class Objects(Frozen, frozen=True):
         return True
 
     def read(self, name: str, at_most: int | None = None) -> bytes:
-        """Give the content of a file, or its first bytes."""
+        """Give the content of a file, or its first ``at_most`` bytes."""
         store, place = self._place(name)
         content: bytes = store.cat_file(place, end=at_most)
         return content
@@ -106,20 +106,20 @@ class Objects(Frozen, frozen=True):
         store.put_file(str(file), place)
 
     def remove(self, name: str) -> None:
-        """Delete a file; do nothing if there is none."""
+        """Delete a file; do nothing if it does not exist."""
         store, place = self._place(name)
         with suppress(FileNotFoundError):
             store.rm_file(place)
 
     def remove_folder(self, name: str) -> None:
-        """Delete a folder with its content; do nothing if there is none."""
+        """Delete a folder with its content; do nothing if it does not exist."""
         store, place = self._place(name)
         store.invalidate_cache()
         with suppress(FileNotFoundError):
             store.rm(place, recursive=True)
 
     def names(self, folder: str) -> list[str]:
-        """List the names of the files and folders in a folder; [] if there is no such folder."""
+        """List the names of a folder's files and folders; [] if the folder does not exist."""
         store, place = self._place(folder)
         try:
             found = store.ls(place, detail=False, refresh=True)
@@ -128,9 +128,9 @@ class Objects(Frozen, frozen=True):
         return [name.rstrip("/").rpartition("/")[2] for name in found]
 
     def files(self, folder: str) -> dict[str, int]:
-        """List the files in a folder with their sizes in bytes, without links.
+        """List the files in a folder, except links, with their sizes in bytes.
 
-        :return: {} if there is no such folder
+        :return: size by name; {} if the folder does not exist
         """
         store, place = self._place(folder)
         try:
@@ -144,9 +144,10 @@ class Objects(Frozen, frozen=True):
         }
 
     def walk(self, folder: str) -> Iterator[tuple[str, datetime | None]]:
-        """Yield the files below a folder with the time of their last write.
+        """Yield the files below a folder, each with the time of its last write.
 
-        The time is None if the store does not have it. There are no files if there is no folder.
+        The time is None if the store does not give it. If the folder does not exist, no files are
+        yielded.
         """
         (store, place), (_, root) = self._place(folder), self._place("")
         store.invalidate_cache()
@@ -158,7 +159,7 @@ class Objects(Frozen, frozen=True):
             yield name.removeprefix(root.rstrip("/")).lstrip("/"), _written(info)
 
     def forget(self) -> None:
-        """Make Airflow connect anew, because its credentials may be valid for an hour only."""
+        """Make Airflow connect again, because credentials may be valid for an hour only."""
         if self._scheme not in hdfs.schemes:
             from airflow.sdk import ObjectStoragePath
             from airflow.sdk.io import attach
@@ -173,8 +174,8 @@ class Objects(Frozen, frozen=True):
     def _place(self, name: str) -> tuple[Any, str]:
         """Give the file system, and the path of a file in it.
 
-        Methods use the file system and not Airflow's path object, which would record every file as
-        a dataset of the task.
+        The methods do not use Airflow's path object, because it would record every file as a
+        dataset of the task.
         """
         if self._scheme in hdfs.schemes:
             folder = urlsplit(self.url).path.rstrip("/")
@@ -186,12 +187,12 @@ class Objects(Frozen, frozen=True):
 
 
 def _open_to_group(place: str, mode: int) -> None:
-    with suppress(OSError):  # not every mount has modes
+    with suppress(OSError):  # some mounts have no file modes
         Path(place).chmod(mode)
 
 
 def _written(info: dict[str, object]) -> datetime | None:
-    """Find the time of a file's last write by the keys of different stores; None without one."""
+    """Find the time of a file's last write, by the keys of different stores; None if not given."""
     for key in ("mtime", "LastModified", "last_modified", "updated"):
         value = info.get(key)
         if isinstance(value, datetime):
@@ -201,7 +202,7 @@ def _written(info: dict[str, object]) -> datetime | None:
     return None
 
 
-_DOWNLOADS_AT_ONCE = 8  # each waits for answers most of the time
+_DOWNLOADS_AT_ONCE = 8  # more than processors, because a download mostly waits for answers
 _DOWNLOAD_TRIES = 2
 _LOOK_S = 0.2
 
@@ -209,21 +210,21 @@ _LOOK_S = 0.2
 def downloaded(
     store: Objects, sizes: Mapping[str, int], folder: Path, budget: Budget
 ) -> Iterator[tuple[str, Path | StoreError]]:
-    """Download files at the same time, and yield each in the given order when it has arrived.
+    """Download files at the same time, and yield each when it has arrived, in the given order.
 
-    The iteration ends with the budget: later files are not yielded, and downloads that hang are not
-    waited for.
+    The iteration ends when the budget is spent: it then yields no further files, and does not wait
+    for unfinished downloads.
 
     :param sizes: size in bytes by name, in the order of the result
     :param folder: an empty folder of this user; the caller has to remove the files in it
-    :return: name and local file, or the error if the download failed
+    :return: pairs of name and local file, or of name and error if the download failed
     """
     begun = budget.left
     jobs = [(name, folder / str(n), Future[None]()) for n, name in enumerate(sizes)]
     waiting, ended = deque(jobs), threading.Event()
 
     def run() -> None:
-        with suppress(IndexError):  # there are no more
+        with suppress(IndexError):  # no job is waiting any more
             while not ended.is_set():
                 name, target, future = waiting.popleft()
                 try:
@@ -235,7 +236,7 @@ def downloaded(
 
     for _ in range(min(_DOWNLOADS_AT_ONCE, len(jobs))):
         context = contextvars.copy_context()
-        # These are no threads of an executor, because a process waits for those when it ends.
+        # No ThreadPoolExecutor is used, because a process waits for its threads when it ends.
         threading.Thread(
             target=context.run, args=(run,), daemon=True, name="sparklineage-download"
         ).start()
@@ -260,7 +261,7 @@ def _download(store: Objects, name: str, size: int, target: Path) -> None:
         try:
             store.download(name, target)
             break
-        except OSError:  # a connection that broke
+        except OSError:  # for example, the connection broke
             if tried + 1 == _DOWNLOAD_TRIES:
                 raise
     if (found := target.stat().st_size) != size:

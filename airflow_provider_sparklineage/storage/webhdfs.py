@@ -1,8 +1,8 @@
-"""``fsspec``'s WebHDFS, made reliable.
+"""A file system of HDFS that is ``fsspec``'s WebHDFS, made reliable.
 
-The differences: a file is written in one request, a rename replaces an existing file, the answers
-of data nodes are checked, errors are Python's own, each thread has its own session, and of several
-name nodes the active one is used.
+It differs in these points: a file is written in one request, a rename replaces an existing file,
+the answers of data nodes are checked, errors are Python's own, each thread has its own session, and
+requests are sent to the active one of several name nodes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _FOLDER, _FILE = "770", "660"  # driver and worker run as two users of one group
-_TIMEOUT_S = 5.0, 30.0  # to connect, and from one byte to the next
+_TIMEOUT_S = 5.0, 30.0  # for connecting, and for waiting from one byte to the next
 _CHUNK = 1 << 20
 _LONGEST_REASON = 500
 _STANDBY = ("StandbyException", "RetriableException")
@@ -35,11 +35,11 @@ _ERRORS = {
 
 
 class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
-    """The files of an HDFS.
+    """The file system of an HDFS.
 
-    :param host: the host of the name node; several with commas between, each with a port of its own
-        or without
-    :param port: the port of the hosts that have none of their own
+    :param host: the host of the name node, or several hosts with commas between; each may have a
+        port
+    :param port: the port of the hosts that have no port in ``host``
     """
 
     protocol = "hdfs"
@@ -59,7 +59,7 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
         """Write a file in one request.
 
-        :raise FileExistsError: if there is a file, and the mode is not ``overwrite``
+        :raise FileExistsError: if the file exists, and the mode is not ``overwrite``
         """
         overwrite = "true" if mode == "overwrite" else "false"
         self._call("CREATE", "put", path, value, overwrite=overwrite, permission=_FILE)
@@ -67,7 +67,7 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
     def cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **_: Any
     ) -> bytes:
-        """Give the content of a file, or a part of it; negative limits count from its end."""
+        """Give a file's bytes from ``start`` to ``end``; negative numbers count from its end."""
         if any(limit is not None and limit < 0 for limit in (start, end)):
             start, end, _step = slice(start, end).indices(self.info(path)["size"])
         offset = start or 0
@@ -78,17 +78,17 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         return self._call("OPEN", path=path, offset=offset, length=end - offset).content
 
     def get_file(self, rpath: str, lpath: str, **_: Any) -> None:
-        """Copy a file to this machine, without holding all of it in memory."""
+        """Copy a file to this machine, without holding the whole file in memory."""
         with self._call("OPEN", path=rpath, stream=True) as answer, open(lpath, "wb") as file:
             for chunk in answer.iter_content(_CHUNK):
                 file.write(chunk)
 
     def mv(self, path1: str, path2: str, **_: Any) -> None:
-        """Rename a file, and replace an existing one."""
+        """Rename a file, and replace the file that has the new name."""
         rename = partial(self._call, "RENAME", "put", path1, destination=path2)
         if not _refused(rename(renameoptions="OVERWRITE")):
             return
-        # HttpFS has no such option. For an instant there is no path2, but it is never incomplete.
+        # HttpFS has no such option. For an instant path2 does not exist, but is never incomplete.
         self._call("DELETE", "delete", path2)
         if _refused(rename()):
             msg = f"{path1} could not be renamed to {path2}"
@@ -97,17 +97,17 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
     def rm(self, path: str, recursive: bool = False, **_: Any) -> None:
         """Delete a file or folder.
 
-        :raise FileNotFoundError: if there is none
+        :raise FileNotFoundError: if it does not exist
         """
         if _refused(self._call("DELETE", "delete", path, recursive=str(recursive).lower())):
             raise FileNotFoundError(path)
 
     def mkdir(self, path: str, **_: Any) -> None:
-        """Make a folder, with those above it."""
+        """Make a folder, and the folders above it."""
         self._call("MKDIRS", "put", path, permission=_FOLDER)
 
     def exists(self, path: str, **_: Any) -> bool:
-        """Whether there is a file or folder; raises an error if the name node does not answer."""
+        """Whether a file or folder exists; raises an error if the name node does not answer."""
         try:
             self.info(path)
         except FileNotFoundError:
@@ -115,7 +115,7 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         return True
 
     def find(self, path: str, *args: Any, **kwargs: Any) -> Any:
-        """List all files below a folder; raises an error if a part of it cannot be listed."""
+        """List all files below a folder; raises an error if any folder there cannot be listed."""
         return super().find(path, *args, **{"on_error": "raise", **kwargs})
 
     @staticmethod
@@ -134,11 +134,11 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
     # --- requests ---------------------------------------------------------------------------------
 
     def _connect(self) -> None:
-        """Do nothing: each thread connects when it first needs its session."""
+        """Do nothing, because each thread connects when it first needs its session."""
 
     @property
     def session(self) -> requests.Session:
-        """The session of this thread: two threads must not share a Kerberos authentication."""
+        """The session of this thread, as two threads must not share a Kerberos authentication."""
         if not hasattr(self._sessions, "session"):
             super()._connect()
         session: requests.Session = self._sessions.session
@@ -158,7 +158,7 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         stream: bool = False,
         **parameters: Any,
     ) -> requests.Response:
-        """Send a request to the active name node, and on to the data node that it redirects to.
+        """Send a request to the active name node, and to the data node that its answer names.
 
         :param op: the operation of WebHDFS, such as ``OPEN``
         :param data: the content for the data node
@@ -188,7 +188,7 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         )
 
     def _of_active(self, ask: Callable[[str], requests.Response]) -> requests.Response:
-        """Give the answer of the active name node; the one that answered last is tried first.
+        """Give the answer of the active name node; the name node of the last answer is tried first.
 
         :raise OSError: if no name node is active
         """
@@ -211,7 +211,7 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         except requests.Timeout:
             msg = f"{_host(url)} does not answer"
             raise TimeoutError(msg) from None
-        except requests.ConnectionError as error:  # its text has the URL, which may have a token
+        except requests.ConnectionError as error:  # the text has the URL, which may have a token
             msg = f"{_host(url)} cannot be reached: {_reason(error)}"
             raise ConnectionError(msg) from None
         if answer.ok:
@@ -243,7 +243,7 @@ def _host(url: str) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """Find the operating system's reason below the errors of libraries, else the error's class."""
+    """Find the operating system's reason among an error's causes; else give the error's class."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:

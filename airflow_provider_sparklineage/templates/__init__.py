@@ -1,6 +1,6 @@
-"""Traces of rendered templates: which characters came from which execution date.
+"""Traces of rendered templates, which show from which execution dates their characters come.
 
-``s3://lake/orders/dt={{ ds }}`` and the text that Airflow rendered of it, traced::
+For the template ``s3://lake/orders/dt={{ ds }}`` and the text that Airflow rendered, the trace is::
 
     TracedText(
         field="application_args[1]",
@@ -10,9 +10,9 @@
         variables=("ds",),
     )
 
-Tracing never changes the rendered value, repeats no side effect and never raises. It gives spans
-only if rendering the template once more gives exactly the same text. Otherwise a trace has only the
-date variables that the template uses.
+Tracing never changes the rendered value, repeats no side effect and never raises. A trace has spans
+only if rendering the template once more gives exactly the same text. Otherwise it has only the date
+variables that the template uses.
 """
 
 from __future__ import annotations
@@ -42,13 +42,12 @@ _CONTAINERS = (list, tuple, set, frozenset, dict)
 
 
 class Span(Frozen, frozen=True):
-    """Characters ``[start, end)`` of :attr:`TracedText.value`, given by one output expression.
+    """Characters ``[start, end)`` of :attr:`TracedText.value` that come from one expression.
 
     :param expression: the expression's text in the template, e.g. ``macros.ds_add(ds, -6)``;
-        several that cannot be separated are joined with ``~``
+        several expressions that cannot be separated are joined with ``~``
     :param variables: all context variables that the expression uses, also by way of ``set``,
-        ``for`` and macros, sorted; those of ``dag_run`` with the attribute:
-        ``dag_run.logical_date``
+        ``for`` and macros, sorted; ``dag_run`` has the attribute, as in ``dag_run.logical_date``
     """
 
     start: int
@@ -63,16 +62,16 @@ class Span(Frozen, frozen=True):
 
 
 class TracedText(Frozen, frozen=True):
-    """A rendered text, and the sources of its characters, as far as they are known.
+    """A rendered text, and the known sources of its characters.
 
     :param field: the place of the text: ``application_args[5]``, ``conf[spark.x.y]``,
         ``env_vars[DAY]``, ``reads[0].partitions[dt]``
-    :param template: the text before rendering; the value itself if it was no template
-    :param value: the real rendered text
-    :param spans: in order, without overlap; characters outside of them are the template's own
-        text. If there are no spans, see ``variables``
-    :param variables: date variables used anywhere in the template, also in its conditions; if there
-        are some of these and no spans, it is unknown which characters come from them
+    :param template: the text before rendering; equal to ``value`` if the text was no template
+    :param value: the text that Airflow rendered
+    :param spans: spans of expressions, in order and without overlap; all other characters are the
+        template's own text, unless there are no spans (see ``variables``)
+    :param variables: date variables used anywhere in the template, also in its conditions; with
+        variables and no spans, it is not known which characters come from them
     """
 
     field: str
@@ -105,10 +104,10 @@ def trace_all(
 
 
 class Tracer:
-    """Traces the templates of one task.
+    """A tracer of the templates of one task.
 
-    :param environment: the environment that rendered the templates, because its filters,
-        delimiters and undefined type change the result
+    :param environment: the environment that rendered the templates; its filters, delimiters and
+        undefined type change the result
     :param context: the context that the templates were rendered with; it is not changed
     """
 
@@ -119,14 +118,14 @@ class Tracer:
     def trace(self, field: str, template: str, rendered: object) -> TracedText:
         """Trace one rendered template; never raises.
 
-        :param rendered: the real result; if native rendering gave a value that is no text, its
-            ``str()`` is traced
+        :param rendered: the value that Airflow rendered; if native rendering gave a value that is
+            no text, its ``str()`` is traced
         """
         try:
             value = str(rendered)
         except Exception:  # native rendering may give an object of the user's own
             return TracedText(field, template, "")
-        if value == template:  # it was no template, or not rendered, as values of expanded XComs
+        if value == template:  # it was no template, or was not rendered, as in expanded XComs
             return TracedText(field, template, value)
         rerendering = self._rerendered(template)
         spans = _spans(rerendering, value)
@@ -137,16 +136,16 @@ class Tracer:
     def trace_all(self, field: str, template: object, rendered: object) -> list[TracedText]:
         """Trace all texts in nested lists, tuples, sets, dicts and dataclasses; never raises.
 
-        The templates and the rendered values are walked together. A text whose template is not
-        known, because it was an XComArg or the shapes differ, is its own template. Other leaves
-        (numbers, None, assets) are left out. Keys of dicts are never rendered, so they are used to
-        name the field; elements of sets are sorted.
+        The templates and the rendered values are walked together. If the template of a text is not
+        known, because it was an XComArg or the shapes differ, the trace has the text itself as its
+        template. Other leaves (numbers, None, assets) are left out. Keys of dicts are never
+        rendered, so they are part of the field's name; elements of sets are sorted.
 
-        :return: [] if a value of the user's own raises an error
+        :return: [] if an object of the user's code raises an error
         """
         try:
             return list(self._pairs(field, template, rendered))
-        except Exception:  # a value of the user's own with an odd __eq__ or __getattr__, a cycle
+        except Exception:  # a cycle, or an __eq__ or __getattr__ of the user's code that raises
             log.debug("The templates in %s could not be traced", field, exc_info=True)
             return []
 
@@ -178,9 +177,9 @@ class Tracer:
     def _of_set(
         self, field: str, template: Set[object], rendered: Set[object]
     ) -> Iterator[TracedText]:
-        """Yield the traces of a set's elements, paired by the results of their templates.
+        """Yield the traces of a set's elements, each with the template that renders to it.
 
-        Sets have no order by which templates and rendered elements could be paired.
+        A set has no order by which its templates and its rendered elements could be paired.
         """
         templates = sorted(t for t in template if isinstance(t, str) and t not in rendered)
         each = {t: self._rerendered(t) for t in templates}
@@ -210,8 +209,8 @@ def _leaves(
 ) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
     """Yield the texts in the value that native rendering made, each with its field and spans.
 
-    Native rendering reads the template's text as a Python literal. The texts stand in the literal
-    in the same order, in quotes; a text with escapes is not found there, and has no spans.
+    Native rendering reads the rendered text as a Python literal. The texts are in the literal in
+    the same order, in quotes; a text with escapes is not found in the literal, and has no spans.
     """
     text = ""
     evaluated: tuple[EvaluatedSpan, ...] = ()
@@ -240,12 +239,12 @@ def _within(evaluated: tuple[EvaluatedSpan, ...], start: int, end: int) -> tuple
 
 
 def _evaluates(text: str, rendered: object) -> bool:
-    """Whether native rendering makes the rendered value of a text."""
+    """Whether native rendering converts ``text`` to the rendered value."""
     if text == str(rendered):
         return True
     try:
         return bool(ast.literal_eval(text) == rendered)
-    except Exception:  # no literal, one with too deep nesting, or a __eq__ that raises
+    except Exception:  # the text is no literal or is nested too deep, or a __eq__ raises
         return False
 
 
@@ -256,7 +255,7 @@ def _untraced(field: str, rendered: object) -> Iterator[TracedText]:
 
 
 def _texts(field: str, value: object) -> Iterator[tuple[str | None, str]]:
-    """Yield all texts in a value with their fields; keys of dicts with None as the field."""
+    """Yield all texts in a value with their fields; the field of a dict's key is None."""
     if isinstance(value, str):
         yield field, value
         return
@@ -268,7 +267,7 @@ def _texts(field: str, value: object) -> Iterator[tuple[str | None, str]]:
 
 
 def _items(field: str, value: object) -> Iterator[tuple[str, object]]:
-    """Yield the items of a container with their fields; nothing if the value is no container."""
+    """Yield the items of a container with their fields; no items if the value is no container."""
     if isinstance(value, Mapping):
         yield from ((f"{field}[{key}]", item) for key, item in value.items())
     elif isinstance(value, (list, tuple)):
@@ -279,15 +278,15 @@ def _items(field: str, value: object) -> Iterator[tuple[str, object]]:
     elif is_dataclass(value) and not isinstance(value, type):
         for own in fields(value):
             item = getattr(value, own.name)
-            # A rendered declaration keeps the unrendered one in this field.
+            # A rendered declaration has the unrendered declaration in its field ``template``.
             if own.name != "template" or not (item is None or isinstance(item, type(value))):
                 yield f"{field}.{own.name}", item
 
 
 def _alike(template: object, rendered: object) -> bool:
-    """Whether a template can have given a rendered value of this type.
+    """Whether a rendered value has a type that can result from this template.
 
-    Rendering makes plain lists and dicts of subclasses.
+    Rendering makes plain lists and dicts of objects of subclasses.
     """
     return type(template) is type(rendered) or any(
         isinstance(template, kind) and isinstance(rendered, kind) for kind in (list, tuple, Mapping)

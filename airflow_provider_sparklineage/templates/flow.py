@@ -3,12 +3,12 @@
 Tracing renders a template a second time. That must not repeat side effects (``ti.xcom_push``,
 ``params.days.append``) or requests to other services (``var``, ``conn``, ``xcom_pull``), and must
 not rely on values that change (``macros.random``). So this module lists the values and functions
-that may be evaluated again. Expressions with any other are not evaluated:
-:mod:`airflow_provider_sparklineage.templates.markers` leaves a gap for them.
+that may be evaluated again. Expressions with any other value or function are not evaluated:
+:mod:`airflow_provider_sparklineage.templates.markers` leaves a gap in their place.
 
 A name that the template defines (``set``, ``for``, ``macro`` …) stands for all values that are
-assigned to it anywhere in the template. So the result may have a variable too many, but never one
-too few.
+assigned to it anywhere in the template. So the result may have variables that the expression does
+not use, but it never lacks a variable that the expression uses.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-# --- the syntax tree of a template: its nodes by kind, and the nodes that flow into its names
+# --- the syntax tree of a template: its nodes by kind, and the nodes whose values its names get
 
 
 N = TypeVar("N", bound=nodes.Node)
 
 
 class Nodes:
-    """All nodes of a template's syntax tree, by kind, each kind in the order of the template."""
+    """An index of the nodes of a template's syntax tree by their kind, in the template's order."""
 
     def __init__(self, tree: nodes.Template) -> None:
         self._by_kind: defaultdict[type[nodes.Node], list[Any]] = defaultdict(list)
@@ -48,7 +48,7 @@ class Nodes:
             self._add(child)
 
     def of(self, kind: type[N]) -> list[N]:
-        """Give all nodes of a kind."""
+        """Give all nodes of a kind, in the order of the template."""
         return self._by_kind.get(kind, [])
 
 
@@ -69,7 +69,7 @@ def _names(target: nodes.Node) -> Iterator[str]:
 
 
 def bindings(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
-    """Yield each name that the template defines, with each node that flows into the name."""
+    """Yield pairs of a name that the template defines, and a node whose value the name can get."""
     for assign in all_nodes.of(nodes.Assign):
         yield from ((name, assign.node) for name in _names(assign.target))
     for block in all_nodes.of(nodes.AssignBlock):
@@ -87,7 +87,7 @@ def bindings(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
 
 
 def _arguments(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
-    """Yield each parameter of macros and ``call`` blocks, with each argument of any call."""
+    """Yield pairs of a parameter of a macro or ``call`` block, and an argument of a call to it."""
     takers: dict[str, list[nodes.Macro | nodes.CallBlock]] = defaultdict(list)
     for macro in all_nodes.of(nodes.Macro):
         takers[macro.name].append(macro)
@@ -116,9 +116,9 @@ def _given(call: nodes.Call, names: list[str]) -> Iterator[tuple[str, nodes.Node
 
 
 def mutations(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
-    """Yield the name and each argument of calls like ``name.append(argument)``.
+    """Yield pairs of name and argument for each call like ``name.append(argument)``.
 
-    The argument flows into the name.
+    After such a call, the value of the name may have the argument in it.
     """
     for call in all_nodes.of(nodes.Call):
         method = call.node
@@ -156,7 +156,7 @@ DATE_VARIABLES = _DAG_RUN_TIMES | {
     "prev_start_date_success",
     "prev_end_date_success",
 }
-"""The context variables of Airflow 3 that are execution dates: they say for which time a run is."""
+"""The context variables of Airflow 3 that are execution dates, the time for which a run is."""
 
 # Attributes of Airflow's objects that are plain values or pure functions; others are not evaluated.
 _INSIDE: Mapping[str, frozenset[str]] = {
@@ -185,7 +185,7 @@ _MUTATORS = frozenset(
     if not name.startswith("_") and not hasattr(frozenset, name) and not hasattr(tuple, name)
 ) - {"fromkeys", "get", "items", "keys", "values"}
 _REPEATABLE_FILTERS = (FILTERS.keys() - {"attr", "random"}) | {
-    # Airflow adds these to its environments
+    # Airflow adds these filters to its environments.
     *("ds", "ds_nodash", "ts", "ts_nodash", "ts_nodash_with_tz"),
 }
 # Filters that apply a filter or test, with the position of its name among their arguments.
@@ -210,9 +210,9 @@ _OF_EXTENSIONS = (
 class Flow(NamedTuple):
     """The context variables that flow into an expression, and whether it is pure.
 
-    :param paths: context variables, with the attribute for those in :data:`_INSIDE`:
+    :param paths: context variables; a variable in :data:`_INSIDE` has its attribute, as in
         ``dag_run.logical_date``
-    :param pure: whether the expression may be evaluated once more, if its paths may be
+    :param pure: whether the expression may be evaluated once more if its paths may be evaluated
     """
 
     paths: frozenset[str] = frozenset()
@@ -225,7 +225,7 @@ class Flow(NamedTuple):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Names of the context variables, sorted; of ``dag_run`` with the attribute."""
+        """Names of the context variables, sorted; ``dag_run`` has its attribute."""
         return tuple(
             sorted({p if p.startswith("dag_run.") else p.partition(".")[0] for p in self.paths})
         )
@@ -257,10 +257,10 @@ class TemplateFlow:
     """The flow of context variables through one template.
 
     :ivar nodes: the nodes of the template's tree
-    :ivar closed: whether the tree shows every flow: the template uses no other template, and passes
-        no macro on as a value
+    :ivar closed: whether the tree shows every flow: the template uses no other template, and does
+        not use a macro as a value
     :ivar macros: names of the macros that the template defines
-    :ivar blocks: names that are only ever ``set`` to blocks of template text
+    :ivar blocks: names whose only values are blocks of template text (``{% set name %}…``)
     """
 
     def __init__(
@@ -282,7 +282,7 @@ class TemplateFlow:
             self._resolve(tree, sources)
 
     def of(self, node: nodes.Node) -> Flow:
-        """Give the flow into an expression, or the joined flows into those of a statement."""
+        """Give the flow into an expression, or the joined flows into a statement's expressions."""
         if isinstance(node, nodes.Name):
             return self._of_name(node.name) if node.ctx == "load" else _NOTHING
         if isinstance(node, nodes.NSRef):
@@ -303,8 +303,8 @@ class TemplateFlow:
             for call in self.nodes.of(nodes.Call)
             if isinstance(call.node, nodes.Name)
         ]
-        # If a macro were called by another name, the flow of its arguments would not be seen; nor
-        # would that of a recursive loop's arguments.
+        # If a macro were called by another name, the tree would not show the flow of its arguments.
+        # Nor does the tree show the flow of a recursive loop's arguments.
         direct = self.macros | {"caller"}
         by_name = sum(name in direct for name in loads) == sum(name in direct for name in called)
         return by_name and {"self", "super"}.isdisjoint(loads) and "loop" not in called
@@ -327,7 +327,7 @@ class TemplateFlow:
             if name in self._fresh:
                 sources[name].append(node)
         changed = True
-        while changed:  # ends: flows only grow, and there are finitely many names
+        while changed:  # the loop ends, because flows only grow, and the names are finitely many
             changed = False
             for name, values in sources.items():
                 flow = _joined(map(self.of, values))
@@ -335,7 +335,7 @@ class TemplateFlow:
                 self._local[name] = flow
 
     def _not_fresh(self, sources: Mapping[str, list[nodes.Node]]) -> Iterator[str]:
-        """Yield the names that may be another object than a list or dict of this template."""
+        """Yield the names whose value may not be a list or dict that the template makes."""
         assigned = {
             id(assign.node)
             for assign in self.nodes.of(nodes.Assign)
@@ -381,7 +381,7 @@ class TemplateFlow:
         return Flow(paths, flow.pure and pure and not attribute.startswith("__"))
 
     def _is_known(self, node: nodes.Filter | nodes.Test) -> bool:
-        """Whether a filter or test is Jinja's or Airflow's, and depends only on its input."""
+        """Whether a filter or test comes from Jinja or Airflow, and uses nothing but its input."""
         if isinstance(node, nodes.Test):
             return self._is_known_test(node.name)
         position = _APPLYING.get(node.name)

@@ -1,12 +1,13 @@
 """A template rendered once more, with a marker before and after the result of each expression.
 
 Markers are put into the syntax tree as if they were text of the template. They are characters of
-Unicode's private planes, a pair for each expression: filters around them (``upper``, ``replace``)
-leave them as they are. A filter that depends on the markers gives another text than the real one,
-and :meth:`~airflow_provider_sparklineage.templates.markers.Rendering.align` notices that.
+Unicode's private planes, a pair for each expression, so filters around them (``upper``,
+``replace``) do not change them. If a filter's result depends on the markers, the text differs from
+the text that Airflow rendered, and
+:meth:`~airflow_provider_sparklineage.templates.markers.Rendering.align` notices the difference.
 
-An expression that must not be evaluated again stays *unevaluated*. Its result is the part of the
-real text between the known segments on both sides.
+An expression that must not be evaluated again is called *unevaluated*. Its result is the part of
+the real text, the text that Airflow rendered, between the known segments on both sides.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 log = logger(__name__)
 
 
-# --- the places of a rendering's segments in the real text, with unevaluated expressions between --
+# --- the places of a rendering's segments in the real text ----------------------------------------
 
 
 class Expression(NamedTuple):
-    """An output expression of a template, or several that cannot be separated in its text.
+    """An output expression of a template, or several whose results cannot be told apart.
 
     :param text: the expression's text in the template, e.g. ``macros.ds_add(ds, -6)``
     :param variables: the context variables that the expression uses, sorted
@@ -42,19 +43,19 @@ class Expression(NamedTuple):
 
 
 class EvaluatedSpan(NamedTuple):
-    """Characters ``[start, end)``, and the expression that gave them."""
+    """Characters ``[start, end)`` of a text, and the expression that gave these characters."""
 
     start: int
     end: int
     expression: Expression
 
     def moved(self, by: int) -> EvaluatedSpan:
-        """Give the same span, ``by`` characters further on."""
+        """Give the span moved by ``by`` characters."""
         return EvaluatedSpan(self.start + by, self.end + by, self.expression)
 
 
 class Segment(NamedTuple):
-    """Text between two unevaluated expressions, with the spans of evaluated ones in the text."""
+    """A text between two unevaluated expressions, with the spans of evaluated expressions."""
 
     text: str
     evaluated: tuple[EvaluatedSpan, ...]
@@ -63,8 +64,8 @@ class Segment(NamedTuple):
 class Rendering(NamedTuple):
     """The result of rendering a template again, with gaps for unevaluated expressions.
 
-    :param segments: the text before the first unevaluated expression, …, after the last
-    :param unevaluated: the expressions between each two segments
+    :param segments: the texts before, between and after the unevaluated expressions
+    :param unevaluated: the unevaluated expressions, one between each two segments
     """
 
     segments: tuple[Segment, ...]
@@ -74,7 +75,8 @@ class Rendering(NamedTuple):
         """Find the spans of all expressions in the real text.
 
         If a segment could start at several positions (a ``/`` between two unevaluated
-        expressions), it and the expressions on both sides become one, joined with ``~``.
+        expressions), the segment and the expressions on both sides become one span, whose
+        expressions are joined with ``~``.
 
         :param value: the real text
         :return: None if the real text does not have the segments in this order
@@ -100,10 +102,10 @@ class Rendering(NamedTuple):
 
 
 def _starts(segments: Sequence[str], value: str) -> list[int | None] | None:
-    """Find the start of each segment in a text, in this order; None for one with several places.
+    """Find the start of each segment in a text, in this order; None if it can have several places.
 
-    The leftmost and the rightmost start bound all others: if they are equal, there is only one. If
-    the text does not have all segments in this order, the result itself is None.
+    If the leftmost and the rightmost start of a segment are equal, it has only one place. If the
+    text does not have all segments in this order, the function returns None.
 
     >>> _starts(["s3://", "/dt=", ""], "s3://lake/dt=5")
     [0, 9, 14]
@@ -141,10 +143,10 @@ def _merged(expressions: Sequence[Expression]) -> Expression:
 
 
 class Rerendered(NamedTuple):
-    """A template that was rendered once more.
+    """The result of rendering a template once more.
 
     :param dates: date variables that the template uses, also by way of templates that it includes
-    :param rendering: None if rendering it again might have side effects, or failed
+    :param rendering: the rendering; None if it might have had side effects, or failed
     """
 
     dates: tuple[str, ...] = ()
@@ -166,7 +168,7 @@ def rerendered(template: str, environment: Environment, context: Mapping[str, An
             others = _dates_of_others(tree, environment, context, set())
             dates = tuple(sorted({*dates, *others}))
         return Rerendered(dates, render(tree, template, flow, context))
-    except Exception as error:  # raised by a template, extension, filter or value of the user's own
+    except Exception as error:  # raised by a template, extension, filter or value of the user
         log.debug("A template could not be rendered again to trace it: %s", type(error).__name__)
         return Rerendered(dates)
 
@@ -176,7 +178,7 @@ def _dates_of_others(
 ) -> Iterator[str]:
     """Yield the date variables of the templates that a template includes, imports or extends.
 
-    :param seen: names of templates that are already known; the names of these are added to it
+    :param seen: names of templates that were visited; the function adds those that it visits
     """
     from jinja2 import meta  # few templates use others, and each import delays a task
 
@@ -191,8 +193,8 @@ def _dates_of_others(
 
 _OPEN, _CLOSE = 0xF0000, 0x100000
 MARKER = re.compile("([\U000f0000-\U0010ffff])")
-# The text in these is passed to a filter, a macro or a name before it is output. An unevaluated
-# expression in them would pass on less text than the real rendering did.
+# Nodes whose text is passed to a filter, a macro or a name before it is output. If an unevaluated
+# expression were in such a node, less text would be passed on than in the real rendering.
 _INDIRECT: tuple[type[nodes.Node], ...] = (
     nodes.AssignBlock,
     nodes.CallBlock,
@@ -207,7 +209,7 @@ def render(
     """Render a template once more, without the expressions that must not be evaluated again.
 
     :param tree: the parsed template; it is changed
-    :return: None if the rest cannot be rendered without a risk
+    :return: None if the other expressions cannot be rendered without the risk of a side effect
     :raises Exception: any error of the rendering
     """
     environment: Environment = tree.environment  # type: ignore[assignment]  # set by the parser
@@ -229,7 +231,7 @@ def render(
 
 
 class _Marker:
-    """Puts markers into a tree, and reads them from the text that it renders to."""
+    """A writer of markers into a tree, which also reads them from the tree's rendered text."""
 
     def __init__(self, flow: TemplateFlow, texts: Sequence[str] | None) -> None:
         self._flow = flow
@@ -238,14 +240,14 @@ class _Marker:
         self._unevaluated: set[int] = set()
 
     def insert(self) -> bool:
-        """Put the markers in; False if an unevaluated expression is in one of :data:`_INDIRECT`.
+        """Insert the markers; False if an unevaluated expression is in one of :data:`_INDIRECT`.
 
-        With more expressions than a plane has characters the markers do not pair up, so that
-        :meth:`read` gives None.
+        If there are more expressions than characters in a plane, the markers do not form pairs, and
+        :meth:`read` returns None.
         """
         for assign in self._flow.nodes.of(nodes.Assign):
             if not self._flow.of(assign.node).repeatable:
-                assign.node = nodes.Const(None)  # expressions that use it are not evaluated either
+                assign.node = nodes.Const(None)  # expressions that use it are unevaluated, too
         blocks = [block for kind in _INDIRECT for block in self._flow.nodes.of(kind)]
         indirect = {id(output) for block in blocks for output in block.find_all(nodes.Output)}
         texts = iter(self._texts or ())
@@ -277,7 +279,7 @@ class _Marker:
         return [start, *inner, end]
 
     def _is_template_text(self, part: nodes.Expr) -> bool:
-        """Whether an expression is the text of a macro or block, which has markers of its own."""
+        """Whether an expression is the text of a macro or block, which has its own markers."""
         if isinstance(part, nodes.Name):
             return part.name in self._flow.blocks
         if not isinstance(part, nodes.Call) or not isinstance(part.node, nodes.Name):
@@ -285,11 +287,11 @@ class _Marker:
         return part.node.name == "caller" or part.node.name in self._flow.macros
 
     def read(self, marked: str) -> Rendering | None:
-        """Take the markers out of a rendered text; None if they do not pair up in it."""
+        """Remove the markers from a rendered text; None if the markers in it do not form pairs."""
         segments: list[Segment] = []
         unevaluated: list[Expression] = []
         evaluated: list[EvaluatedSpan] = []
-        opened: list[tuple[int, int]] = []  # number of the expression, and of spans before it
+        opened: list[tuple[int, int]] = []  # the expression's number, and the count of spans before
         text, start = "", 0
         for token in MARKER.split(marked):
             if not MARKER.match(token):
@@ -320,7 +322,7 @@ def _top(opened: Sequence[tuple[int, int]]) -> int | None:
 
 
 def _parts(expression: nodes.Expr) -> Iterator[nodes.Expr]:
-    """Yield the parts of a concatenation of texts; output one by one, they give the same text."""
+    """Yield the parts of a concatenation of texts, which give the same text in separate outputs."""
     if isinstance(expression, nodes.Concat):
         for node in expression.nodes:
             yield from _parts(node)
@@ -344,9 +346,9 @@ def _data(text: str, like: nodes.Node) -> nodes.TemplateData:
 
 
 def _texts(template: str, flow: TemplateFlow, environment: Environment) -> list[str] | None:
-    """Give the text of each output expression of the template, in order.
+    """Give the source text of each output expression of the template, in order.
 
-    :return: None if there are not as many texts as expressions
+    :return: None if the numbers of texts and of expressions differ
     """
     texts: list[str] = []
     current: list[str] | None = None
