@@ -1,8 +1,8 @@
 """The names that the Spark listener gives to datasets: their namespaces, and their trimming.
 
-:mod:`.locations` finds the dataset and the partition of a path. Airflow and Spark speak of one
-dataset only if both give it the same name. So the rules of this module are the listener's:
-``io.openlineage.client.utils.filesystem`` for namespaces,
+:mod:`airflow_provider_sparklineage.model.locations` finds the dataset and the partition of a path.
+Airflow and Spark speak of one dataset only if both give it the same name. So the rules of this
+module are the listener's: ``io.openlineage.client.utils.filesystem`` for namespaces,
 ``io.openlineage.client.dataset`` for trimming (partition directories are cut off the end of a name
 until nothing changes any more), and ``RemovePathPatternUtils`` for the pattern by which a user
 removes a part of a trimmed name.

@@ -168,8 +168,8 @@ MAX_MESSAGE = 2000
 class Degradation(msgspec.Struct, frozen=True, omit_defaults=True):
     """One gap in the lineage: a code for programs and a sentence for people.
 
-    The manifest has the degradations that the worker knew of; the lineage and the facet have all
-    degradations.
+    The manifest has the degradations that the worker knew of. The merged lineage has all
+    degradations, and its facet names them.
 
     :param message: a full sentence that names the dataset, column, run or line and, if a person can
         take one, the next step; it is truncated to :data:`MAX_MESSAGE` characters

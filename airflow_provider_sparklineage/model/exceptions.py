@@ -129,4 +129,4 @@ class DocumentError(SparkLineageError):
 
 
 class UnusableInputError(SparkLineageError):
-    """Raised when input events are not of one Spark application; the message names file and line."""
+    """Raised when input events are not of one Spark application; the message has file and line."""

@@ -143,7 +143,7 @@ def hive_fit(below: str) -> Fit | None:
 # of unknown type   as texts, but one or two digits are a number
 # ================  ================================================================================
 #
-# Null stays null, whatever the type.
+# Null remains null for each type.
 
 
 class ValueKind(Enum):
