@@ -1,1 +1,1 @@
-"""From the events and records of a Spark application to the lineage of its Airflow task."""
+"""Derive the lineage of an Airflow task from the events and records of its Spark application."""

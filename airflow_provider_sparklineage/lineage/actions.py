@@ -7,8 +7,8 @@ partitions that it may have half written. The SQL of the actions names filters a
 partitions (:class:`Statements`).
 
 Columns take the most time and memory, and both are bounded. Once a bound is reached, datasets and
-partitions go on without columns: a write then has no columns, and neither has a dataset that is
-made of its data.
+partitions are still accumulated, but a write then has no columns, and neither has a dataset that is
+made from the data of that write.
 """
 
 from __future__ import annotations
@@ -56,23 +56,23 @@ if TYPE_CHECKING:
 
 
 class Statements:
-    """The statements that read and wrote each dataset; an action without SQL has an empty one."""
+    """The SQL statements that read and wrote each dataset; empty for an action without SQL."""
 
     def __init__(self) -> None:
         self._reading: dict[DatasetName, set[str]] = {}
         self._writing: dict[DatasetName, set[str]] = {}
 
     def learn(self, action: Action) -> None:
-        """Remember the statement of an action; for its outputs only if the action is complete."""
+        """Remember an action's statement for its inputs; if it is complete, for its outputs too."""
         for dataset in action.inputs:
             self._reading.setdefault(dataset.name, set()).add(action.sql)
         for dataset in action.outputs if action.state is ActionState.COMPLETE else ():
             self._writing.setdefault(dataset.name, set()).add(action.sql)
 
     def filter(self, dataset: LineageDataset) -> Condition | None:
-        """Read the filter of the statements that read a dataset: their WHERE clauses, joined by OR.
+        """Give the WHERE clauses of the statements that read a dataset, joined by OR.
 
-        The columns of a view are not those of the datasets below it, so the table in the statement
+        A view has other columns than the datasets below the view, so the table in each statement
         must have a name of the dataset.
 
         :return: None if a statement has no WHERE or reads other tables too, if the filters
@@ -91,7 +91,7 @@ class Statements:
         return None if united == EVERYTHING else united
 
     def partitions(self, name: DatasetName) -> frozenset[Partition] | None:
-        """Read the static partitions of the statements that wrote a dataset.
+        """Read the static partitions out of the statements that wrote a dataset.
 
         :return: None if a statement names no static partition, or no statement wrote the dataset
         """
@@ -110,7 +110,7 @@ def _where_of_table(statement: str, table: str) -> Condition | None:
 def describe_failed_writes(action: Action, report: SubsetReport) -> Iterator[Degradation]:
     """Report the outputs of a failed or unended action, with partitions it may have half written.
 
-    An action without outputs is reported once.
+    An action without outputs gets one report, which names no dataset.
     """
     failed = action.state is ActionState.FAILED
     code = DegradationCode.ACTION_FAILED if failed else DegradationCode.ACTION_UNFINISHED
@@ -137,12 +137,12 @@ def describe_failed_writes(action: Action, report: SubsetReport) -> Iterator[Deg
 class Accumulated(Frozen, frozen=True):
     """The reads and writes of all actions together.
 
-    :param inputs: datasets that some action read from outside, facets joined
-    :param outputs: datasets that some complete action wrote, facets joined
+    :param inputs: datasets that some action read from outside the application, with joined facets
+    :param outputs: datasets that some complete action wrote, with joined facets
     :param failed: datasets that a failed or unended action was to write, without facets
     :param writes: the complete actions that wrote each output
     :param cut: output -> the reason why the columns of some write of the output are not known
-    :param ledgers: all accesses, by dataset
+    :param ledgers: the ledger of each dataset, with all accesses to the dataset
     """
 
     inputs: Mapping[DatasetName, LineageDataset]
@@ -164,11 +164,11 @@ def accumulated(
 ) -> Accumulated:
     """Accumulate the actions of an application.
 
-    :param actions: in the order of their start
-    :param ledgers: empty ones, which this function fills
-    :param report: finds the partitions that a failed write may have half written
+    :param actions: the actions, in the order of their start
+    :param ledgers: empty ledgers, which this function fills
+    :param report: the report that finds the partitions that a failed write may have half written
     :param budget: three quarters of the time may go into columns; when no time is left, the
-        remaining actions are left out, and that is reported
+        remaining actions are left out, and a degradation reports it
     """
     accumulation = _Accumulation(ledgers, report, budget.part(_FOR_COLUMNS))
     for number, action in enumerate(actions):
@@ -189,7 +189,7 @@ _FOR_COLUMNS = 0.75
 
 
 class _Composed(NamedTuple):
-    """The columns of the last write of a dataset, and the provenances they were composed with.
+    """The columns of a dataset's last write, and the provenances by which they were composed.
 
     :param made_of: the provenance of each dataset that the columns name
     """
@@ -203,9 +203,10 @@ class _Composed(NamedTuple):
         reported: ColumnLineage,
         provenance_of: Callable[[DatasetName], composition.Provenance | None],
     ) -> bool:
-        """Whether composing again would give the same: a loop writes the same columns many times.
+        """Whether the reported columns, composed again, would give the same composed columns.
 
-        Column lineage is compared by identity, which takes no time.
+        A loop writes the same columns many times. Column lineage is compared by identity, which
+        takes no time.
         """
         return reported is self.reported and all(
             _is_same(provenance_of(name), known) for name, known in self.made_of.items()
@@ -219,7 +220,7 @@ def _is_same(one: composition.Provenance | None, other: composition.Provenance |
 
 
 class _Accumulation:
-    """Accumulates action by action; :meth:`result` gives the accumulated facts."""
+    """Accumulates the facts of one action after the other; :meth:`result` gives all of them."""
 
     def __init__(self, ledgers: Ledgers, report: SubsetReport, budget: Budget) -> None:
         self.degradations: list[Degradation] = []
@@ -274,7 +275,7 @@ class _Accumulation:
             self._defined[dataset.name] = joined(known, dataset, action.witness, is_input=False)
 
     def _read(self, action: Action, dataset: ActionDataset) -> composition.Provenance | None:
-        """Enter a read in its ledger, and give the provenance of the read data.
+        """Enter a read in the ledger of its dataset, and give the provenance of the read data.
 
         The dataset becomes an input unless the read is internal. A read that is only assumed to be
         internal is reported, once for each dataset.

@@ -1,9 +1,9 @@
 """Turn a capture bundle into the lineage of its task.
 
 ``execute()``, ``sparklineage merge`` and a replay all call :func:`task_lineage`, so they give the
-same lineage. It reads the listener's events and the observer's records, brings the two together
-(:mod:`.observed`), merges them (:mod:`.merge`), and adds the problems met while reading the bundle:
-events that are missing, left out, or not delivered.
+same lineage. The function reads the listener's events and the observer's records, brings the two
+together (:mod:`.observed`), merges them (:mod:`.merge`), and adds the problems met while reading
+the bundle: events that are missing, left out, or not delivered.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ _FOR_OBSERVATIONS = 0.5
 
 @budget.garbage_collector_paused()
 def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLineage:
-    """Read and merge a bundle.
+    """Read a capture bundle, and merge it to the lineage of its task.
 
-    :param budget: half of the time is for reading; the events read within it are merged
+    :param budget: half of the time is for reading events; only events that are read within this
+        half are merged
     :raise CaptureError: if the event file is there but cannot be read
     """
     manifest = bundle.manifest
@@ -97,7 +98,7 @@ def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLinea
 
 
 def _of_a_part(lineage: TaskLineage) -> TaskLineage:
-    """Report no partition as missing, because events that were not delivered may have it."""
+    """Remove the missing partitions, because an event that was not delivered may name them."""
     inputs, outputs = (
         tuple(replace(dataset, check=dataset.check.of_a_part()) for dataset in datasets)
         for datasets in (lineage.inputs, lineage.outputs)
@@ -106,9 +107,9 @@ def _of_a_part(lineage: TaskLineage) -> TaskLineage:
 
 
 def outcome_of(bundle: CaptureBundle, application: SparkApplication) -> Outcome:
-    """Give the outcome of the try: the one that its worker reports.
+    """Give the outcome of the try, as its worker reports it.
 
-    Without such a report, COMPLETE if the application reported its end, else FAIL.
+    Without such a report, the outcome is COMPLETE if the application reported its end, else FAIL.
     """
     if bundle.manifest.outcome:
         return Outcome(bundle.manifest.outcome)
@@ -116,9 +117,9 @@ def outcome_of(bundle: CaptureBundle, application: SparkApplication) -> Outcome:
 
 
 def in_legacy_form(lineage: TaskLineage) -> TaskLineage:
-    """Repeat the influences on all columns with each column of every output.
+    """Repeat the influences on all columns of an output with each column: the legacy form.
 
-    An output that would have too many edges keeps the compact form, and that is reported.
+    An output that would have too many edges keeps the compact form, and a degradation reports it.
     """
     outputs, refused = [], []
     for dataset in lineage.outputs:
@@ -139,7 +140,7 @@ def in_legacy_form(lineage: TaskLineage) -> TaskLineage:
 
 
 def _completed(lineage: TaskLineage, manifest: Manifest) -> TaskLineage:
-    """Complete the lineage by the last run where the worker did, so a replay gives the same."""
+    """Complete the lineage from the last run if the worker did so: a replay gives equal lineage."""
     if manifest.last_known is None:
         return lineage
     # The worker puts the last run into the manifest only if lineage was missing without it: for a
@@ -165,14 +166,15 @@ _WITHOUT_LISTENER = frozenset(
 )
 """Degradations of the worker that explain why there are no events."""
 _UNDELIVERED = _WITHOUT_LISTENER | {DegradationCode.DELIVERY_INCOMPLETE}
-"""The same where a driver in a cluster delivers the events."""
+"""Degradations that explain missing events where a driver in a cluster delivers the events."""
 
 
 def incomplete(application: SparkApplication, is_delivered: bool = False) -> list[Degradation]:
-    """Report that an application has no events, or that its start or its end is not among them.
+    """Report that an application has no events, or that its events lack its start or its end.
 
-    :param is_delivered: whether its driver delivers the events. Then a missing end is not reported:
-        without ``spark.stop()`` an application ends after its Python code, which delivers
+    :param is_delivered: whether the application's driver delivers the events. If so, a missing end
+        is not reported: without ``spark.stop()`` an application ends only after its Python code,
+        which has delivered the events by then
     """
     if not application.events:
         return [

@@ -1,4 +1,4 @@
-"""The lineage of a task, and its datasets: the reports of several actions on a dataset, joined."""
+"""The lineage of a task: its datasets, each joined from the reports of several actions."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ class Accessed(StrEnum):
     """How much of a dataset a task read or wrote, as far as that is known."""
 
     ALL = "all"
-    """All of the dataset; also of one without partitions, of which parts cannot be observed."""
+    """The full dataset; a dataset without partitions is full unless its files were chosen."""
     PART = "part"
-    """A part that the event describes; of a dataset without partitions, some of its files."""
+    """A part, which the event describes; of a dataset without partitions, some of its files."""
     NONE = "none"
     """No partition of the dataset, or no data."""
     UNKNOWN = "unknown"
 
     def text(self, side: Side) -> str:
-        """Describe the amount in a few words, for a dataset whose part is not described itself.
+        """Describe the amount in a few words, for a dataset without a description of its part.
 
-        A write is of all of a dataset only if the dataset has no partitions: otherwise there may be
-        partitions that were not written.
+        A write of :attr:`ALL` means that the dataset has no partitions: a partitioned dataset may
+        have partitions that were not written.
         """
         if self is Accessed.ALL and side is Side.WRITE:
             return "unpartitioned"
@@ -64,25 +64,27 @@ _TEXTS = {
 
 
 class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
-    """A dataset of the task: facets as Spark reported them, columns composed.
+    """A dataset that the task read or wrote: its facets as Spark reported them, columns composed.
 
     :param locations: partition locations that were accessed; None stands for the full dataset, or
         for unknown locations
-    :param observed: whether all accesses were observed; then ``subset`` None stands for all of a
-        dataset that is not partitioned
-    :param subset: partitions that were observed
-    :param expected: the partitions by templates and declarations
+    :param observed: whether all accesses were observed; if so, a ``subset`` of None stands for all
+        of a dataset that is not partitioned
+    :param subset: the partitions that were observed to be read or written
+    :param expected: the partitions that templates and declarations name
     :param selected: the subset, in the form in which the event describes it
     :param check: the comparison of the expected and the observed partitions
-    :param sources: of an output, the datasets that it was made of; None where they are not known
-    :param witness: the reporter of the accesses on this side; None where no one reported any in
-        this try, and the dataset comes from the last run's lineage
-    :param failed: whether all writes of the dataset failed or never ended: then no part of it
-        counts as written
-    :param writes: of an output, how many actions wrote it: its statistics are their sum
-    :param is_empty: whether all accesses were observed, and none read or wrote anything
-    :param is_of_chosen_files: whether all accesses were observed, each one of chosen files: those
-        new to a stream, or named by an option
+    :param sources: of an output, the datasets from which it was made; None where the sources are
+        not known
+    :param witness: the reporter of the accesses on this side; None if this try has no report of
+        them, and the dataset comes from the lineage of the last run
+    :param failed: whether all writes of the dataset failed or never ended; if so, no part of the
+        dataset counts as written
+    :param writes: of an output, the number of actions that wrote it; the output's statistics are
+        the sum over these actions
+    :param is_empty: whether all accesses were observed, and none of them read or wrote data
+    :param is_of_chosen_files: whether all accesses were observed, and each was an access to chosen
+        files: to files that are new to a stream, or that an option names
     """
 
     name: DatasetName
@@ -127,7 +129,7 @@ class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
-        """The dimensions of the dataset that were observed, else those that were declared."""
+        """The observed dimensions of the dataset; the declared ones if no subset was observed."""
         if self.subset is not None:
             return self.subset.dimensions
         return self.expected.dimensions if self.expected else ()
@@ -138,7 +140,7 @@ _DROPPED = frozenset({"icebergScanReport", "icebergCommitReport"})
 
 
 class TaskLineage(Frozen, frozen=True):
-    """The datasets that one try of a task read and wrote, and degradations for missing parts."""
+    """The datasets that one try of a task read and wrote; degradations report missing parts."""
 
     outcome: Outcome
     inputs: tuple[LineageDataset, ...] = ()
@@ -152,9 +154,9 @@ def joined(
 ) -> LineageDataset:
     """Join a later action's report of a dataset with the earlier reports on the same side.
 
-    Facets are the later action's; symlinks are united; output statistics are summed; an input's
-    ``version`` stays the earliest. Locations stay those of the first action; the ledger has the
-    locations of all.
+    Facets are taken from the later action, but symlinks are united, output statistics are summed,
+    and an input's ``version`` stays that of the first action. Locations stay those of the first
+    action, too; the ledger has the locations of all actions.
 
     :param known: the earlier reports, joined; None if there are none
     :param witness: the reporter of the later action
@@ -205,7 +207,7 @@ def _summed(first: msgspec.Raw, second: msgspec.Raw) -> msgspec.Raw:
 def with_declared(
     observed: dict[DatasetName, LineageDataset], declared: Iterable[DatasetName]
 ) -> dict[DatasetName, LineageDataset]:
-    """Add declared datasets that are not among the others, neither by name nor by a symlink."""
+    """Add each declared dataset that was not observed, neither by its name nor by a symlink."""
     declared = tuple(declared)
     if not declared:
         return observed
@@ -220,7 +222,7 @@ def with_declared(
 
 
 def with_witness(dataset: LineageDataset, witness: Witness | None) -> LineageDataset:
-    """Add a witness to a dataset; BOTH if it had another one."""
+    """Add a witness to a dataset; the witness becomes BOTH if the dataset had another witness."""
     if witness in (None, dataset.witness):
         return dataset
     return replace(dataset, witness=Witness.BOTH if dataset.witness else witness)

@@ -1,17 +1,17 @@
-"""The lineage of a task without its job: declared datasets, and those of its last run.
+"""The lineage that a task has without its job: declared datasets, and those of its last run.
 
-Before the job has run, it is the lineage of the START event (:func:`declared_lineage`). START waits
-for the imports of this module, so it imports no code that merges.
+Before the job has run, this is the lineage of the START event (:func:`declared_lineage`). START
+waits for the imports of this module, so the module imports no code that merges.
 
-After the job, it replaces lineage that is missing of a try (:class:`Completion`), because an event
-without datasets empties the graphs of backends. Policy, case by case:
+After the job, this lineage replaces the parts that a try lacks (:class:`Completion`), because an
+event without datasets empties the graphs of backends. Policy, case by case:
 
-- If Spark reported nothing of a side (inputs, outputs) of a failed try, the datasets of the last
-  successful run are in the event next to the declared ones; a degradation reports it.
+- If Spark reported no dataset on a side (inputs or outputs) of a failed try, the event names the
+  datasets of the last successful run next to the declared datasets; a degradation reports it.
 - A declared output that a successful try did not access has no schema. Some backends make a version
-  of a dataset for each schema that they meet in a run. For them the output gets the facets that it
-  had in START; otherwise the dataset would seem to have lost its columns.
-- Spark's reports of this try are not changed: outputs of failed actions stay bare names.
+  of a dataset for each schema that they meet in a run. For such a backend the output gets the
+  facets that it had in START; otherwise the dataset would seem to have lost its columns.
+- Spark's reports of this try are not changed: outputs of failed actions stay without facets.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 def last_and_declared(
     last: Iterable[LastRunDataset], declared: Iterable[DatasetName]
 ) -> tuple[LineageDataset, ...]:
-    """Give the datasets of the last successful run, and declared ones that are not among them."""
+    """Give the datasets of the last successful run, and the declared datasets that it lacks."""
     of_run = {d.dataset: LineageDataset(d.dataset, dict(d.facets)) for d in last}
     every = with_declared(of_run, declared)
     return tuple(every[name] for name in sorted(every))
@@ -51,10 +51,10 @@ def last_and_declared(
 class Completion:
     """Finds the missing parts of a try's lineage, and fills them with the last run's lineage.
 
-    :param declared_inputs: inputs that the task declares; Spark reported nothing of a declared
-        dataset without facets
+    :param declared_inputs: inputs that the task declares; a declared dataset without facets counts
+        as not reported by Spark
     :param declared_outputs: outputs that the task declares
-    :param versions_by_schema: the attribute of that name of the
+    :param versions_by_schema: the attribute ``versions_by_schema`` of the
         :class:`~airflow_provider_sparklineage.event.backends.base.Backend`
     """
 
@@ -121,7 +121,7 @@ def _is_unreported(side: Iterable[LineageDataset], declared: Collection[DatasetN
 def _with_last(
     last: Iterable[LastRunDataset], reported: Iterable[LineageDataset]
 ) -> tuple[LineageDataset, ...]:
-    """Add the last run's datasets to declared ones, which keep their expected partitions."""
+    """Add the last run's datasets to declared datasets, which keep their expected partitions."""
     declared = {d.name: d for d in reported}
     every = {d.name: d for d in last_and_declared(last, declared)}
     for name, dataset in list(every.items()):
@@ -145,8 +145,8 @@ def declared_lineage(
 ) -> TaskLineage:
     """Give the lineage of a task without collected events: declared and last known datasets.
 
-    Of the expectations only declarations count. A path among the arguments has no side, so paths
-    count only after Spark has reported datasets.
+    Of the expectations, only declarations count. A path among the arguments does not show whether
+    it is read or written, so paths count only after Spark has reported datasets.
     """
     declared = [e for e in expectations if e.kind is Kind.DECLARED]
     report = SubsetReport(declared, Locator(rules=rules), limits)

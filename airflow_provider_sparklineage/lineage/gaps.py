@@ -1,4 +1,4 @@
-"""Report why columns of an output have no known sources, by the events and the observer.
+"""Report why columns of an output have no known sources, with evidence from both witnesses.
 
 Spark's own plan of a write shows the origin of each column. Without a plan, a reason is given only
 if there is evidence for it: a literal in the statement, a Python function that ran, a write without
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.observed.binding import PythonFunction
 
 SCHEMA_LIMIT = 1000
-"""Output columns above which the listener reports no column lineage (``schemaSizeLimit``)."""
+"""The listener reports no column lineage for more output columns (``schemaSizeLimit``)."""
 
 _GROUPING_SETS = re.compile(r"\b(ROLLUP|CUBE|GROUPING\s+SETS)\b", re.IGNORECASE)
-# As Spark writes them in the texts of expressions.
+# A FILTER clause and a scalar subquery, as Spark writes them in the texts of expressions.
 _FILTERED = ") FILTER (WHERE "
 _SUBQUERY = "scalarsubquery("
 _NAMED = 10
@@ -39,10 +39,11 @@ _UNSEEN = (
 
 
 class ColumnWrite(NamedTuple):
-    """An action that wrote an output.
+    """The write of an output by an action, with the column lineage of the write.
 
-    :param reported: its column lineage as the listener reported it, intermediates not resolved
-    :param planned: its column lineage by each of its plans; () where there is no plan
+    :param reported: the column lineage as the listener reported it; columns of intermediates are
+        not yet replaced by their sources
+    :param planned: the column lineage by each plan of the write; () where there is no plan
     """
 
     action: Action
@@ -52,7 +53,7 @@ class ColumnWrite(NamedTuple):
     def is_known(self, column: str | None = None) -> bool:
         """Whether the plans give all sources of a column.
 
-        :param column: None asks for the sources that choose the rows
+        :param column: name of the column; None for the sources that choose the rows
         """
         if column is None:
             return bool(self.planned) and all(plan.is_whole for plan in self.planned)
@@ -61,7 +62,8 @@ class ColumnWrite(NamedTuple):
     def loses(self, column: str) -> bool:
         """Whether a column could not be followed through some operator of a plan.
 
-        A relation that another system reads for Spark does not count: the listener reports it.
+        A relation that another system reads for Spark does not count, because the listener reports
+        that relation.
         """
         return any(column in plan.incomplete - plan.elsewhere for plan in self.planned)
 
@@ -78,7 +80,7 @@ def gaps(
     functions: Sequence[PythonFunction] | None,
     budget: Budget = UNLIMITED,
 ) -> Iterator[Degradation]:
-    """Report columns of an output without sources, or without all of them, and the reasons.
+    """Report the columns of an output of which not all sources are known, and the reasons.
 
     :param functions: the Python functions that were observed; None where there was no observer
     :param budget: when no time is left, no SQL is parsed to find reasons or hidden sources
@@ -129,7 +131,7 @@ def gaps(
 
 
 def _guessed(dataset: LineageDataset, writes: Sequence[ColumnWrite]) -> Iterator[Degradation]:
-    """Report the columns that a function of full rows made, as their sources are a guess."""
+    """Report columns that a function of full rows made: the sources of such columns are guessed."""
     guesses: dict[str, dict[str, None]] = {}
     for plan in (plan for write in writes for plan in write.planned):
         for column, function in plan.guesses.items():
@@ -148,7 +150,7 @@ def _guessed(dataset: LineageDataset, writes: Sequence[ColumnWrite]) -> Iterator
 def _hidden(
     dataset: LineageDataset, columns: Sequence[str], writes: Sequence[ColumnWrite]
 ) -> Iterator[Degradation]:
-    """Report columns with sources in a MERGE, UPDATE, FILTER or subquery that no plan gives."""
+    """Report columns with sources in a MERGE, UPDATE, FILTER or subquery, if no plan gives them."""
     name = dataset.name
     changed = {
         column
@@ -180,7 +182,7 @@ def _hidden(
 
 
 def _with(text: str, write: ColumnWrite) -> list[str]:
-    """Name the columns with a text in a description whose sources the plans do not give in full."""
+    """Name columns with a text in a description, if the plans do not give all their sources."""
     found = mapped(write.reported.fields, lambda edges: _contain(edges, text))
     return [column for column, has_it in found.items() if has_it and not write.is_known(column)]
 
@@ -224,7 +226,7 @@ _LOST = "the result of an operator of Spark's plan that could not be followed"
 
 
 def _observed(column: str, write: ColumnWrite) -> str:
-    """Describe by the plans the origin of a column without sources; "" if there is no plan."""
+    """Describe the origin of a column without sources by the plans; "" if no plan shows it."""
     found: list[str] = []
     for plan in write.planned:
         if column in plan.incomplete:
@@ -244,7 +246,7 @@ def _why(
     write: ColumnWrite,
     functions: Sequence[PythonFunction] | None,
 ) -> str:
-    """Give the reason why a column of one write has no sources; empty without evidence for one."""
+    """Give the reason why a column of a write has no sources; "" if no reason has evidence."""
     action = write.action
     if column in dict(predicates.static_partition(action.sql)):
         return "the value of a static partition"

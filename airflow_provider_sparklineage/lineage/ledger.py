@@ -1,18 +1,21 @@
-"""One ledger for each dataset: the reads and writes of an application, and the evidence for them.
+"""The ledger of a dataset: the reads and writes of an application, and the evidence for them.
 
-Two witnesses report accesses: the listener those of actions, the observer those of their queries.
+Two witnesses report accesses: the listener reports those of actions, the observer those of the
+queries of these actions.
 A read is *internal* only with evidence that only this application's own data was read. Observed
 partitions decide. Where they are not known, the listener's reports of writes
-(:class:`ReportedWrites`) are two kinds of evidence:
+(:class:`ReportedWrites`) give two kinds of evidence:
 
 - *lifecycle*: an earlier action of the application overwrote or created the full dataset, or the
-  partition locations that were read, and there is no sign that it wrote only a part of them
-  (:func:`overwrites_everything`);
-- *size*: the dataset held exactly as many bytes as the application had written into it, or as its
-  last overwrite and later appends had. Then that overwrite counts as full for later reads too.
+  partition locations that were read, and there is no sign that this action wrote only a part of
+  them (:func:`overwrites_everything`);
+- *size*: the dataset held exactly as many bytes as the application had written into it, or as the
+  application's last overwrite and later appends had written. In the second case that overwrite
+  counts as a full one for later reads too.
 
-A dataset that held more bytes than that held older data, against any lifecycle. A dataset without
-evidence stays an input; its columns are composed all the same, so that no true source is lost.
+A dataset that held more bytes than the application had written held older data, even if the
+lifecycle says otherwise. A dataset without any evidence stays an input; its columns are composed
+all the same, so that no true source is lost.
 """
 
 from __future__ import annotations
@@ -63,8 +66,9 @@ if TYPE_CHECKING:
 class ReportedWrite(NamedTuple):
     """The write of a complete action, and its sources.
 
-    :param columns: its column lineage, with intermediates resolved; None where it was cut
-    :param sources: datasets from outside from which the written data was made
+    :param columns: the column lineage of the write, with columns of intermediates replaced by their
+        sources; None where the columns were cut
+    :param sources: datasets from outside the application from which the written data was made
     """
 
     ended: datetime
@@ -84,7 +88,7 @@ class ReportedWrite(NamedTuple):
 
 
 class Contents:
-    """The data that writes have put into one dataset, added in the order of their ends."""
+    """The data that writes have put into one dataset; writes come in the order of their ends."""
 
     def __init__(self, writes: Iterable[ReportedWrite] = ()) -> None:
         self._fields: dict[str, Edges] = {}
@@ -101,24 +105,24 @@ class Contents:
         self.size: int | None = None
         self.empty = True
         self.size_alone: int | None = None
-        """The size if the last write that does not append had replaced everything."""
-        # Locations that the writes replaced; None once a write did not replace full locations.
+        """The size, supposing that the last write that does not append replaced all older data."""
+        # Locations that the writes replaced; None after a write that replaced no full locations.
         self._replaced: set[str] | None = set()
         for write in writes:
             self.add(write)
 
     @property
     def columns(self) -> ColumnLineage:
-        """The sources of the columns: a view, which a later write changes.
+        """The sources of the columns, as a view that a later write changes.
 
-        If data of only one write is left, it is the column lineage of that write, the same object.
+        If data of only one write is left, the result is the column lineage object of that write.
         """
         if self.is_cut:
             return ColumnLineage()
         return self._only or ColumnLineage(self._fields, self._dataset)
 
     def add(self, write: ReportedWrite) -> None:
-        """Add one more write, in time that grows only with the length of its lineage."""
+        """Add one more write, in time that grows only with the length of the write's lineage."""
         access, replaced = write.access, write.replaced
         if access.owned.full or self.empty:
             self._fields, self._united = {}, {}
@@ -176,21 +180,21 @@ class ReportedWrites:
 
     def __init__(self) -> None:
         self._writes: list[ReportedWrite] = []
-        """In the order of their ends; a write's number is the order in which it was added."""
+        """The writes in the order of their ends; a write's number is the order of its adding."""
         self._order: list[int] = []
         """For each number, the place of the write in ``_writes``."""
         self._left: list[ReportedWrite] = []
-        """Writes whose data may be left, at least in part."""
+        """Writes whose data may still be in the dataset, at least in part."""
         self._now: Contents | None = None  # made when it is first used
         self._written: set[str] = set()
         self._at: dict[str, list[int]] = {}
-        """Numbers of the writes to a location."""
+        """Location -> the numbers of the writes to the location."""
         self._below: dict[str, list[int]] = {}
-        """Numbers of the writes to a folder or to a location below it."""
+        """Folder -> the numbers of the writes to the folder, or to a location below the folder."""
         self._anywhere: list[int] = []
         """Numbers of the writes to a glob, or to a location that is not known."""
         self._replaced: dict[str, datetime] = {}
-        """Location -> the first time at which a write replaced all of its older data."""
+        """Location -> the first time at which a write replaced all older data in the location."""
 
     def add(
         self,
@@ -198,10 +202,11 @@ class ReportedWrites:
         columns: ColumnLineage | None = ColumnLineage(),  # noqa: B008  (frozen)
         sources: frozenset[DatasetName] = frozenset(),
     ) -> None:
-        """Add a write; one that never ended is left out, as its data was not read back.
+        """Add a write, unless it never ended: the data of such a write was not read back.
 
-        :param columns: its column lineage, with intermediates resolved; None where it was cut
-        :param sources: datasets from outside from which the written data was made
+        :param columns: the column lineage of the write, with columns of intermediates replaced by
+            their sources; None where the columns were cut
+        :param sources: datasets from outside the application from which the written data was made
         """
         if access.ended is None:
             return
@@ -236,8 +241,8 @@ class ReportedWrites:
         """Give the origin of the data that the application had written by the start of a read.
 
         Only writes that had ended count: actions that run at the same time are not chained. A full
-        overwrite replaces the data of earlier writes, any other write adds to it. Data in other
-        partition locations than the read ones is left out.
+        overwrite replaces the data of earlier writes, any other write adds to that data. Data in
+        partition locations that were not read is left out.
 
         The result is a view: use it before the next call for this dataset.
 
@@ -252,7 +257,8 @@ class ReportedWrites:
         internal = contents.is_full or self._replaced_all(locations, read.started)
         grade = Grade.LIFECYCLE
         if read.size and contents.size and locations is None:
-            # As many bytes as were written prove that there was no older data; more disprove it.
+            # If as many bytes were read as had been written, there was no older data; if more were
+            # read, there was.
             internal = read.size == contents.size or (internal and read.size < contents.size)
             grade = Grade.SIZE
         return Provenance(contents.columns, internal, grade, contents.sources)
@@ -270,7 +276,7 @@ class ReportedWrites:
         return Contents(_without_replaced([w for w in found if w.ended <= started]))
 
     def _among(self, locations: frozenset[str] | None) -> list[ReportedWrite]:
-        """Give the writes that may have written some locations, in the order of their ends."""
+        """Give the writes that may have written to the locations, in the order of their ends."""
         if locations is None or any(map(is_glob, locations)):
             return self._writes
         numbers = set(self._anywhere)
@@ -283,7 +289,7 @@ class ReportedWrites:
         return [self._writes[place] for place in sorted(map(self._order.__getitem__, numbers))]
 
     def _replaced_all(self, locations: frozenset[str] | None, started: datetime) -> bool:
-        """Whether all locations that were read had been replaced before."""
+        """Whether each location that was read had been replaced before the read started."""
         if not locations:
             return False
         since = [self._replaced.get(location) for location in locations]
@@ -292,8 +298,8 @@ class ReportedWrites:
     def _settled(self, locations: frozenset[str] | None, size: int | None) -> Contents:
         """Give the contents after all writes; settle a doubtful overwrite by the size of a read.
 
-        If the dataset held exactly as much as the last write that does not append and later appends
-        wrote, that write counts as a full overwrite from now on.
+        If the dataset held exactly as many bytes as its last overwrite and the appends after that
+        overwrite wrote, the overwrite counts as a full one from now on.
 
         :param locations: the locations that were read; None for the full dataset
         :param size: bytes that the dataset held when it was read; None if not known
@@ -316,7 +322,7 @@ class ReportedWrites:
 
 
 def _without_replaced(writes: Sequence[ReportedWrite]) -> list[ReportedWrite]:
-    """Leave out writes to locations that later writes replaced."""
+    """Leave out each write whose locations were all replaced by later writes."""
     left: list[ReportedWrite] = []
     replaced: set[str] = set()
     for write in reversed(writes):
@@ -348,13 +354,13 @@ _FILE_WRITES = ("execute_insert_into_hadoop_fs_relation_command", "adaptive_spar
 def overwrites_everything(action: Action, output: ActionDataset, reported: ColumnLineage) -> bool:
     """Whether a write replaced all data of the dataset, or of the locations if it wrote locations.
 
-    The listener reports OVERWRITE for partition overwrites too, so it counts only without any sign
-    of a partition overwrite:
+    The listener reports OVERWRITE for partition overwrites too, so an OVERWRITE counts only without
+    any sign of a partition overwrite:
 
-    - no PARTITION clause, no dynamic overwrite mode when the write began;
-    - no sort over all of the write: Spark adds one to a write by ``partitionBy``;
-    - no column without sources: Spark leaves that sort out where the partition columns are
-      literals, and a writer's own ``partitionOverwriteMode`` option is in no event.
+    - no PARTITION clause, and no dynamic overwrite mode when the write began;
+    - no sort of all written rows: Spark adds such a sort to a write by ``partitionBy``;
+    - no column without sources: Spark leaves the sort out where the partition columns are
+      literals, and no event has the writer's own ``partitionOverwriteMode`` option.
 
     :param reported: the write's column lineage as the listener reported it
     """
@@ -396,13 +402,13 @@ _NO_PLANS: Timeline[WritePlanThen] = Timeline(())
 class Ledger:
     """The accesses of an application to one dataset.
 
-    Actions are entered in the order of their start; all observed accesses are known before.
+    Actions are entered in the order of their start; all observed accesses are known from the start.
 
     :ivar observed: the accesses that the observer saw
-    :ivar tables: identifiers under which the observer saw the dataset, with their catalogs
-    :ivar is_read_back: whether an action that writes had an internal read; a count of the written
-        rows alone does not make it true
-    :ivar is_assumed: whether some read was internal only by the listener's reports
+    :ivar tables: table identifiers, with their catalogs, under which the observer saw the dataset
+    :ivar is_read_back: whether an action that also writes read the dataset internally; an action
+        that only counts the written rows does not make this true
+    :ivar is_assumed: whether some read counts as internal only because of the listener's reports
     """
 
     def __init__(
@@ -425,9 +431,10 @@ class Ledger:
     # --- grading: the access of one action ---
 
     def read_by(self, action: Action, dataset: ActionDataset | None = None) -> Access:
-        """Give the read of an action.
+        """Give an action's read of this dataset.
 
-        :param dataset: the listener's report of the dataset; None where it reports only its columns
+        :param dataset: the listener's report of the dataset; None where the listener reports only
+            columns of the dataset
         """
         queries = self.observed.during(Side.READ, action.started, action.ended)
         return Access(
@@ -442,12 +449,12 @@ class Ledger:
         )
 
     def write_by(self, action: Action, dataset: ActionDataset, reported: ColumnLineage) -> Access:
-        """Give the write of an action.
+        """Give an action's write of this dataset.
 
-        If its commands were observed, they decide which data it replaced; else the listener's
-        reports do (:func:`overwrites_everything`).
+        If the observer saw the write, the observed accesses decide which data the write replaced;
+        else the listener's reports do (:func:`overwrites_everything`).
 
-        :param reported: its column lineage as the listener reported it
+        :param reported: the write's column lineage as the listener reported it
         """
         queries = self.observed.during(Side.WRITE, action.started, action.ended)
         owned = UNKNOWN
@@ -484,10 +491,10 @@ class Ledger:
         return reported._replace(internal=internal, grade=Grade.OBSERVED)
 
     def plans(self, action: Action) -> tuple[WritePlan, ...]:
-        """Give the plans of an action's writes, without those of the write before it or after it.
+        """Give the plans of an action's write, without the plans of the write before or after.
 
-        Both events of an action can come after its query has ended; then the plan that is nearest
-        in time is the action's.
+        Both events of an action can come after the action's query has ended. In this case the
+        action gets the plan that is nearest in time.
         """
         found = self._plans.during(action.started, action.ended)
         within = [then for then in found if then.is_within(action.started, action.ended)]
@@ -498,11 +505,11 @@ class Ledger:
     # --- entering ---
 
     def enter_read(self, read: Access, provenance: Provenance | None, *, for_write: bool) -> None:
-        """Note a read of an action.
+        """Note an action's read of this dataset.
 
         :param for_write: whether the action writes something
         """
-        # A read by RDD code, for example, is not observed: then not all reads of the dataset are.
+        # A read by RDD code, for example, is not observed; then not all reads count as observed.
         self._note_grade(read)
         if provenance is None or not provenance.internal:
             self._unite_locations(read)
@@ -513,10 +520,11 @@ class Ledger:
     def enter_write(
         self, write: Access, columns: ColumnLineage | None, sources: frozenset[DatasetName]
     ) -> None:
-        """Note a write of a complete action.
+        """Note a complete action's write of this dataset.
 
-        :param columns: its column lineage, with intermediates resolved; None where it was cut
-        :param sources: datasets from outside from which the written data was made
+        :param columns: the column lineage of the write, with columns of intermediates replaced by
+            their sources; None where the columns were cut
+        :param sources: datasets from outside the application from which the written data was made
         """
         if write.size:  # CREATE TABLE, for example, writes no data
             self._note_grade(write)
@@ -526,15 +534,15 @@ class Ledger:
         self._reported.add(write, columns, sources)
 
     def _note_grade(self, access: Access) -> None:
-        """Keep the lowest grade of a side."""
+        """Remember the lowest grade of all accesses on one side."""
         known = self._grades.get(access.side, Grade.OBSERVED)
         self._grades[access.side] = min(known, access.grade)
 
     def _unite_locations(self, access: Access) -> None:
-        """Add the locations of an access to those of its side.
+        """Add the locations of an access to those of all accesses on the same side.
 
-        An access without locations makes the side full. The set is changed in place, because a loop
-        over partitions adds one location at a time.
+        After an access without locations, the side stands for the full dataset. The set is changed
+        in place, because a loop over partitions adds one location at a time.
         """
         known = self._locations.setdefault(access.side, set())
         if access.scope.locations is None:
@@ -555,7 +563,7 @@ class Ledger:
         return None if found is None else frozenset(found)
 
     def subset(self, side: Side, budget: Budget = UNLIMITED) -> Subset | None:
-        """Give the partitions of one side; as :meth:`.ObservedAccesses.subset`."""
+        """Give the observed partitions of one side, as :meth:`.ObservedAccesses.subset` does."""
         return self.observed.subset(side, budget)
 
     def contents(self) -> Contents:
@@ -566,7 +574,7 @@ class Ledger:
 class Ledgers:
     """The ledgers of all datasets of an application.
 
-    :param observations: None where there was no observer
+    :param observations: the observed accesses and plans; None where there was no observer
     """
 
     def __init__(self, observations: Observations | None = None) -> None:

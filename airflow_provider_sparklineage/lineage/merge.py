@@ -4,38 +4,39 @@
    entered in one ledger for each dataset.
 2. *Grade*: the evidence in the ledgers (:mod:`.ledger`) decides which datasets are inputs, outputs
    or intermediates, and which of their partitions are known.
-3. *Compose*: find the sources of the columns of each output, and the reasons where there are none.
+3. *Compose*: find the sources of each output's columns, and the reasons why columns have none.
 4. *Report* (:mod:`.subset_report`): the subset of each dataset, compared with the expected one.
 
 Policy, case by case:
 
-- Inputs are the datasets that actions read, but for internal reads (:mod:`.ledger`). Reads
+- Inputs are the datasets that actions read, except by internal reads (:mod:`.ledger`). Reads
   of failed actions count: the data was read.
 - Outputs are the datasets that complete actions wrote, intermediates among them. A dataset that
-  only failed or unfinished actions wrote is no output of a task that succeeded; of a task that
-  failed it stays as a bare name without facets. Either way it is named in a degradation.
-- CREATE TABLE without a SELECT, ALTER TABLE and MSCK REPAIR write no data: their facets are added
-  to a table if it is written later, and do not make it an output.
+  only failed or unfinished actions wrote is no output of a task that succeeded; in a task that
+  failed, it is an output without facets. In both cases a degradation names the dataset.
+- CREATE TABLE without a SELECT, ALTER TABLE and MSCK REPAIR write no data: the facets that they
+  report are added to the table if it is written later, but do not make the table an output.
 - A dataset in several actions appears once. Its facets are those of the latest action, symlinks are
-  united, an input's ``version`` is the earliest read. Output statistics are summed over the writes;
-  input statistics are the latest, because they are the size of the relation and not of the read.
-  One full read or write makes the subset full.
-- Observed partitions (:mod:`.observed.accesses`) decide before the events do: which data was read
-  back, which was overwritten in full, and which subset of a dataset is reported. Without
+  united, an input's ``version`` is that of the earliest read. Output statistics are summed over the
+  writes; input statistics are those of the latest read, because they give the size of the relation
+  and not of the read. One full read or write makes the subset full.
+- Observed partitions (:mod:`.observed.accesses`) come before the events. They decide which data was
+  read back, which data was overwritten in full, and which subset of a dataset is reported. Without
   observations, the expected subset is reported (:mod:`.partitions.expected`);
   :mod:`.partitions.selection` has the order.
 - An intermediate (an output that was only read back) is no output where ``intermediates`` drop it,
-  unless it is declared. Columns whose only known sources are in it have no sources then.
+  unless it is declared. A column has no sources if all its known sources are columns of a dropped
+  intermediate.
 - ``inlets``, ``outlets`` and declarations add datasets that Spark did not report, by name only.
 
-A task fails with its job, or by a partition check after its job has succeeded; then the same
-application is merged again, as that of a task that failed. Policy, case by case:
+A task fails if its job fails, or if a partition check fails after the job has succeeded. After such
+a check the same application is merged again, now for a failed task. Policy, case by case:
 
 - Outputs of complete actions are as in a task that succeeded: the data was written.
-- Expectations of a bare name, which only failed or unfinished actions wrote, are not compared.
-- An input that such an action was to write is a dataset of both sides. Its written partitions are
-  unknown, and so are the missing partitions of a path.
-- A missing output is not reported if such an action was to write one.
+- The expectations of an output that only failed or unfinished actions wrote are not compared.
+- An input that a failed or unfinished action was to write counts as read and written. Its written
+  partitions are unknown, and so are the missing partitions of a path.
+- A missing output is not reported if a failed or unfinished action was to write an output.
 """
 
 from __future__ import annotations
@@ -99,10 +100,11 @@ def merge(
     """Merge all actions of an application into the lineage of its task.
 
     :param observations: the observed accesses and plans; None where there was no observer
-    :param expectations: the partitions by templates and declarations
-    :param locator: finds the partitions of locations; it has named the datasets already
+    :param expectations: the partitions that templates and declarations name
+    :param locator: finds the partitions of locations; the datasets of ``application`` already have
+        the names that the locator gives
     :param limits: how many partitions and locations the event may name
-    :param intermediates: which datasets that were written and read back are no outputs
+    :param intermediates: decides which datasets that were written and read back are no outputs
     :param budget: when no time is left, actions, columns and partitions are left out, and a
         degradation reports it
     """
@@ -170,9 +172,9 @@ _NOTHING_WRITTEN = Degradation(
 
 
 def _without_columns(cut: Mapping[DatasetName, str]) -> Iterator[Degradation]:
-    """Report the outputs without columns; one write without columns is enough.
+    """Report the outputs of which at least one write has no columns.
 
-    :param cut: output -> reason
+    :param cut: output -> the reason why the columns are missing
     """
     for reason in sorted(set(cut.values())):
         names = sorted(str(name) for name, why in cut.items() if why == reason)
@@ -200,7 +202,7 @@ def _gone(name: DatasetName) -> Degradation:
 def _hidden_by_delta(actions: Iterable[Action]) -> Iterator[Degradation]:
     """Report that Delta's extension hides writes, if the session of some action had it.
 
-    For applications without an observer: with one, hidden writes are in the lineage.
+    The report is only for applications without an observer: an observer sees the hidden writes.
     """
     extensions = (a.properties.get("spark.sql.extensions", ()) for a in actions)
     if any("DeltaSparkSessionExtension" in e for values in extensions for e in values):
@@ -232,9 +234,9 @@ def _dropped(
 def _graded(
     datasets: Datasets, side: Side, ledgers: Ledgers, budget: Budget
 ) -> tuple[dict[DatasetName, LineageDataset], dict[DatasetName, Degradation]]:
-    """Add locations to datasets, and partitions to those whose accesses were all observed.
+    """Add locations to datasets, and partitions to each dataset whose accesses were all observed.
 
-    :return: the datasets; and for some names, the report that their partitions are not known
+    :return: the datasets by name; and for each dataset with unknown partitions, a degradation
     """
     found, unknown = {}, {}
     for name, dataset in datasets.items():
@@ -297,9 +299,10 @@ def _reported(
     done: Accumulated,
     budget: Budget,
 ) -> LineageDataset:
-    """Add to a dataset its expected partitions, the reported subset, and how the two compare.
+    """Add to a dataset its expected partitions, the reported subset, and their comparison.
 
-    :param other: the dataset on the other side; None if it is not there
+    :param other: the same dataset on the other side (read or written); None if that side does not
+        have the dataset
     """
     name, filters, static = dataset.name, None, None
     ledger = done.ledgers.of(name)

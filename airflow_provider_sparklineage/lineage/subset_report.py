@@ -67,14 +67,14 @@ class SubsetReport:
         tables: Collection[str] = (),
         has_failed: bool = False,
     ) -> LineageDataset:
-        """Add to a dataset the expected subset, the accessed subset, and how the two compare.
+        """Add to a dataset the expected subset, the accessed subset, and their comparison.
 
-        :param filters: condition that all rows that were read fulfil
-        :param static: static partitions of all the statements that wrote the dataset; for a read,
-            those of its other side
+        :param filters: condition that holds for all rows that were read
+        :param static: static partitions of all the statements that wrote the dataset; if the side
+            is that of reads, they belong to the other side
         :param other: the dataset on the other side; None if it was not both read and written
-        :param tables: identifiers under which the dataset was observed
-        :param has_failed: whether only failed actions wrote the dataset: then it has no subset
+        :param tables: table identifiers under which the dataset was observed
+        :param has_failed: whether only failed actions wrote the dataset; if so, it has no subset
         """
         expected = None
         if self._expectations:
@@ -129,7 +129,8 @@ class SubsetReport:
     ) -> Reconciliation:
         """Compare the expected with the accessed partitions.
 
-        :param static: static partitions of the statements that wrote the other side
+        :param static: static partitions of the statements that wrote the dataset, if ``evidence``
+            is about reads
         """
         expected = evidence.expected
         if expected is None:
@@ -144,7 +145,7 @@ class SubsetReport:
         )
 
     def _note_inexact(self, dataset: LineageDataset, side: Side, status: PartitionStatus) -> None:
-        """Report partitions that are not certain, if they are in the event or were compared."""
+        """Report uncertain partitions, if the event names them or they were compared."""
         if dataset.planned:
             why = (
                 f"{len(dataset.planned)} of them were planned to be read by a query that "
@@ -180,7 +181,8 @@ class SubsetReport:
     ) -> frozenset[Partition]:
         """Give the partitions that a failed write may have half written; empty if not known.
 
-        :param locations: untrimmed names that the listener reported of the write
+        :param locations: names of the written dataset that the listener reported, with the folders
+            of partitions
         """
         partition_of = self._partition_of(name)
         try:
@@ -195,7 +197,7 @@ class SubsetReport:
         return expected.partitions or frozenset()
 
     def _partition_of(self, name: DatasetName) -> Callable[[str], Partition | None]:
-        """Give a function from an untrimmed name to the partition of a dataset that it stands for.
+        """Give a function that turns a name with partition folders into a partition of a dataset.
 
         The function gives None if the name is no partition of the dataset, and raises
         :exc:`SpentError` when there is no time left.
@@ -224,9 +226,9 @@ class SubsetReport:
 
 
 def _seen(evidence: Evidence) -> Seen | None:
-    """Give the accessed partitions: observed ones, else those of reported locations.
+    """Give the accessed partitions: the observed partitions, else those of reported locations.
 
-    :return: None if they are not known, or all of an unpartitioned dataset was accessed
+    :return: None if the partitions are not known, or all of an unpartitioned dataset was accessed
     """
     if evidence.observed:
         subset = evidence.subset

@@ -1,8 +1,8 @@
 """Datasets as actions report them, and accesses to them: how much was read or written, and when.
 
 An :class:`ActionDataset` decodes only the facets that merging uses, each once. An :class:`Access`
-is a value. A :class:`Timeline` finds accesses, queries and plans by the time of an action, and its
-cost grows with the number that it finds.
+is a value. A :class:`Timeline` finds accesses, queries and plans by the time of an action; the time
+for this grows with the number of things that are found.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Scope(NamedTuple):
     """A part of a dataset, as far as it is known; ``Scope()`` stands for an unknown part.
 
     :param full: whether the part is all of the dataset
-    :param partitions: the partitions of the part; the empty partition is all of a dataset that is
-        not partitioned; None where the partitions are not known
-    :param locations: folders that the listener trimmed off the name; None where the listener
-        named none
+    :param partitions: the partitions of the part; the empty partition stands for all of a dataset
+        that is not partitioned; None where the partitions are not known
+    :param locations: partition folders that the listener trimmed off the dataset's name; None where
+        the listener named no such folder
     """
 
     full: bool = False
@@ -64,10 +64,11 @@ class Access(NamedTuple):
     """One read or write of a dataset.
 
     :param ended: None if the access never ended
-    :param scope: the part that was read or written; a full read had no restriction
-    :param owned: of a write, the part that holds only data that this write put there; of the write
+    :param scope: the part that was read or written; for a read, ``full`` means a read without any
+        restriction
+    :param owned: of an observed write, the part that holds only data of this write; of the write
         of an action, the part that holds no data older than the application
-    :param grade: of the evidence for scope and owned
+    :param grade: the kind of evidence for ``scope`` and ``owned``
     :param appends: of a write, whether all older data stayed in place
     :param size: bytes that were written, or that the full dataset held when it was read; None where
         the size is not reported
@@ -77,7 +78,7 @@ class Access(NamedTuple):
         files in folders
     :param planned: of a read, whether the query may have ended before it opened all partitions
     :param chosen: of a read, whether files of the dataset were chosen before any filter
-    :param queries: the accesses that were observed during the access of an action
+    :param queries: of the access of an action, the accesses that were observed during the action
     """
 
     dataset: DatasetName
@@ -110,7 +111,7 @@ Span = tuple[datetime, datetime]
 def overlap(one: Span, other: Span) -> bool:
     """Whether two spans of time overlap; two spans that only meet at an end do not.
 
-    A span without length also overlaps another one if it lies at the start or end of that one.
+    A span without length also overlaps another span if it lies at the start or end of that span.
     """
     latest, earliest = max(one[0], other[0]), min(one[1], other[1])
     has_no_length = one[0] == one[1] or other[0] == other[1]
@@ -118,9 +119,9 @@ def overlap(one: Span, other: Span) -> bool:
 
 
 class Timeline(Generic[T]):
-    """Things with a start and an end each, in the order of their starts.
+    """Things that each have a start and an end, in the order of their starts.
 
-    :param things: (started, ended, thing)
+    :param things: (started, ended, thing) for each thing
     """
 
     def __init__(self, things: Iterable[tuple[datetime, datetime, T]]) -> None:
@@ -183,22 +184,23 @@ class ActionDataset(DecodedFacets, Frozen, frozen=True, dict=True):
 
     @cached_property
     def lifecycle(self) -> str:
-        """The lifecycle change that the write of an output made: OVERWRITE, CREATE, … or ""."""
+        """The lifecycle change of an output, such as OVERWRITE or CREATE; "" without a change."""
         facet = decode_facet(self.facets.get("lifecycleStateChange"), _Lifecycle)
         return (facet.change if facet else None) or ""
 
     @cached_property
     def size_written(self) -> int | None:
-        """Bytes that the write of an output wrote; None where the size is not reported."""
+        """Size in bytes of the data written to an output; None where the size is not reported."""
         statistics = decode_facet(self.side_facets.get("outputStatistics"), _Statistics)
         return statistics.size if statistics else None
 
     @cached_property
     def size_found(self) -> int | None:
-        """Bytes that all of an input held when it was read; None where the size is not reported.
+        """Size of the whole input in bytes when it was read; None where no size is reported.
 
-        Statistics without a number of files come from a catalog, and may count only the partitions
-        that were read; those of Iceberg count only the files that the filters of a scan left.
+        None also where the statistics may be of a part: without a number of files they come from a
+        catalog, and may count only the partitions that were read; Iceberg's count only the files
+        that pass the scan's filters.
         """
         if "storage" in self.facets:  # tables of DataSource V2 catalogs have this facet
             return None
@@ -209,7 +211,7 @@ class ActionDataset(DecodedFacets, Frozen, frozen=True, dict=True):
 def united_locations(
     one: frozenset[str] | None, other: frozenset[str] | None
 ) -> frozenset[str] | None:
-    """Unite locations of one dataset; None, the full dataset, united with any others is None."""
+    """Unite locations of one dataset; None, the full dataset, if one of the arguments is None."""
     return None if one is None or other is None else one | other
 
 

@@ -9,15 +9,15 @@ part of a run          the value that stays
 =====================  ==========================================================================
 datasets, locations    the union over all events of the run; a full dataset stays full
 a facet of a dataset   the one of the latest event in which the facet is not empty
-``version`` and        those of the earliest event: later ones may be after the run's own write
+``version`` and        those of the earliest event: later events may follow the run's own write
 statistics of inputs
 ``outputStatistics``   the latest before the end: COMPLETE may give those of another action
-properties             all values: they are the session's, and change while it runs
+properties             all values, because properties of the session change while it runs
 outcome                FAIL is sticky (Spark's listener sends COMPLETE after FAIL for one run)
 =====================  ==========================================================================
 
-Memory is bounded (:class:`Room`). Where it is short, facets are dropped first: datasets are known
-without them. Mistakes in the listener's reports are repaired later (:mod:`.repairs`).
+Memory is bounded (:class:`Room`). Where memory is short, facets are dropped first, because datasets
+are known without facets. Mistakes in the listener's reports are repaired later (:mod:`.repairs`).
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ class Room:
         self._datasets = 0
 
     def facet(self, raw: msgspec.Raw) -> msgspec.Raw:
-        """Keep a facet and give it back; :data:`LEFT_OUT` if it is empty or does not fit."""
+        """Give the stored copy of a facet; :data:`LEFT_OUT` if it is empty or does not fit."""
         size = len(memoryview(raw))
         if not 0 < size <= MAX_FACET_BYTES:
             return LEFT_OUT
-        text = bytes(raw)  # a copy: a view keeps all of its line
+        text = bytes(raw)  # a copy, because a view would hold the full line in memory
         known = self._facets.get(text)
         if known is None:
             if size > self._facets_left:
@@ -97,9 +97,9 @@ class Room:
         self.left_out["facet(s)"] += facets
 
     def statement(self, sql: str) -> str:
-        """Keep a statement and give it back.
+        """Give the stored copy of an SQL statement.
 
-        :return: a stand-in that names only a part of a table if the statement does not fit
+        :return: if the statement does not fit, a stand-in that names only a part of a table
         """
         known = self._statements.get(sql)
         if known is not None:
@@ -141,7 +141,7 @@ class Room:
 # order of the lines.
 _EVENT_ORDER = {"START": 0, "RUNNING": 1, "OTHER": 1, "FAIL": 2, "ABORT": 2, "COMPLETE": 3}
 Rank = tuple[datetime, int]
-"""The place of an event among those of its run: its time, then its number in ``_EVENT_ORDER``."""
+"""The place of an event in its run: the event's time, then its number in ``_EVENT_ORDER``."""
 
 _COMPLETE = _EVENT_ORDER["COMPLETE"]
 # The COMPLETE of a run can have the statistics of another run that ran at the same time.
@@ -181,11 +181,11 @@ class KeptReports:
 
 
 _LATEST = 4
-"""Reports kept per dataset: the start and the end of a run differ, and several runs overlap."""
+"""Number of reports kept per dataset: those of a run's start and end differ, and runs overlap."""
 
 
 class _Kept:
-    """One report of a dataset, copied out of the line that it came in.
+    """One report of a dataset, copied out of the line of its event.
 
     :ivar lost: the number of facets that did not fit into memory
     """
@@ -202,7 +202,7 @@ class _Kept:
         self._alone: ActionDataset | None = None
 
     def alone(self) -> ActionDataset:
-        """Give the dataset by this report alone, for runs in which all reports of it are equal."""
+        """Give the dataset of a run in which all reports of the dataset equal this report."""
         if self._alone is None:
             self._alone = _action_dataset(
                 self.name, _stated(self.facets), _stated(self.sides), self.locations
@@ -223,9 +223,9 @@ def _is_empty(facet: msgspec.Raw) -> bool:
 
 
 class _When:
-    """The times of the events of a run that had the same report.
+    """The times of the events of one run that had the same report of a dataset.
 
-    :ivar before_end: the latest one that is not a COMPLETE; None if there is none
+    :ivar before_end: the latest time of an event that is not a COMPLETE; None without such an event
     """
 
     __slots__ = ("before_end", "first", "last")
@@ -341,7 +341,7 @@ class _SubsetFacet(msgspec.Struct):
 
 
 def _locations(side_facets: RawFacets | None) -> frozenset[str] | None:
-    """Read the locations of a ``subset`` facet; None where the entry is the full dataset."""
+    """Read the locations of a ``subset`` facet; None, the full dataset, if it names none."""
     if not side_facets or "subset" not in side_facets:
         return None
     subset = decode_facet(side_facets["subset"], _SubsetFacet)
@@ -380,18 +380,18 @@ class Action(Frozen, frozen=True):
     error: str = ""
     """Class and error condition of the exception that ended the action; empty if not known."""
     witness: Witness = Witness.LISTENER
-    """The observer where the listener did not report the action, or not with these datasets."""
+    """OBSERVER if the listener reported no such action, or the action without these datasets."""
     moved: Mapping[DatasetName, DatasetName] = field(default_factory=dict)
     """The listener's name of a dataset -> the name that rules give to the dataset."""
 
     @property
     def label(self) -> str:
-        """The second part of the job name, a physical node: ``execute_insert_into_…``."""
+        """The second part of the job name; it names a physical node: ``execute_insert_into_…``."""
         return self.job_name.split(".", 2)[1] if "." in self.job_name else self.job_name
 
 
 class SparkApplication(Frozen, frozen=True):
-    """The accumulated events of one spark-submit, actions in the order of their start."""
+    """The accumulated events of one spark-submit, with the actions in the order of their start."""
 
     run_id: str
     namespace: str
@@ -401,7 +401,7 @@ class SparkApplication(Frozen, frozen=True):
     begun: bool = False
     """Whether the start of the application is among the events."""
     finished: bool = False
-    """Whether its end is among the events; of several SparkContexts in a row, the end of each."""
+    """Whether the application's end is among the events: the end of each of its SparkContexts."""
     events: int = 0
     foreign_events: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict)
@@ -412,7 +412,7 @@ class SparkApplication(Frozen, frozen=True):
 
 
 def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
-    """Make one application of events in any order.
+    """Make one application from its events, which may come in any order.
 
     :param run_id: OpenLineage run id of the application; events of other applications are only
         counted
@@ -481,7 +481,7 @@ class _Run:
         rank = event.event_time, _EVENT_ORDER.get(event.event_type or "OTHER", 1)
         if self._first is None or rank < self._first:
             self._first = rank
-        # The job's name gets its output suffix once the output is known: the latest is fullest.
+        # The job's name gets its output suffix once the output is known, so the latest name counts.
         job = rank, event.job.name
         if self._job is None or job > self._job:
             self._job = job
@@ -549,7 +549,7 @@ def _error_kind(exception: ExceptionFacet) -> str:
 
 
 class _ApplicationRun:
-    """The application's own START and COMPLETE, joined."""
+    """The application's own START and COMPLETE events, joined."""
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
@@ -577,7 +577,7 @@ class _ApplicationRun:
         self.identify(event)
 
     def identify(self, event: SparkEvent) -> None:
-        """Take the application's id and versions from an event of it or of one of its actions."""
+        """Read the application's id and versions from an event of the application or an action."""
         facets: Any = event.run.facets
         if facets and facets.application_details:
             found = facets.application_details.application_id or ""

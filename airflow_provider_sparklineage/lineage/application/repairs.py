@@ -1,41 +1,43 @@
 """Repair the listener's mistakes in times, names and actions, before anything else uses them.
 
-Times (:class:`Clock`), of events:
+Times of events (:class:`Clock`):
 
 - One listener writes its events one after the other. If the driver's clock is put back (as NTP can
-  do), a write before a read seems to come after it by the times alone. Then the times of all later
-  events in the file are moved forward until they fit the order of the file. A repeated line proves
-  nothing.
+  do), a write that came before a read seems to come after that read, by the times alone. Then the
+  times of all later events in the file are moved forward until they fit the order of the file. A
+  repeated line proves nothing.
 - The driver knows whether its clock was put back: the observer compares the clock with a monotonic
   one. The observer's report decides, even against the times of the events.
-- Without that report, an end that is earlier than an event before it proves that the clock was put
-  back: Spark stamps an end and reports it at once. A start proves nothing: Spark stamps it, plans
-  for seconds, and may report it after the ends of inner executions and of other threads.
+- Without that report, an end whose time is earlier than that of an event before it in the file
+  proves that the clock was put back: Spark stamps an end and reports it at once. A start proves
+  nothing: Spark stamps it, plans for seconds, and may report it after the ends of inner executions
+  and of other threads.
 
-Names (:func:`with_canonical_names`), of datasets:
+Names of datasets (:func:`with_canonical_names`):
 
 - The listener trims the folders of a path that it takes for partitions. A rule with a layout can
-  recognise more: ``/lake/clicks/2024-05-06/10`` is hour 10 of ``/lake/clicks``. Then the dataset is
-  renamed on every side and in column lineage, and its former name is kept as a location.
-- A table of a database has one name, with any settings in the URL by which an action read it.
-- Column lineage can name a single file, where the inputs name its folder (:func:`input_names`).
+  recognise more partition folders: ``/lake/clicks/2024-05-06/10`` is hour 10 of ``/lake/clicks``.
+  Then the dataset is renamed on every side and in column lineage, and its former name is kept as a
+  location.
+- A table of a database has one name, even if actions read it by URLs with different settings.
+- Column lineage can name a single file where the inputs name its folder (:func:`input_names`).
 
 Actions (:func:`repaired`):
 
 - RDD runs without an end and without outputs are dropped. They are schema inference and file
-  listing, and name one arbitrary partition as if it were read. A run of Python over files, as
-  ``foreach`` starts it, is neither: it counts as complete, because the listener reports no end of
-  such a run.
-- Completed RDD runs without outputs that read no more than some SQL run are not actions either.
+  listing, and name one arbitrary partition as if it were read. A run of Python code over files,
+  such as ``foreach`` starts, is not dropped: it counts as complete, because the listener reports no
+  end of such a run.
+- Completed RDD runs without outputs that read no more than SQL runs did are no actions either.
 - The log of a Delta table is no dataset, and an execution that only accesses the log is no action;
   a stream that reads the table has the log among its inputs and outputs.
-- CREATE TABLE AS SELECT, ``saveAsTable`` and INSERT OVERWRITE DIRECTORY come as an outer and an
-  inner execution of one write: they become one action with the inner one's lineage, lifecycle and
-  statistics and the outer one's identity.
-- Inside of a write of Delta, the listener reports the reads of the query as an execution of its
-  own, often only by its end, at a time before the query begins or after it ends. If a table is
-  copied as it is, that execution even has the copied table as an output. It is no action, and
-  writes nothing.
+- A CREATE TABLE AS SELECT, ``saveAsTable`` or INSERT OVERWRITE DIRECTORY is reported as two
+  executions of one write, an outer and an inner one. The two become one action, with the lineage,
+  lifecycle and statistics of the inner execution and the identity of the outer execution.
+- Inside of a write of Delta, the listener reports the reads of the query as a separate execution,
+  often only by the end of that execution, at a time before the query begins or after it ends. If a
+  table is copied as it is, that execution even has the copied table as an output. The execution is
+  no action, and writes nothing.
 """
 
 from __future__ import annotations
@@ -72,20 +74,20 @@ if TYPE_CHECKING:
 
 
 CLOCK_TOLERANCE = timedelta(seconds=1)
-"""Threads of recorded jobs overtake each other by up to 20 ms."""
+"""A smaller gap proves nothing: threads of recorded jobs overtake each other by up to 20 ms."""
 MAX_WAITING = 1000
-"""Starts held in memory whose times may be too early: no job plans so many queries at a time."""
+"""Number of starts that are held back in memory: no job plans so many queries at a time."""
 _ENDS = frozenset({"COMPLETE", "FAIL", "ABORT"})
 
 
 class Clock:
-    """The clock of one driver.
+    """The clock of one driver, which may have been put back while the job ran.
 
     :param run_id: OpenLineage run id of the driver's application
-    :param by_driver: gives by how much the clock was put back, as the driver reports, or None if
-        the driver reports nothing; called once, and only if events are not in the order of their
-        times
-    :ivar put_back: the time by which the clock was put back, in all
+    :param by_driver: a function that gives the time by which the clock was put back, as the driver
+        reports it, or None if the driver reports nothing; called once, and only if events are not
+        in the order of their times
+    :ivar put_back: the total time by which the clock was put back
     """
 
     def __init__(
@@ -100,9 +102,10 @@ class Clock:
         """Give the events with times that fit their order in the file.
 
         A start that seems too early is held back until a later event proves that the clock was put
-        back, or until the end, so it is given later than its place in the file.
+        back, or until the end of the file, so it may come later than in the file.
 
-        :param events: of one file, in its order; events of other applications prove nothing
+        :param events: the events of one file, in the order of the file; events of other
+            applications prove nothing
         """
         latest: datetime | None = None
         seen: set[int] = set()  # hashes of lines, which take less memory than the lines
@@ -142,7 +145,7 @@ class Clock:
         """Whether an event that is too early proves that the clock was put back.
 
         :return: None for an event that is no end, if the driver reports nothing: a later event
-            may prove it
+            may be the proof
         """
         reported = self._by_driver()
         if reported is not None:
@@ -155,8 +158,8 @@ class Clock:
     def degradations(self) -> Iterator[Degradation]:
         """Report that the clock was put back.
 
-        Observations are not used then: they have the driver's times too, and only these times match
-        them to actions.
+        In this case observations are not used: they have the driver's times too, and only these
+        times match observations to actions.
         """
         if self.put_back:
             seconds = (self._by_driver() or self.put_back).total_seconds()
@@ -181,7 +184,7 @@ def _later(at: datetime, by: timedelta) -> datetime:
 
 
 def with_canonical_names(application: SparkApplication, locator: Locator) -> SparkApplication:
-    """Rename the datasets of an application; the same application if all keep their names."""
+    """Rename the datasets of an application; return the same application if no name changes."""
     names = {d.name for a in application.actions for d in (*a.inputs, *a.outputs)}
     renamed = {name: locator.renamed(name) for name in names}
     moved = {name: known for name, known in renamed.items() if known != name}
@@ -251,7 +254,7 @@ def input_names(action: Action) -> Callable[[DatasetName], DatasetName]:
 
 
 def repaired(application: SparkApplication) -> SparkApplication:
-    """Give the application without listings and logs, and with executions of one write joined."""
+    """Give the application without listings and logs; executions of one write are one action."""
     actions = _without_listings(_without_delta_logs(application.actions))
     actions = _join_nested_writes(_join_inner_reads(actions))
     return replace(application, actions=tuple(actions))
@@ -320,7 +323,7 @@ _V1_WRITE = re.compile(r"[._](append_data|overwrite_by_expression)_exec_v1(?=[._
 def _join_inner_reads(actions: Sequence[Action]) -> list[Action]:
     """Join each write with the reads that are reported inside of it as executions of their own.
 
-    :param actions: in the order of their start
+    :param actions: the actions, in the order of their start
     """
     actions = [replace(a, outputs=()) if _SCAN.search(a.job_name) else a for a in actions]
     inner = [a for a in actions if _is_bare(a)]
@@ -348,7 +351,7 @@ def _is_bare(action: Action) -> bool:
 def _reads_for(inner: Action, outer: Action) -> bool:
     """Whether an action that started during a write is the reading part of that write.
 
-    Either of the two can have more inputs than the other, which only a subquery reads.
+    One of the two can have more inputs than the other: inputs that only a subquery reads.
     """
     if outer.ended is not None and (inner.ended is None or inner.ended > outer.ended):
         return False
@@ -372,7 +375,7 @@ _V2_TABLE_AS_SELECT = re.compile(r"[._](atomic_)?(create|replace)_table_as_selec
 def _join_nested_writes(actions: Sequence[Action]) -> list[Action]:
     """Make one action of the two executions, outer and inner, of a CTAS, ``saveAsTable`` and so on.
 
-    :param actions: in the order of their start
+    :param actions: the actions, in the order of their start
     """
     joined: list[Action] = []
     taken: set[str] = set()
@@ -413,7 +416,7 @@ def _is_inner_write(inner: Action, outer: Action) -> bool:
 def wraps_a_write(action: Action) -> bool:
     """Whether an action runs a second execution for its write.
 
-    These are CREATE or REPLACE TABLE AS SELECT, saveAsTable and INSERT OVERWRITE DIRECTORY.
+    Such actions are CREATE or REPLACE TABLE AS SELECT, saveAsTable and INSERT OVERWRITE DIRECTORY.
     """
     return bool(_V1_WRAPPERS.search(action.job_name) or _V2_TABLE_AS_SELECT.search(action.job_name))
 

@@ -4,11 +4,11 @@ The rule for two transformations in a row is the listener's own
 (``io.openlineage.client.utils.TransformationInfo.merge``), so that lineage through a staging table
 reads like lineage within one query. So do the descriptions: ``sum(amount_eur) AS revenue`` of an
 intermediate whose ``amount_eur`` was ``(amount * rate) AS amount_eur`` becomes
-``sum((amount * rate)) AS revenue``, with the columns that are named as sources.
+``sum((amount * rate)) AS revenue``; the sources are the columns that this text names.
 
 Where each of 200 columns is made of 200 columns that are made of 200 columns, there are 8 million
-ways, but only 40,000 edges. So work that is the same for many sources is done once, for their set
-(:class:`ColumnSets`). The number of edges in memory is bounded (:class:`ColumnRoom`).
+ways, but only 40,000 edges. So work that is the same for many sources is done once, for a set of
+sources (:class:`ColumnSets`). The number of edges in memory is bounded (:class:`ColumnRoom`).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def shortened_description(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _column_reference(column: str) -> re.Pattern[str]:
-    """Match texts in quotes (group 1), and a column's name outside of them, qualified or not."""
+    """Give a pattern of quoted texts (group 1), and of a column's name outside of quoted texts."""
     name = re.escape(column)
     return re.compile(
         r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
@@ -98,12 +98,14 @@ def _column_reference(column: str) -> re.Pattern[str]:
 def combine(this: Transformation, upstream: Transformation, via: str = "") -> Transformation:
     """Combine two transformations in a row to one; ``this`` is the one nearer to the output.
 
-    An INDIRECT ``this`` stays as it is; DIRECT after an unknown is unknown; DIRECT after INDIRECT
-    is that INDIRECT; DIRECT after DIRECT is the first of AGGREGATION, TRANSFORMATION, IDENTITY
-    that one of the two has. The result masks if one of the two does. Its description is that of
-    ``this``, with the text of ``upstream`` put in place of the column, within
-    :data:`MAX_DESCRIPTION` characters; it is the description of ``upstream`` if ``this`` adds
-    nothing to it.
+    An INDIRECT ``this`` keeps its type and subtype. A DIRECT ``this`` after an unknown type gives
+    an unknown type; after INDIRECT it gives that INDIRECT; after DIRECT it gives the first of
+    AGGREGATION, TRANSFORMATION and IDENTITY that one of the two has. The result masks if one of
+    the two masks.
+
+    The description of the result is that of ``this``, with the text of ``upstream`` in place of the
+    column, shortened to :data:`MAX_DESCRIPTION` characters. If ``this`` adds nothing to the
+    description of ``upstream``, the latter is the result's description.
 
     :param via: the column between the two, as the description of ``this`` names it; empty where
         the name in a text could stand for another column
@@ -147,7 +149,7 @@ def _stronger(first: str | None, second: str | None) -> str | None:
 class Way(NamedTuple):
     """Two transformations in a row whose texts are not combined yet.
 
-    Combining texts takes most of the time, and texts may be dropped before it is done.
+    Combining texts takes most of the time, and texts may be dropped before they are combined.
     """
 
     this: Transformation
@@ -161,7 +163,7 @@ Variant = Transformation | Way
 class Upstream:
     """The transformations that made an intermediate's column from a set of sources.
 
-    :param via: the column, as :func:`combine` takes it
+    :param via: the name of the column, as for :func:`combine`
     """
 
     def __init__(self, transformations: Transformations, via: str) -> None:
@@ -170,7 +172,7 @@ class Upstream:
         self._plain: Transformations | None = None
 
     def variants(self, these: Transformations) -> tuple[Variant, ...]:
-        """Combine transformations of the column with those that made it; each result once."""
+        """Combine transformations of the column with those that made it, without duplicates."""
         found = [variant for this in these for variant in self._variants(this)]
         return tuple(dict.fromkeys(found)) if len(found) > 1 else tuple(found)
 
@@ -182,9 +184,9 @@ class Upstream:
         return [combine(this, t) for t in self._without_texts()]
 
     def _without_texts(self) -> Transformations:
-        """Give the transformations without texts, which are of no use if no text names the column.
+        """Give the transformations without texts: without the column's name, a text is of no use.
 
-        INDIRECT ones keep their texts.
+        INDIRECT transformations keep their texts.
         """
         if self._plain is None:
             plain = (t if t.type == INDIRECT else without_text(t) for t in self.transformations)
@@ -228,13 +230,14 @@ MAX_VARIANTS = 32
 def settled(
     parts: Sequence[tuple[Sequence[Variant], int]], budget: Budget
 ) -> list[tuple[Transformation, int]]:
-    """Make transformations of variants; those of a source with too many variants have no texts.
+    """Make transformations from variants; a source with too many variants gets them without texts.
 
     The variants of each source are counted first. So the result does not depend on their order,
     and no text is made only to be dropped.
 
-    :param parts: variants, and a set of sources that have all of them
-    :return: transformations with their sources, in the order in which each source has them
+    :param parts: pairs of variants and a set of sources; each of the sources has all the variants
+    :return: pairs of a transformation and its set of sources; each source has its transformations
+        in this order
     :raise SpentError: if there is no time left
     """
     if len(parts) == 1 and len(parts[0][0]) == 1:  # most columns are made of one
@@ -268,13 +271,13 @@ def each_variant_once(parts: Sequence[tuple[Sequence[V], int]]) -> list[tuple[V,
 def in_more_than(limit: int, sets: Sequence[int]) -> int:
     """Find the members of more than ``limit`` sets.
 
-    The sets are added up as binary numbers, for all members at once.
+    The occurrences of all members are counted at once, with binary numbers.
 
-    :return: a set, as the sets are: a number with one bit for each member
+    :return: a set in the form of ``sets``: a number with one bit for each member
     """
     if len(sets) <= limit:
         return 0
-    digits: list[int] = []  # of all sums at once, the lowest first; each is a set
+    digits: list[int] = []  # digits of all members' counts, the lowest first; each digit is a set
     for members in sets:
         carried = members
         for place, digit in enumerate(digits):
@@ -349,7 +352,7 @@ class ColumnSets:
 
 
 MAX_TRANSFORMATIONS = 1_000_000
-"""Each takes about 400 bytes of memory. The event of a task has room for a tenth of them."""
+"""A transformation takes about 400 bytes of memory. A task's event has room for a tenth of them."""
 
 
 class ColumnRoom:
@@ -365,17 +368,17 @@ class ColumnRoom:
     def require(self, transformations: int) -> None:
         """Check that so many more transformations fit into memory.
 
-        :raise SpentError: if they do not
+        :raise SpentError: if they do not fit
         """
         if transformations > self._left:
             msg = f"the job has more than {MAX_TRANSFORMATIONS} transformations of columns"
             raise SpentError(msg)
 
     def kept(self, lineage: ColumnLineage, *known: ColumnLineage | None) -> ColumnLineage:
-        """Count the column lineage of a write, and give it back.
+        """Count the transformations of a write's column lineage, and return the column lineage.
 
-        :param known: column lineage that has been counted already; an equal one is given back
-            instead, because a loop writes a table with the same columns a thousand times
+        :param known: column lineage that has been counted already; if it equals ``lineage``, it is
+            returned instead, because a loop writes a table with the same columns a thousand times
         :raise SpentError: if the lineage does not fit into memory, or there is no time left
         """
         for same in known:
@@ -395,10 +398,10 @@ class Provenance(NamedTuple):
     """The origin of the data that an action read from a dataset which the application wrote.
 
     :param columns: the sources from which this application had made the dataset's columns
-    :param internal: whether only data of the application itself was read; then the dataset is no
+    :param internal: whether only data of the application itself was read; if so, the dataset is no
         source
-    :param grade: of the evidence for ``internal``
-    :param sources: datasets from outside from which the application made the data
+    :param grade: the kind of evidence for ``internal``
+    :param sources: datasets from outside the application from which it made the data
     """
 
     columns: ColumnLineage
@@ -414,10 +417,10 @@ def compose(
 ) -> ColumnLineage:
     """Replace the columns of datasets that the application wrote itself by their sources.
 
-    A column whose own sources are not known stays as it is, because it is a true source. The
-    influences on all of an intermediate are added to the influences on the written dataset. One
-    step is enough, also where datasets are made of each other, because columns are composed when
-    they are written.
+    A column whose own sources are not known stays as it is, because it is a true source. Influences
+    on all columns of an intermediate are added to the influences on all written columns. One step
+    of replacement is enough, also where datasets are made of each other, because the columns of
+    each write are composed when it is written.
 
     If there are more than :data:`MAX_VARIANTS` variants between a source and a column, all of them
     lose their descriptions. So the lineage of loops of reads and writes stays small.
@@ -452,8 +455,8 @@ class _Composing:
     """Composes the edges of one action.
 
     :param known: the provenance of each dataset that the action read
-    :param clear: names of columns that only one of those datasets has: only they are unambiguous
-        in a text
+    :param clear: names of columns that only one of those datasets has: only these names are
+        unambiguous in a text
     """
 
     def __init__(
@@ -535,7 +538,7 @@ class _Composing:
 
 
 def without_sources_in(lineage: ColumnLineage, datasets: Collection[DatasetName]) -> ColumnLineage:
-    """Drop the sources that are columns of some datasets."""
+    """Drop the sources that are columns of the given datasets."""
 
     def others(edges: Edges) -> Edges:
         if {column.dataset for column in edges}.isdisjoint(datasets):
@@ -549,7 +552,7 @@ def without_sources_in(lineage: ColumnLineage, datasets: Collection[DatasetName]
 def sources_of(
     composed: ColumnLineage, known: Mapping[DatasetName, Provenance | None]
 ) -> frozenset[DatasetName]:
-    """Name the datasets from outside from which a write was made, directly or by internal reads.
+    """Name the outside datasets from which a write was made, directly or through internal reads.
 
     :param composed: the composed columns of the write
     :param known: the provenance of each dataset that the action read

@@ -49,7 +49,7 @@ class Column(NamedTuple):
 
 Transformations = tuple[Transformation, ...]
 Edges = Mapping[Column, Transformations]
-"""No function changes edges that it got or has returned: columns with equal edges share them."""
+"""No function changes edges that it got or has returned, because columns may share one object."""
 
 
 class ColumnLineage(Frozen, frozen=True):
@@ -70,7 +70,7 @@ class ColumnLineage(Frozen, frozen=True):
 def changed(
     edges: Edges, change: Callable[[Transformations], Transformations]
 ) -> dict[Column, Transformations]:
-    """Change the transformations of edges, a list that several edges share only once.
+    """Change the transformations of edges; a list that several edges share is changed only once.
 
     An edge without any transformations left is dropped.
     """
@@ -89,7 +89,7 @@ def count_all(lineage: ColumnLineage) -> int:
 
 
 def each_once(lineage: ColumnLineage) -> Iterable[Edges]:
-    """Give the edges of all columns and of the dataset; an object that they share only once."""
+    """Give the edges of all columns and of the dataset; a shared object comes only once."""
     return {id(edges): edges for edges in (*lineage.fields.values(), lineage.dataset)}.values()
 
 
@@ -103,7 +103,7 @@ def mapped(fields: Mapping[str, Edges], of: Callable[[Edges], T]) -> dict[str, T
 
 
 def lists(edges: Edges) -> Iterable[Transformations]:
-    """Give the lists of transformations of edges; an object that edges share only once."""
+    """Give the lists of transformations of edges; a list that edges share comes only once."""
     return {id(ts): ts for ts in edges.values()}.values()
 
 
@@ -117,7 +117,7 @@ def joined(
 
 
 def union(first: Edges, second: Edges) -> dict[Column, tuple[Transformation, ...]]:
-    """Unite edges; several transformations between two columns stay a list without duplicates."""
+    """Unite edges; the transformations between two columns become a list without duplicates."""
     united = dict(first)
     unite_into(united, second)
     return united
@@ -133,13 +133,13 @@ def unite_into(edges: dict[Column, tuple[Transformation, ...]], others: Edges) -
 
 
 ROW_SUBTYPES = frozenset({"FILTER", "JOIN", "GROUP_BY", "SORT"})
-"""Influences of operators on rows; the other INDIRECT subtypes are of one column's expression."""
+"""Influences of operators on rows; other INDIRECT subtypes belong to one column's expression."""
 
 
 def expand(lineage: ColumnLineage) -> ColumnLineage:
-    """Repeat the influences on all columns with each column, as listeners before 1.37 do.
+    """Repeat the influences on all columns with each column.
 
-    These do so by default. Lineage without columns stays as it is.
+    Listeners before 1.37 do so by default. Column lineage without columns is returned as it is.
     """
     if not lineage.fields or not lineage.dataset:
         return lineage
@@ -148,10 +148,11 @@ def expand(lineage: ColumnLineage) -> ColumnLineage:
 
 
 def compact(lineage: ColumnLineage, subtypes: Collection[str] = INDIRECT_SUBTYPES) -> ColumnLineage:
-    """Move INDIRECT influences that every column has to the dataset, where they stand once.
+    """Move INDIRECT influences that every column has to ``dataset``, which names each once.
 
-    They are removed from the columns, and so are influences that the dataset has already.
-    :func:`expand` puts them back, up to order. A column without other edges stays, with no edges.
+    These influences are removed from the columns, and so are influences that ``dataset`` already
+    has. :func:`expand` puts all of them back, in some order. A column without other edges stays in
+    ``fields``, without edges.
 
     :param subtypes: the INDIRECT subtypes that are moved
     """

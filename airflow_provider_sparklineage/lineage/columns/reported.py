@@ -1,6 +1,6 @@
 """Decode the column lineage that listeners report of a write, and correct it by Spark's own plan.
 
-All forms in which listeners report it are read into one:
+All forms in which listeners report column lineage are read into one form:
 
 ======================================  ========================================================
 form                                    how it is read
@@ -19,10 +19,11 @@ IDENTITY of a JDBC column, no text      DIRECT, subtype unknown: it may be an ex
 ``_file``, ``_pos``, …                  no columns, unless the input's schema has them
 ======================================  ========================================================
 
-Where a column could be followed through all of the plan, the plan decides: it has the columns that
+Where a column could be followed through all of the plan, the plan decides: it shows sources that
 the listener loses (scalar subqueries, the values of MERGE and UPDATE, the columns of a FILTER
-clause, columns beyond Python and ROLLUP) and does not have the listener's wrong ones. Elsewhere the
-union of both is reported. A transformation that both have keeps the listener's description.
+clause, columns beyond Python and ROLLUP), and lacks wrong sources that the listener reports. For
+other columns the union of both is reported. A transformation that both have keeps the listener's
+description.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.columns.plans.commands import PlannedColumns
 
 
-# Frozen, and with tuples, because they are keys: many columns have the same entry.
+# The next two structs are frozen and have tuples, because they are parts of keys: many columns have
+# the same entry.
 class _Transformation(msgspec.Struct, frozen=True):
     type: str | None = None
     subtype: str | None = None
@@ -107,9 +109,9 @@ def decode(
 ) -> ColumnLineage:
     """Decode a ``columnLineage`` facet of the listener.
 
-    :param relocate: gives the dataset that a name in the facet stands for; the facet may name
-        single files where ``inputs`` names their directory
-    :raise msgspec.ValidationError: if the facet has not the form of a ``columnLineage`` facet
+    :param relocate: a function that gives the dataset that a name in the facet stands for; the
+        facet may name single files where ``inputs`` names their directory
+    :raise msgspec.ValidationError: if the facet does not have the form of a ``columnLineage`` facet
     :raise SpentError: if there is no time left
     """
     decoded = _FACET.decode(facet)
@@ -137,7 +139,7 @@ class _Reading:
         self._datasets: dict[tuple[str, str], DatasetName] = {}
 
     def field(self, entry: _Field) -> Edges:
-        """Read the edges of an output column; equal ones are one object."""
+        """Read the edges of an output column; equal edges are one object."""
         key = (bytes(entry.input_fields), entry.type, entry.description)
         edges = self._edges.get(key)
         if edges is None:
@@ -156,7 +158,7 @@ class _Reading:
         return edges
 
     def influences(self, inputs: Iterable[_InputField]) -> Edges:
-        """Read the facet's ``dataset`` list."""
+        """Read the facet's ``dataset`` list: the influences on all columns."""
         edges: dict[Column, Transformations] = {}
         for entry in inputs:
             column = self._column(entry)
@@ -243,7 +245,7 @@ _QUOTED = re.compile(rf"(?:{_PART})(?:\.(?:{_PART}))*")
 
 
 def _unquoted(name: str) -> str:
-    """Take the quotes off the parts of a name; other names with quotes in them stay."""
+    """Take the quotes off the parts of a name; a name with quotes elsewhere stays as it is."""
     if ("`" not in name and '"' not in name) or not _QUOTED.fullmatch(name):
         return name
     return ".".join(
@@ -260,7 +262,8 @@ def metadata_columns_removed(
 ) -> ColumnLineage:
     """Drop sources like ``_file`` and ``_metadata.…`` that are not in their dataset's schema.
 
-    :param has_column: whether a dataset has a column, by the column's name or its first part
+    :param has_column: a function that tells whether a dataset's schema has a column, or has the
+        first part of the column's name
     """
     used = set(chain.from_iterable(each_once(lineage)))
     if all(lineage.fields.values()) and not any(c.field[:1] == "_" for c in used):
@@ -280,7 +283,7 @@ def unsure_identities(
 ) -> ColumnLineage:
     """Remove the subtype IDENTITY of database columns without a description.
 
-    The listener reports every column that is made of a JDBC relation as IDENTITY, expressions too.
+    The listener reports every column of a JDBC relation as IDENTITY, even if it is an expression.
     """
     sources = {c.dataset for edges in each_once(lineage) for c in edges}
     databases = {dataset for dataset in sources if is_database(dataset)}
@@ -305,12 +308,12 @@ _PYTHON_UDF = re.compile(r"\bpythonUDF\d+\b")
 
 
 def is_nameless(text: str) -> bool:
-    """Whether a description names the result of a Python function, ``pythonUDF0``."""
+    """Whether a description names the result of a Python function, such as ``pythonUDF0``."""
     return "pythonUDF" in text and bool(_PYTHON_UDF.search(text))
 
 
 def is_incomplete(edges: Edges) -> bool:
-    """Whether a Python UDF is in a description: then edges of its arguments are missing."""
+    """Whether a description names a Python UDF; if so, the edges of its arguments are missing."""
     return any(is_nameless(t.description) for ts in lists(edges) for t in ts)
 
 
@@ -328,7 +331,7 @@ MAX_REMEMBERED_BYTES = 4 * 1024 * 1024
 class _Decoded(NamedTuple):
     """The column lineage of a facet.
 
-    :param names: name in the facet -> the dataset that it was taken for
+    :param names: name in the facet -> the dataset for which the name was taken
     """
 
     lineage: ColumnLineage
@@ -364,7 +367,7 @@ class ReportedColumns:
 
         :param planned: the columns by Spark's own plans of the write
         :raise UnreadableColumnsError: if the facet cannot be read
-        :raise SpentError: if there is no time left, or the facet was not kept
+        :raise SpentError: if there is no time left, or the facet did not fit into memory
         """
         if "columnLineage" in output.left_out:
             msg = "what the listener reports of it is too large to be read"
@@ -387,7 +390,7 @@ class ReportedColumns:
     def _read(
         self, facet: bytes, stands_for: Callable[[DatasetName], DatasetName], budget: Budget
     ) -> ColumnLineage:
-        """Decode a facet, or remember its lineage: a loop writes the same facet many times."""
+        """Decode a facet, or use the remembered lineage: a loop writes a facet many times."""
         known = self._decoded.get(facet)
         if known and all(stands_for(name) == found for name, found in known.names.items()):
             return known.lineage
@@ -420,7 +423,8 @@ class ReportedColumns:
 def corrected(reported: ColumnLineage, planned: Collection[PlannedColumns]) -> ColumnLineage:
     """Correct the listener's column lineage of a write by Spark's plans.
 
-    :param planned: the columns by each plan of the write: a command may run another command
+    :param planned: the columns by each plan of the write; there are several plans if a command runs
+        another command
     """
     decided = frozenset[str]().union(
         *(plan.lineage.fields.keys() | plan.made_of for plan in planned)
@@ -440,8 +444,9 @@ def corrected(reported: ColumnLineage, planned: Collection[PlannedColumns]) -> C
     }
     theirs = reported.dataset
     if all(plan.is_whole for plan in planned):
-        # Only columns that choose rows by the plans are kept. The listener, which reads the
-        # optimised plan, may know more ways from these: a filter of nulls before a join, say.
+        # Only columns that choose rows according to the plans are kept. The listener, which reads
+        # the optimised plan, may know more transformations of such a column: a filter of nulls
+        # before a join, say.
         theirs = {column: ts for column, ts in theirs.items() if column in rows}
     return ColumnLineage(
         {name: edges for name, edges in fields.items() if edges},
@@ -452,7 +457,7 @@ def corrected(reported: ColumnLineage, planned: Collection[PlannedColumns]) -> C
 def _corrected_edges(theirs: Edges, ours: Edges, *, decides: bool) -> Edges:
     """Give the edges of the plans with the listener's descriptions.
 
-    :param decides: whether the plans decide; if not, the listener's edges are added
+    :param decides: whether only the edges of the plans count; if not, the listener's are added
     """
     found = {
         column: tuple(
@@ -468,7 +473,7 @@ def _corrected_edges(theirs: Edges, ours: Edges, *, decides: bool) -> Edges:
 def _with_descriptions(
     ours: Transformation, theirs: Collection[Transformation]
 ) -> list[Transformation]:
-    """Give a transformation with each of the listener's descriptions of it; itself without any."""
+    """Repeat a transformation with each description that the listener has of it, if it has any."""
     same = [
         ours._replace(description=t.description)
         for t in theirs

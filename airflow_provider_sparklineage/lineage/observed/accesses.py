@@ -6,13 +6,13 @@ Policy, case by case:
 - A read subset is the union over all observed reads, without the partitions that the application
   itself had written before the read (*owned*): exactly the partitions from outside.
 - A read without any restriction that found only data from outside makes the subset full.
-- Partitions of reads that may have ended before they opened all are in the subset as planned,
-  unless another read opened them; such a read makes no subset full.
-- One read or write whose partitions are not known makes all of that side unknown: no subset, and a
-  degradation. An unpartitioned dataset has no subset.
-- Owned partitions are those that the application's writes replaced, created, or filled when they
-  had no data of others; and once it had replaced or created the full dataset, every partition that
-  it wrote since.
+- If a read may have ended before it opened all of its partitions, its partitions are in the subset
+  as planned, unless another read opened them; such a read makes no subset full.
+- If the partitions of one read or write are not known, its side has no subset, and a degradation
+  reports it. An unpartitioned dataset has no subset.
+- Owned partitions are those that the application's writes replaced, created, or filled when the
+  partitions had no data of others. Once the application has replaced or created the full dataset,
+  every partition that it writes is owned.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class UnknownPartitionsError(Exception):
 class ObservedAccesses:
     """All observed accesses to one dataset, found by the time of an action.
 
-    The results of its methods do not depend on earlier calls.
+    The results of the methods do not depend on earlier calls.
     """
 
     def __init__(self, reads: Sequence[Access] = (), writes: Sequence[Access] = ()) -> None:
@@ -86,14 +86,14 @@ class ObservedAccesses:
         return all(access.scope.partitions == frozenset() for access in self._of[side])
 
     def is_of_chosen_files(self, side: Side) -> bool:
-        """Whether each access was of chosen files, even if all files were chosen."""
+        """Whether each access of a side was to chosen files, even if all files were chosen."""
         return all(access.chosen for access in self._of[side])
 
     def is_internal(self, read: Access) -> bool | None:
         """Whether the queries of an action read only partitions that the application had written.
 
-        :return: None if no write was observed, no query of the action was observed, or partitions
-            that decide it are not known
+        :return: None if no write was observed, if no query of the action was observed, or if the
+            partitions that decide are not known
         """
         queries = read.queries
         if not self._of[Side.WRITE] or not queries:
@@ -106,11 +106,12 @@ class ObservedAccesses:
         return not any(outside)
 
     def filters(self, columns: Collection[str]) -> Condition | None:
-        """Give a condition that all read rows fulfil; None if there is none.
+        """Give a condition that holds for all read rows; None if there is no such condition.
 
-        The filters of several reads are joined by OR, so the result is None if one read has none.
+        The filters of several reads are joined by OR, so the result is None if a read has no
+        filter.
 
-        :param columns: of the dataset, to distinguish ``struct.field`` from ``alias.column``
+        :param columns: the dataset's columns, to distinguish ``struct.field`` from ``alias.column``
         """
         texts = dict.fromkeys(
             tuple(f for f in read.filters if not _OF_A_JOIN.fullmatch(f))
@@ -128,7 +129,8 @@ class ObservedAccesses:
         """Give the partitions that were read from outside, or written.
 
         :return: None if the dataset is not partitioned, or no access was observed
-        :param budget: time for all accesses of the side; if it is too short, all are unknown
+        :param budget: time for all accesses of the side; if it is too short, the partitions count
+            as unknown
         :raise UnknownPartitionsError: if the partitions of some access are not known
         """
         accesses = self._of[side]
@@ -160,7 +162,7 @@ class ObservedAccesses:
 
 
 class _OwnedPartitions:
-    """The partitions that the application had put into a dataset by a given time.
+    """The owned partitions of a dataset (see above) at a given time.
 
     If calls come with ascending times, as in merging, each write is visited once.
     """

@@ -1,17 +1,17 @@
 """Bind the observer's records of reads and writes to the datasets that the listener names.
 
 The observer and the listener do not communicate, so evidence binds their reports: the path that was
-read or written, with the name that the listener gives it; else the table's identifier, through
-symlinks (:class:`DatasetIndex`). A path or table that is no dataset of the application is listed as
-unmatched.
+read or written, turned into the name that the listener gives to that path; else the identifier of
+the table, which is looked up among symlinks (:class:`DatasetIndex`). A path or table that is no
+dataset of the application is listed as unmatched.
 
-A layout of the observer is a base with the partitions below it (:class:`FolderPartitions`). The
-base may be the folder of a partition itself, and a dataset of its own where its folder is not
-trimmed off the dataset's name.
+A layout of the observer is a base folder with the partitions below it (:class:`FolderPartitions`).
+The base may be the folder of a partition itself. Such a base is a dataset of its own if the
+listener does not trim the partition's folder off the dataset's name.
 
-An access has the time of its query, by which its action is found later. The plan of a write
-(:class:`WritePlan`) has the time too. A plan is compressed, as a job may write thousands of times,
-and is decoded only when the columns of the write are composed.
+An access has the time of its query, and this time leads to the action later. The plan of a write
+(:class:`WritePlan`) has the time of its query too. A plan is compressed, as a job may write
+thousands of times, and is decoded only when the columns of the write are composed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 class FolderPartitions:
-    """Makes the partitions of layouts; equal partitions and equal sets of them are one object.
+    """Makes the partitions of layouts; equal partitions, and equal sets of partitions, are shared.
 
     :param budget: the time for all layouts
     """
@@ -110,11 +110,11 @@ class FolderPartitions:
 
 _AT_ONCE = 500
 _Labels = tuple[tuple[tuple[str, str], ...], tuple[str, ...]]
-"""The values of the base, and the labels below it."""
+"""The (label, value) pairs of a base folder, and the labels of the partitions below the base."""
 
 
 class _PartitionMaker(dict["Values", Partition]):
-    """The partitions below one base by their values, each made when it is first used."""
+    """Maps values to the partition below one base; a partition is made when it is first used."""
 
     def __init__(self, base: tuple[tuple[str, str], ...], labels: tuple[str, ...]) -> None:
         self._base = base
@@ -138,11 +138,11 @@ def _partition_of_base(base: str, locator: Locator) -> Partition | None:
 
 
 def at_roots(read: ReadRecord, locator: Locator) -> Iterator[Layout]:
-    """Give the layouts of a read, moved below the roots of the read if these are other datasets.
+    """Give the layouts of a read, moved below its roots if the roots are other datasets.
 
     With the option ``basePath`` the observer finds partitions below a folder above the roots, while
-    the listener names the roots. If the listener does not trim a partition's folder, the two are
-    different datasets.
+    the listener names the roots. If the listener does not trim a partition's folder, that folder
+    and the roots are different datasets.
     """
 
     def dataset(path: str) -> DatasetName | None:
@@ -176,7 +176,8 @@ def _layout_inside(layout: Layout, root: str) -> Layout | None:
 def values_between(base: str, folder: str) -> list[tuple[str, str]]:
     """Read the (column, value) pairs of the folders from a base down to a folder.
 
-    :return: [] if the folder is not below the base, or a folder between is not ``column=value``
+    :return: [] if the folder is not below the base, or if a folder on the way has another form
+        than ``column=value``
     """
     if not folder.startswith(f"{base}/"):
         return []
@@ -218,10 +219,10 @@ class DatasetIndex:
         self.unmatched: set[str] = set()
         """Paths or tables that are no dataset of the application."""
         self.tables: dict[DatasetName, set[str]] = defaultdict(set)
-        """Identifiers by which datasets were found."""
+        """Dataset -> the table identifiers by which the dataset was found."""
 
     def find(self, path: str, table: str | None) -> DatasetName | None:
-        """Find the dataset of a path or table; None if there is none, noted as unmatched."""
+        """Find the dataset of a path or table; else note it as unmatched, and give None."""
         found = self._find(path, table)
         if found is not None and table:
             self.tables[found].add(table)
@@ -251,7 +252,7 @@ class DatasetIndex:
         """Find the dataset of a relation, whose path the observer gives without partition folders.
 
         If the listener does not trim these folders, datasets are folders of partitions below the
-        path. Then the result is this dataset if there is only one, and None if there are several.
+        path. If there is only one such dataset, it is the result; None if there are several.
         """
         location = self._locator.locate(path)
         if location is None or location.dataset in self._names:
@@ -288,7 +289,7 @@ class DatasetIndex:
         return None
 
     def holding(self, files: Iterable[str]) -> set[DatasetName]:
-        """Find the datasets that are or contain the files; other files are not noted."""
+        """Find the datasets that are, or contain, some of the files; note no file as unmatched."""
         found, others = set(), {}
         for file in files:
             location = self._locator.locate(file)
@@ -315,9 +316,9 @@ class WritePlan(NamedTuple):
     """The plan of one write.
 
     :param columns: the columns of the target, in the order of the query's output
-    :param compressed: Spark's ``TreeNode.toJSON``
-    :param relations: for each leaf of the plan, its dataset and the ids of its columns; None for a
-        relation that is no dataset of the application
+    :param compressed: the plan, as Spark's ``TreeNode.toJSON`` writes it, compressed
+    :param relations: for each leaf of the plan, its dataset and the ids of its columns; the dataset
+        is None if the leaf is no dataset of the application
     """
 
     target: DatasetName
@@ -354,7 +355,7 @@ def bound_plan(
     target: DatasetName,
     dataset: Callable[[str, str | None], DatasetName | None],
 ) -> WritePlan | None:
-    """Bind a plan to datasets.
+    """Bind the plan of a command to the datasets that the leaves of the plan read.
 
     :param dataset: finds the dataset of a path and table
     :return: None if there is no plan
@@ -378,7 +379,7 @@ _REPLACING_MODES = (*_FULL_MODES, "static", "dynamic")
 class PythonFunction(NamedTuple):
     """A Python function that a query called.
 
-    :param text: the call: its name, and the names of its arguments in Spark's plan
+    :param text: the call: the function's name, and the names of its arguments in Spark's plan
     """
 
     started: datetime
@@ -395,9 +396,9 @@ class Observations(Frozen, frozen=True):
     """Paths or tables that match no dataset of the application."""
     functions: tuple[PythonFunction, ...] = ()
     tables: Mapping[DatasetName, frozenset[str]] = field(default_factory=dict)
-    """Identifiers by which datasets were read and written, with their catalogs."""
+    """Dataset -> the table identifiers, with catalogs, by which it was read or written."""
     plans: Mapping[DatasetName, tuple[WritePlanThen, ...]] = field(default_factory=dict)
-    """Plans by the dataset that was written."""
+    """Written dataset -> the plans of its writes."""
     gone: frozenset[DatasetName] = frozenset()
     """Datasets that were written, and did not exist any more when the application ended."""
 
@@ -446,7 +447,7 @@ def _call_text(udf: UdfRecord) -> str:
 
 
 class _Binding:
-    """Turns records into accesses, by dataset."""
+    """Turns records into accesses and plans, grouped by dataset."""
 
     def __init__(
         self,

@@ -1,21 +1,25 @@
 """Read the observer's records of a try from its bundle, and correct the application by them.
 
-:func:`observed` lists the corrections in their order. Each takes an application and the records,
-and gives a new application (the first one gives new records):
+:func:`observed` makes the corrections in their order. Each correction takes an application and the
+records, and gives a new application (*reported ends* gives new records, *skipped writes* both):
 
-- *Reported ends*: a query ends when its action did, if exactly one action took as long.
-- *Batches of streams*: for the listener, each file of a batch that is in no partition is a dataset
-  of its own: they become the folder that the stream reads. A batch that writes a Delta table has
-  a step of Delta in it, which is reported with the same datasets: the step is no action.
-- *Failed writes*: an action whose query failed has failed, against the listener's report.
+- *Reported ends*: the end of a query becomes that of its action, if exactly one action took as
+  long as the query.
+- *Batches of streams*: the listener reports each file of a batch that is in no partition as a
+  dataset of its own: such files are replaced by the folder that the stream reads. A batch that
+  writes a Delta table has a step of Delta in it, which is reported with the same datasets: the step
+  is no action.
+- *Failed writes*: an action whose query failed counts as failed, even if the listener reports that
+  the action is complete.
 - *Skipped writes*: with the mode ``ignore`` and an existing target, Spark runs the command and
-  writes nothing. The listener reports its action like any other: with an output, and with inputs of
-  which most were never opened. The inputs that were opened are in the observer's record.
-- *Unreported actions* (:mod:`.unreported_actions`): the observer saw them, and the listener did not
-  report them.
+  writes nothing. The listener reports the action of the command like any other action: with an
+  output, and with inputs of which most were never opened. The observer's record has the inputs that
+  were opened.
+- *Unreported actions* (:mod:`.unreported_actions`): actions are added that the observer saw and the
+  listener did not report.
 - *Inferred files*: to find the columns of CSV and JSON files Spark reads one or all of them as
-  text, in queries that the listener reports. If there is one file and no partition, the input is
-  named after that file: it is no dataset of its own.
+  text, in queries that the listener reports. If there is one file and no partition, the listener
+  names the input after that file. Such an input is left out, because it is no dataset of its own.
 """
 
 from __future__ import annotations
@@ -81,7 +85,7 @@ def with_reported_ends(
 ) -> list[ObservationRecord]:
     """Set the end of a query to the end of its action, if exactly one action fits its times.
 
-    :param application: with actions in the order of their start
+    :param application: the application, with actions in the order of their start
     """
     starts: dict[int, list[int]] = defaultdict(list)  # by the length of the action
     for action in application.actions:
@@ -108,9 +112,9 @@ def with_reported_ends(
 def without_skipped_writes(
     application: SparkApplication, records: Sequence[ObservationRecord], index: DatasetIndex
 ) -> tuple[SparkApplication, list[ObservationRecord]]:
-    """Leave out skipped writes, of the application and of the records.
+    """Leave skipped writes out of the application and out of the records.
 
-    :param index: of the application's datasets
+    :param index: finds the application's datasets
     """
     if not any(write.skipped for record in records for write in record.writes):
         return application, list(records)
@@ -148,9 +152,9 @@ def without_skipped_writes(
 def with_failed_writes(
     application: SparkApplication, records: Sequence[ObservationRecord], index: DatasetIndex
 ) -> SparkApplication:
-    """Mark actions whose query failed as failed; they keep only the inputs that were observed.
+    """Mark actions whose query failed as failed; such actions keep only the observed inputs.
 
-    :param index: of the application's datasets
+    :param index: finds the application's datasets
     """
     failed = _timelines(
         (index.find(record.command.target.path, record.command.target.table), _record_span(record))
@@ -182,13 +186,13 @@ def with_failed_writes(
 
 
 def _action_span(action: Action) -> Span:
-    """Give the time of an action; one that is reported only by its end gets an earlier start."""
+    """Give the time span of an action; move its start back if only its end was reported."""
     ended = action.ended or action.started
     return (action.started if action.started < ended else ended - SLACK), ended
 
 
 def _record_span(record: ObservationRecord, at: int | None = None) -> Span:
-    """Give the time of a query; ``at`` alone if the exact time of its write is known."""
+    """Give the time span of a query; just ``at``, the exact time of its write, if it is known."""
     if at is not None:
         return timestamp(at), timestamp(at)
     return timestamp(record.started), timestamp(record.ended)
@@ -218,7 +222,7 @@ def _written_name(index: DatasetIndex, record: RelationRecord | WriteRecord) -> 
 
 
 def _has_overlap(writes: _Timelines, name: _Written, span: Span) -> bool:
-    """Whether a write of a dataset overlaps a time; one right before or after it does not."""
+    """Whether a write of a dataset overlaps a time span, and does not only touch the span."""
     found = writes[name].during(*span) if name in writes else ()
     return any(overlap(span, of_write) for of_write in found)
 
@@ -338,9 +342,9 @@ _LIFECYCLE = (
 def observed_facets(
     name: DatasetName, schema: SchemaRecord | None, change: str
 ) -> dict[str, msgspec.Raw]:
-    """Make the facets of a dataset.
+    """Make the facets of a dataset that the observer saw.
 
-    :param schema: its columns; None where they are not known
+    :param schema: the dataset's columns; None where they are not known
     :param change: ``OVERWRITE`` or ``CREATE``, for a dataset that was written; "" without a change
     """
     made = {"dataSource": facet(_DATA_SOURCE, name=name.namespace, uri=name.namespace)}
@@ -357,7 +361,7 @@ def observed_facets(
 
 
 def _field(name: str, kind: Any) -> dict[str, Any]:
-    """Write a column as the listener does, with the parts of nested types below it.
+    """Write a column as the listener does; the parts of a nested type are fields of the column.
 
     :param kind: the type as Spark writes it as JSON
     """
@@ -384,13 +388,13 @@ def _field(name: str, kind: Any) -> dict[str, Any]:
 
 
 MAX_PARTITIONS = 500_000
-"""Partitions in all records; each takes up to 1 KB. A list that repeats an earlier one counts 1."""
+"""Partitions in all records; each takes up to 1 KB. A repeated list of partitions counts as one."""
 
 
 class Witnessed(NamedTuple):
-    """An application by both witnesses.
+    """An application as both witnesses, the listener and the observer, report it.
 
-    :param application: with the actions that only the observer saw, and without skipped writes
+    :param application: has the actions that only the observer saw, and no skipped writes
     :param observations: None if the observer wrote nothing, or its records were not used
     """
 
@@ -407,9 +411,10 @@ def observed(
 ) -> Witnessed:
     """Read the observer's records, and correct the application by them.
 
-    If not all records can be read, none is used: the partitions of a part of them would be wrong.
+    If not all records can be read, no record is used: the partitions of only some records would be
+    wrong.
 
-    :param application: as the listener reported it
+    :param application: the application as the listener reported it
     """
     report = ObservationReport()
     locator = RememberingLocator.of(locator)  # each layout is looked at seven times

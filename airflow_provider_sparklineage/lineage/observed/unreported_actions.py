@@ -5,17 +5,20 @@ datasets that only a subquery reads, and hides some writes. The observer has a r
 Reads and writes of a query that are *covered* by an action of the listener belong to that action;
 the others become an action of their own, which is merged like any other. Policy, case by case:
 
-- A read is covered if an action that overlaps its query in time has the dataset among its inputs, a
-  write if such an action has it among its outputs. RDD jobs cover nothing: they are no queries.
-- A command without a write in its own record (Delta's, which write in queries below them) has
-  written its target if a commit falls into its time, or if no commits of the target are known.
+- A read is covered if an action that overlaps the query in time has the dataset among its inputs; a
+  write is covered if such an action has the dataset among its outputs. RDD jobs cover nothing: they
+  are no queries.
+- A command may have no write in its own record: commands of Delta write in queries below them. Such
+  a command has written its target if a commit of the target falls into the time of the command, or
+  if no commits of the target are known.
 - The inputs of a hidden write are the datasets that its query and the leaves of its plan read.
-  Writes of the same dataset inside of it are parts of it.
-- Reads without a write between them are one action: 100,000 counts in a loop become one.
-- An action that the listener reports only by its end gets the start of the query that ends then.
+  Writes of the same dataset during a hidden write are parts of that write.
+- Equal reads without a write between them are one action: 100,000 counts in a loop become one.
+- An action that the listener reports only by its end gets the start of the query that ends at the
+  same time.
 - The reads of a failed query count, and its outputs are those of a failed action.
 
-Facets are the listener's if it names the dataset anywhere in the application.
+A dataset has the listener's facets if the listener names it anywhere in the application.
 """
 
 from __future__ import annotations
@@ -63,7 +66,7 @@ if TYPE_CHECKING:
 
     _Spanned = tuple[datetime, datetime, Action]
     Locations = frozenset[str] | None
-    """The folders of a dataset's partitions; None is the full dataset."""
+    """The folders of a dataset's partitions; None stands for the full dataset."""
 
 
 # --- queries, by the names of datasets ------------------------------------------------------------
@@ -75,11 +78,11 @@ if TYPE_CHECKING:
 class Query(Frozen, frozen=True):
     """A query, and the datasets in it.
 
-    :param reads: dataset -> the folders of its partitions that were the roots of the read
+    :param reads: dataset -> the folders of the dataset's partitions at which the read starts
     :param writes: dataset -> the mode of the write
-    :param target: the dataset that its command writes; if it is not among ``writes``, queries below
-        this one write it
-    :param relations: the datasets that the leaves of its command's plan read
+    :param target: the dataset that the query's command writes; if it is not among ``writes``,
+        queries below this query write it
+    :param relations: the datasets that the leaves of the command's plan read
     """
 
     record: ObservationRecord
@@ -111,9 +114,9 @@ class Commit(NamedTuple):
 
 
 class ObservedQueries:
-    """All queries that were observed of an application.
+    """All observed queries of an application.
 
-    :param index: of the datasets that the listener names; observed ones are added to it
+    :param index: finds the datasets that the listener names; observed datasets are added to it
     :ivar schemas: the observed schemas of the datasets that were read
     :ivar commits: dataset -> the commits that are not in the record of a query
     :raise SpentError: if there is no time left
@@ -153,7 +156,7 @@ class ObservedQueries:
             self._name(path, table)
 
     def _place(self, path: str, table: str | None) -> tuple[DatasetName | None, Locations]:
-        """Give the dataset of a path or table, and the path as a location if it is a partition."""
+        """Give the dataset of a path or table, and the path's folder if that is a partition."""
         key = (path, table)
         if key not in self._places:
             name, location = self._index.name(path, table), self._locator.locate(path)
@@ -224,7 +227,7 @@ class ObservedQueries:
 
 Facets = Mapping[str, msgspec.Raw]
 FacetsOf = Callable[[DatasetName, SchemaRecord | None, str], Facets]
-"""Makes facets of a dataset's name, its columns, and the lifecycle change of a write (or "")."""
+"""Makes a dataset's facets from its name, its columns, and its lifecycle change ("" if none)."""
 
 
 def with_observed_actions(
@@ -234,7 +237,7 @@ def with_observed_actions(
     facets_of: FacetsOf,
     budget: Budget = UNLIMITED,
 ) -> SparkApplication:
-    """Add the actions that only the observer saw; the same application if there are none.
+    """Add the actions that only the observer saw; return the same application if there are none.
 
     :raise SpentError: if there is no time left
     """
@@ -262,7 +265,7 @@ def identities(application: SparkApplication) -> dict[DatasetName, set[DatasetNa
 
 
 def _with_begins(application: SparkApplication, queries: Iterable[Query]) -> SparkApplication:
-    """Give actions that the listener reports only by their end the start of their query."""
+    """Set the start of each action that is reported only by its end to the start of its query."""
     ends = Timeline((query.ended, query.ended, query) for query in queries)
 
     def begin(action: Action) -> datetime:
@@ -290,10 +293,10 @@ def _with_begins(application: SparkApplication, queries: Iterable[Query]) -> Spa
 
 
 class _Reads(NamedTuple):
-    """The properties that queries must have in common to be one action of reads.
+    """The properties that queries must have in common to become one action of reads.
 
     :param names: datasets that were read
-    :param writes_before: for each of the datasets, the number of writes that had ended before
+    :param writes_before: for each dataset, the number of its writes that had ended before the query
     """
 
     names: tuple[DatasetName, ...]
@@ -303,7 +306,7 @@ class _Reads(NamedTuple):
 
 
 class _Making:
-    """Makes actions of uncovered reads and writes; hidden writes first, as they cover reads too."""
+    """Makes actions from uncovered writes and reads; writes come first, as they cover reads too."""
 
     def __init__(
         self,
@@ -524,13 +527,14 @@ class _Spans:
         self._every = Timeline(every)
 
     def have_read(self, name: DatasetName, span: Span) -> bool:
-        """Whether an action that overlaps a time read a dataset."""
+        """Whether an action that overlaps a time span read a dataset."""
         return name in self._read and bool(self._read[name].during(*span))
 
     def have_write(self, name: DatasetName, span: Span) -> bool:
-        """Whether an action covers the write of a dataset at a time.
+        """Whether an action covers the write of a dataset in a time span.
 
-        An action right before or after the time covers it only if no other write claimed it.
+        An action right before or after the span covers the write only if no other write has claimed
+        the action.
         """
         return any(
             overlap(_span(action), span) or (name, action.run_id) not in self._claimed
@@ -538,7 +542,7 @@ class _Spans:
         )
 
     def claim(self, name: DatasetName, span: Span) -> None:
-        """Note that actions which overlap a write belong to it, so they cover no adjacent write."""
+        """Note that the actions that overlap a write belong to it, and cover no adjacent write."""
         for action in self._writes(name, span):
             if overlap(_span(action), span):
                 self._claimed.add((name, action.run_id))
@@ -547,7 +551,7 @@ class _Spans:
         return self._written[name].during(*span) if name in self._written else []
 
     def any(self, span: Span) -> bool:
-        """Whether any action overlaps a time."""
+        """Whether any action overlaps a time span."""
         return any(overlap(_span(action), span) for action in self._every.during(*span))
 
     def writes_before(self, name: DatasetName, at: datetime) -> int:
@@ -563,7 +567,7 @@ _CREATES = re.compile(r"(Atomic)?Create\w*Table")
 
 
 class _Datasets:
-    """Makes the datasets of observed actions; equal facets are shared."""
+    """Makes the datasets of observed actions; equal facets are one object."""
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""The part of each dataset that was read or written, compared with the expected one."""
+"""Find the part of each dataset that was read or written, and compare it with the expected part."""

@@ -11,21 +11,23 @@ Statuses, in the order in which they are checked:
 ``matched``       exactly the expected partitions were accessed
 ================  ==============================================================================
 
-- A path has no side. Of a dataset that was read and written, a partition of a path is missing only
-  if it was accessed on neither side; and a side that accessed none of the expected partitions is
-  undeclared if the other side accessed them all. If the partitions of the other side are not known,
-  the missing ones are not known either.
-- Dates in arguments (inferred) can only match: they do if they are the first and the last partition
-  that was accessed. Otherwise the status is undeclared.
-- Values are compared in canonical form (:mod:`.model.values`). A time with a zone and one without
-  are not compared, because the zone of the data is not known; as texts they are different.
+- A path does not show whether it is read or written. If the dataset was both read and written, a
+  partition of a path is missing only if it was accessed on neither side; and a side that accessed
+  none of the expected partitions is undeclared if the other side accessed all of them. If the
+  partitions of the other side are not known, the missing partitions are not known either.
+- Dates in arguments (inferred) can only match: the status is matched if the first and the last
+  accessed partition are such dates, else undeclared.
+- Values are compared in canonical form (:func:`.partitioning.canonical_value`). A time with a zone
+  is not compared with a time without one, because the zone of the data is not known; in a column of
+  texts the two are different texts.
 - An expected partition that names only some of the dimensions covers all partitions with these
   values; a day covers its hours where the table is partitioned by the hours of a column.
 - A predicate matches if all rows of all accessed partitions fulfil it; a partition in which no row
-  does is unexpected; a partition with some such rows, or columns of the data in the predicate,
-  leave it unobserved (:mod:`.subset.evaluation`). It never gives ``missing``, because the existing
-  partitions are not known. Partitions that are declared next to a predicate are compared as
-  partitions, and the predicate may only make more of them unexpected.
+  fulfils it is unexpected. The status is unobserved if only some rows of a partition fulfil the
+  predicate, or if the predicate names columns of the data (:class:`.subset.Evaluation`). A
+  predicate never gives ``missing``, because the existing partitions are not known. Partitions that
+  are declared next to a predicate are compared as partitions, and the predicate may only make more
+  of them unexpected.
 - All partitions are compared, even if the event names only a few.
 """
 
@@ -67,12 +69,13 @@ if TYPE_CHECKING:
 
 # --- canonical forms ------------------------------------------------------------------------------
 #
-# Made column by column, because all partitions of a dataset nearly always have the same labels.
+# They are made label by label, because all partitions of a dataset nearly always have the same
+# labels.
 
 
 Labels = tuple[str, ...]
 Row = tuple[str, ...]
-"""The values of a partition in canonical form, in the order of some labels."""
+"""The values of a partition in canonical form, in the order of the partition's labels."""
 
 
 class Rows(NamedTuple):
@@ -83,7 +86,7 @@ class Rows(NamedTuple):
 
 
 def by_labels(partitions: Iterable[Partition]) -> dict[Labels, Rows]:
-    """Group partitions by their labels; nearly always all of a dataset have the same labels."""
+    """Group a dataset's partitions by their labels; nearly always all have the same labels."""
     found: dict[Labels, Rows] = {}
     for partition in partitions:
         labels, values = zip(*partition.values, strict=True) if partition.values else ((), ())
@@ -96,7 +99,9 @@ def by_labels(partitions: Iterable[Partition]) -> dict[Labels, Rows]:
 
 
 class CanonicalForms:
-    """Partitions in canonical form: labels as observed, values as in :mod:`.model.values`.
+    """Converts partitions to canonical form: with observed labels, and with canonical values.
+
+    The canonical form of a value is that of :func:`.partitioning.canonical_value`.
 
     :param budget: the time for all partitions
     :ivar texts: labels of the dimensions that are columns of texts
@@ -124,7 +129,7 @@ class CanonicalForms:
         return not self._seen or all(label.casefold() in self._labels for label in labels)
 
     def expected(self, partitions: Mapping[Labels, Rows]) -> dict[Labels, Rows]:
-        """Give the canonical forms of expected partitions, by the observed dimensions."""
+        """Convert expected partitions to canonical form, with the observed dimensions."""
 
         def form(label: str) -> tuple[str, str]:
             name = self._labels.get(label.casefold(), label)
@@ -134,7 +139,7 @@ class CanonicalForms:
         return self._rows(partitions, form)
 
     def seen(self, partitions: Mapping[Labels, Rows]) -> dict[Labels, Rows]:
-        """Give the canonical forms of observed partitions."""
+        """Convert observed partitions to canonical form."""
 
         def form(label: str) -> tuple[str, str]:
             return label, self._seen[label].format if label in self._seen else ""
@@ -146,9 +151,10 @@ class CanonicalForms:
         partitions: Mapping[Labels, Rows],
         form_of: Callable[[str], tuple[str, str]],
     ) -> dict[Labels, Rows]:
-        """Give the canonical forms of partitions, by their labels.
+        """Convert partitions to canonical form, and group them by their labels.
 
-        :param form_of: gives a label as it was observed, and the format of its values
+        :param form_of: a function that gives, for a label, the label as it was observed, and the
+            format of the label's values
         """
         found: dict[Labels, Rows] = {}
         for labels, some in partitions.items():
@@ -164,7 +170,7 @@ class CanonicalForms:
         return found
 
     def _canonical(self, label: str, form: str, values: Sequence[str]) -> list[str]:
-        """Give values in canonical form; a value that many partitions have is converted once."""
+        """Convert the values of one label to canonical form, each distinct value only once."""
         self._budget.work(len(values))
         dimension = self._seen.get(label)
         distinct = set(values)
@@ -182,13 +188,13 @@ class CanonicalForms:
         return canonical
 
     def are_comparable(self) -> bool:
-        """Whether all times of a label have zones, or none has; labels of texts do not count."""
+        """Whether all or none of a label's times have zones, for each label; texts do not count."""
         return all(len(kinds) <= 1 for kinds in self._with_zone.values())
 
     def shapes(
         self, labels: Labels, wanted: Mapping[Row, Partition]
     ) -> Mapping[tuple[int | None, ...], Mapping[Row, Partition]]:
-        """Group expected partitions by :meth:`shortened_to` of each of their values."""
+        """Group expected partitions by the lengths that :meth:`shortened_to` gives their values."""
         dimensions = (self._seen.get(label) for label in labels)
         if not any(d and d.transform in PRECISION for d in dimensions):
             return {(None,) * len(labels): wanted}
@@ -201,8 +207,10 @@ class CanonicalForms:
     def shortened_to(self, label: str, value: str) -> int | None:
         """Give the length to which observed values are cut before they are compared.
 
-        It is the length of an expected time that is shorter than the times of its dimension, such
-        as a day of a dimension of hours. None if values are compared in full.
+        The length is that of an expected time which is shorter than the times of its dimension,
+        such as a day where the dimension has hours. None if values are compared in full.
+
+        :param value: the expected value
         """
         dimension = self._seen.get(label)
         kept = PRECISION.get(dimension.transform) if dimension else None
@@ -213,7 +221,7 @@ class CanonicalForms:
 
 
 class PartitionStatus(StrEnum):
-    """The outcome of a comparison, the one that needs a person's attention most first."""
+    """The outcome of a comparison; the first status needs a person's attention most."""
 
     UNEXPECTED = "unexpected"
     MISSING = "missing"
@@ -228,7 +236,7 @@ class PartitionStatus(StrEnum):
 
 
 def worst(statuses: Iterable[PartitionStatus]) -> PartitionStatus:
-    """Give the status that needs a person's attention most; UNDECLARED if there are none."""
+    """Give the status that needs a person's attention most; UNDECLARED without any status."""
     found = set(statuses)
     return next(
         (status for status in PartitionStatus if status in found), PartitionStatus.UNDECLARED
@@ -236,7 +244,7 @@ def worst(statuses: Iterable[PartitionStatus]) -> PartitionStatus:
 
 
 class Reconciliation(Frozen, frozen=True):
-    """The outcome for one dataset on one side.
+    """The outcome of the comparison for one dataset on one side.
 
     :param missing: expected partitions that were not accessed
     :param unexpected: accessed partitions that are not expected
@@ -247,9 +255,9 @@ class Reconciliation(Frozen, frozen=True):
     unexpected: frozenset[Partition] = frozenset()
 
     def of_a_part(self) -> Reconciliation:
-        """Weaken the outcome for a try of which only a part of the accesses is known.
+        """Weaken the outcome, for a try of which only some accesses are known.
 
-        Missing partitions may be in the unknown part: MISSING becomes UNOBSERVED.
+        The unknown accesses may be those of missing partitions, so MISSING becomes UNOBSERVED.
         """
         if self.status is PartitionStatus.MISSING:
             return Reconciliation(PartitionStatus.UNOBSERVED)
@@ -306,7 +314,7 @@ def _by_partitions(expected: Expected, seen: Seen, budget: Budget) -> Reconcilia
 def _by_paths_of_no_side(
     expected: Expected, seen: Seen, other: Seen | None, budget: Budget
 ) -> Reconciliation:
-    """Compare paths that may belong to the other side: one may be read and another one written."""
+    """Compare paths that may belong to either side: one path may be read and another written."""
     found = _compared(expected, seen, budget)
     there = _compared(expected, other, budget) if other else None
     if found is None:
@@ -333,7 +341,7 @@ def _differing(missing: frozenset[Partition], unexpected: frozenset[Partition]) 
 def _compared(
     expected: Expected, seen: Seen, budget: Budget
 ) -> tuple[frozenset[Partition], frozenset[Partition]] | None:
-    """Give the missing and the unexpected partitions; None if the two cannot be compared."""
+    """Give the missing and the unexpected partitions; None if nothing can be compared."""
     if expected.partitions is None:
         return None
     forms = CanonicalForms(seen.dimensions, expected.dimensions, budget)
@@ -358,7 +366,7 @@ def _is_empty(expected: Expected) -> bool:
 
 
 def _explained(expected: Expected, seen: Seen) -> bool:
-    """Whether dates of the arguments are the first and the last date that was accessed."""
+    """Whether the first and the last accessed date of some label are dates of the arguments."""
     formats = {d.label: d.format for d in seen.dimensions}
     for label in dict.fromkeys(s.dimension for s in expected.sources if s.kind is Kind.INFERRED):
         dates = {canonical_time(s.value) for s in expected.sources if s.dimension == label}
@@ -371,7 +379,8 @@ def _explained(expected: Expected, seen: Seen) -> bool:
 def _date_of(partition: Partition, label: str, form: str) -> str:
     """Give the date of a partition in canonical form; empty if it has none.
 
-    :param label: a dimension; or all labels, if they make a date only together: year/month/day
+    :param label: label of a dimension; or all labels joined by ``/``, if only together they make a
+        date: year/month/day
     """
     values = partition.as_dict()
     if label in values:
@@ -383,13 +392,13 @@ def _date_of(partition: Partition, label: str, form: str) -> str:
 
 _Wanted = Mapping[Labels, Mapping[Row, Partition]]
 _Covered = tuple[set[Partition], set[Partition]]
-"""Accessed partitions that are expected, and expected ones that were accessed."""
+"""The accessed partitions that are expected, and the expected partitions that were accessed."""
 
 
 def _covering(
     wanted: _Wanted, found: Mapping[Labels, Rows], forms: CanonicalForms, budget: Budget
 ) -> _Covered:
-    """Find the accessed partitions that are expected, and the expectations that were met."""
+    """Find the accessed partitions that are expected, and the expected ones that were accessed."""
     covered: set[Partition] = set()
     met: set[Partition] = set()
     for labels, every in wanted.items():
@@ -423,7 +432,7 @@ def _shortened(
 def _globbed(
     wanted: _Wanted, found: Mapping[Labels, Rows], forms: CanonicalForms, budget: Budget
 ) -> _Covered:
-    """Do the same as :func:`_covering` for expected partitions with patterns among their values."""
+    """Find the same as :func:`_covering`; values of expected partitions may be patterns."""
     patterns = []
     plain: dict[Labels, dict[Row, Partition]] = {}
     for labels, every in wanted.items():
@@ -459,7 +468,7 @@ def _globbed(
 
 
 def _by_predicates(expected: Expected, seen: Seen, budget: Budget) -> Reconciliation:
-    """Compare expectations of which at least one has a predicate."""
+    """Compare expected with accessed partitions if at least one expectation has a predicate."""
     # Imported here, because few tasks declare a predicate, and each START waits for imports.
     from airflow_provider_sparklineage.model import predicates
     from airflow_provider_sparklineage.model.subset import Evaluation, either

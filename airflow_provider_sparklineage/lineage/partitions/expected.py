@@ -2,13 +2,14 @@
 
 Policy, case by case:
 
-- If partitions are declared of a dataset and side, only these are expected, and paths do not count.
-- A path has no side: it is expected of each side on which its dataset is observed. Several paths
+- If partitions of a dataset are declared for a side, only these are expected, and paths do not
+  count.
+- A path has no side, so it is expected on each side on which its dataset is observed. Several paths
   of one dataset are united.
 - A table identifier is bound through the dataset's symlinks.
-- The run's partition key is expected of every output that has its dimensions, if no partitions are
-  declared of the dataset itself.
-- Inferred dates are provenance only: they show the origin of the values of observed partitions.
+- The run's partition key is expected of every output that has the dimensions of the key, if no
+  partitions of the dataset itself are declared.
+- Inferred dates are not expected: they only show the origin of the values of observed partitions.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ class Expected(Frozen, frozen=True):
     :param kind: INFERRED if nothing is expected, and dates in the arguments explain values of
         observed partitions
     :param partitions: None if the full dataset is expected, or only the other fields state a part
-    :param locations: untrimmed names, of paths that end in folders that are no named partition
-    :param where: predicates, of which each row fulfils one; () if a statement has no predicate
-    :param choices: if some statement has a predicate: for each statement, its partitions (None:
-        any) and its predicate ("": none)
+    :param locations: names of paths, with all folders, if the last folders name no partition
+    :param where: predicates; each row fulfils at least one of them; () if a statement has no
+        predicate
+    :param choices: for each statement, the partitions (None for any) and the predicate ("" for
+        none); () if no statement has a predicate
     """
 
     kind: Kind
@@ -94,7 +96,7 @@ class Expectations:
         return united(statements, explaining)
 
     def unbound_tables(self) -> list[str]:
-        """Name the declared tables that match none of the datasets given to :meth:`of`."""
+        """Name the declared tables that match none of the datasets passed to :meth:`of`."""
         return sorted({e.table for e in self._all if e.table and e not in self._bound})
 
     @staticmethod
@@ -111,7 +113,7 @@ class Expectations:
 
     @staticmethod
     def _by_key(here: Sequence[Expectation], observed: Subset | None) -> list[Expectation]:
-        """Find the expectations of the run's partition key, if the dataset has its dimensions."""
+        """Find the expectations of the run's partition key, if the dataset has such dimensions."""
         if observed is None:
             return []
         labels = {d.label for d in observed.dimensions}
@@ -148,9 +150,9 @@ def _has_content(expectation: Expectation) -> bool:
 
 
 def united(statements: Sequence[Expectation], explaining: Sequence[Source] = ()) -> Expected:
-    """Unite the statements on one dataset and side.
+    """Unite the expectations that state a part of one dataset on one side.
 
-    :param explaining: dates of the arguments that explain other values
+    :param explaining: dates of the arguments that explain values which no statement explains
     """
     partitions: set[Partition] = set()
     dimensions: dict[Dimension, None] = {}
@@ -179,7 +181,7 @@ def _choices(
 ) -> tuple[tuple[frozenset[Partition] | None, str], ...]:
     """List the partitions and predicate of each statement.
 
-    :return: () if no statement has a predicate, or one is of the full dataset
+    :return: () if no statement has a predicate, or if a statement is about the full dataset
     """
     choices = tuple(
         (None if e.partitions is None else frozenset(e.partitions), e.where) for e in statements

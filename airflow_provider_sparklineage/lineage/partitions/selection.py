@@ -1,23 +1,23 @@
 """Choose the condition that describes the accessed part of a dataset, one for each side.
 
-The partitioning proposal of OpenLineage (seed of the ``subset`` facet) defines the form of a
-subset: partitions, else physical locations, else logical conditions, else a description. A form
-that would name more than a maximum is skipped. The proposal leaves the origin of the partitions
-open; here it is, case by case:
+The partitioning proposal of OpenLineage (from which the ``subset`` facet came) defines the form of
+a subset: partitions, else physical locations, else logical conditions, else a description. A form
+that would name more than a maximum is skipped. The proposal does not say where the partitions come
+from; the sources here are, in this order:
 
 1. Observed partitions. If the full dataset was observed to be read or written, partitions that a
    path or a declaration names are not reported.
 2. Without observations, declared partitions, else those of templated paths. If Spark reports
    locations, only the partitions of paths at these locations count; if it reports none and the
    dataset was both read and written, no partition of a path counts.
-3. Reported locations, turned into partitions by ``column=value`` folders or a rule, if each can be;
+3. Reported locations, if ``column=value`` folders or a rule turn each of them into a partition;
    or the static partitions of the statements that wrote the dataset.
-4. Observed locations.
+4. Reported locations as they are, if the accesses were not observed.
 5. Logical conditions: a gap-free run of dates; else the filters of all observed reads, or of the
-   one statement that read the dataset; else the declared ``where``.
+   statements that read the dataset; else the declared ``where``.
 6. A description.
 
-Maxima limit the partitions that are named, never those that are compared.
+A maximum limits the partitions that the event names, never those that are compared.
 """
 
 from __future__ import annotations
@@ -55,13 +55,14 @@ MAX_COMPARISONS = 100
 class Evidence(Frozen, frozen=True):
     """The evidence for the part of a dataset that was accessed on one side.
 
-    :param observed: whether the accesses were observed; then ``subset`` None stands for all of a
-        dataset that is not partitioned
-    :param locations: untrimmed names that the listener reported; None stands for the full dataset,
-        or for unknown locations
-    :param filters: condition that all rows that were read or written fulfil
+    :param observed: whether the accesses were observed; if so, a ``subset`` of None stands for all
+        of a dataset that is not partitioned
+    :param locations: names that the listener reported, with the folders of partitions; None stands
+        for the full dataset, or for unknown locations
+    :param filters: condition that holds for all rows that were read or written
     :param static: static partitions of all the statements that wrote the dataset
-    :param located: gives the partition of an untrimmed name; None if it is no partition
+    :param located: a function that gives the partition of such a name; None if the name is no
+        partition
     :param is_on_both_sides: whether the dataset was read and written
     """
 
@@ -76,11 +77,11 @@ class Evidence(Frozen, frozen=True):
 
 
 class Selected(Frozen, frozen=True):
-    """The part of a dataset that is described.
+    """A part of a dataset, and its description.
 
-    :param partitions: all partitions of the part; None where the part is not known by partitions
-    :param condition: the form that the hierarchy gives; None for the full dataset, or an unknown
-        part
+    :param partitions: all partitions of the part; None where the partitions are not known
+    :param condition: the description, in the first possible form of the list above; None for the
+        full dataset, or an unknown part
     :param skipped: the number of partitions or locations if they were too many to be named, else 0
     :param what: ``partitions`` or ``locations``: the kind that ``skipped`` counts
     """
@@ -209,7 +210,7 @@ def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | No
 
 
 class Extent(Frozen, frozen=True):
-    """The first and the last of some partitions, both None if there are none, and their number."""
+    """The first and the last partition of a set (both None if the set is empty), and its size."""
 
     first: Partition | None
     last: Partition | None
@@ -244,5 +245,5 @@ def wanted(expected: Expected) -> str:
 
 
 def extent(partitions: Collection[Partition]) -> Extent:
-    """Give the extent of partitions that are all different."""
+    """Give the extent of partitions; no partition may occur twice."""
     return Extent(min(partitions, default=None), max(partitions, default=None), len(partitions))

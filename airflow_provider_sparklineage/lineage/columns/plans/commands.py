@@ -1,8 +1,8 @@
 """Find the sources of the columns that a command writes.
 
-Most commands write the output of a query, column by column in its order. MERGE, UPDATE and DELETE
-change rows: columns that they leave as they are have no lineage of this write, and the condition
-that chooses rows for a change is CONDITIONAL to the columns that the change sets.
+Most commands write the output columns of a query, in their order. MERGE, UPDATE and DELETE change
+rows: a column that keeps its values has no lineage from this write, and the condition that chooses
+rows for a change is a CONDITIONAL source of the columns that the change sets.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ _ROW_COMMANDS = frozenset({"ReplaceData", "WriteDelta"})
 _MERGE_CLAUSES = ("matchedClauses", "notMatchedClauses", "notMatchedBySourceClauses")
 
 
-# A plan is read without a schema, as each operator has other fields: a damaged one raises any of
-# these errors.
+# A plan is read without a schema, as each operator has other fields: a damaged plan can raise any
+# of these errors.
 _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
@@ -136,7 +136,7 @@ class _Command:
         return self._made(self._by_name(relation), choice)
 
     def _query(self, tree: Tree) -> Tree:
-        """Give the query of a command; the full plan if it has no query."""
+        """Give the query of a command; the full plan if the command has no query."""
         query = tree[0].get("query")
         if is_tree(query):
             return query  # type: ignore[return-value]
@@ -146,7 +146,7 @@ class _Command:
         return tree
 
     def _changed_rows(self, root: Node, relation: Relation) -> dict[str, Value]:
-        """Give the columns of the table; further columns of the query only serve the writer."""
+        """Give the values of the table's columns; other columns of the query only help to write."""
         [table] = trees(root.get("table"))
         values = {name: relation.find(number) for number, name in relation.order}
         return {
@@ -155,7 +155,7 @@ class _Command:
         }
 
     def _by_name(self, relation: Relation) -> dict[str, Value]:
-        """Give the target's columns: by position, or by name if the query has more or fewer."""
+        """Give the values of the target's columns: by position, or by name if numbers differ."""
         values = relation.values()
         targets = self._write.columns
         names = [name for _, name in relation.order]
@@ -207,7 +207,7 @@ class _Command:
         return self._made({column: together(found) for column, found in values.items()}, choice)
 
     def _target_column(self, action: Node) -> str:
-        """Give the column that an action of a MERGE sets; of a nested field, its column."""
+        """Give the column that an action of a MERGE sets; the column around a nested field."""
         name = str(action.get("targetColNameParts", ""))[1:-1]
         return name if name in self._write.columns else name.partition(", ")[0]
 

@@ -1,13 +1,14 @@
 """Read the trees of a plan, and find the sources of an expression, from its columns upwards.
 
-A function makes a TRANSFORMATION of all its arguments, an aggregate an AGGREGATION; a condition
-that chooses among values is CONDITIONAL, and the partitioning and order of a window are WINDOW, as
-the listener reports them. A subquery is a plan of its own: its column is a source of the value, and
-the columns that choose its rows influence only the value that uses the subquery, not all columns.
+The arguments of a function are sources by TRANSFORMATION, those of an aggregate by AGGREGATION. A
+condition that chooses among values is CONDITIONAL, and the partitioning and order of a window are
+WINDOW. The listener reports the same. A subquery is a plan of its own: its column is a source of
+the value, and the columns that choose its rows influence only the value that uses the subquery, not
+all columns.
 
 Plans of thousands of nodes are followed column by column, so the ways from a source are a set of
-bits (:class:`Value`); they become transformations only for the columns that are written. Each value
-has a short text for people, close to SQL, in which texts are hidden.
+bits (:class:`Value`); bits become transformations only for the columns that are written. Each value
+has a short text for people, close to SQL, in which the values of text literals are hidden.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def is_tree(value: object) -> bool:
 
 
 def trees(value: object) -> Iterator[Tree]:
-    """Give the trees of a field, which is a tree, or lists of trees of any depth."""
+    """Give the trees in a field: the field is a tree, or has trees in lists of any depth."""
     waiting = [value]
     while waiting:
         found = waiting.pop()
@@ -146,10 +147,10 @@ def contains(tree: Sequence[Node], *kinds: str) -> bool:
 
 
 def parts(tree: Tree, *fields: str) -> tuple[Tree | None, list[list[Tree]]]:
-    """Split an expression that changes rows: its condition, and the lists of values that it sets.
+    """Split an expression that changes rows into its condition and the lists of values it sets.
 
-    :param fields: fields of the node with the positions of these values among its children
-    :return: the condition, None if there is none; and for each field, its values
+    :param fields: the fields of the node that list the positions of values among its children
+    :return: the condition, or None if there is none; and for each field, the list of its values
     """
     below = [subtree(tree, at) for at in children(tree)[0]]
     found = [tree[0].get(field) for field in fields]
@@ -181,7 +182,7 @@ IDENTITY, TRANSFORMATION, AGGREGATION, CONDITIONAL, WINDOW, FILTER, JOIN, GROUP_
     1 << at for at in range(len(_KINDS))
 )
 MASKING = len(_KINDS)
-"""A way shifted by so many bits is the same way with masking."""
+"""A way that is shifted by this number of bits is the same way with masking."""
 
 Sources = dict[int, int]
 """Number of a source -> its ways, as bits."""
@@ -194,7 +195,7 @@ def ways(bits: int) -> list[Transformation]:
 
 @lru_cache(maxsize=4096)
 def _in_a_row(this: int, upstream: int) -> int:
-    """Combine a way with those upstream of it, by the rule for two queries in a row."""
+    """Combine a way with the ways upstream, by the rule for two transformations in a row."""
     [step] = ways(this)
     bits = 0
     for way in ways(upstream):
@@ -210,7 +211,7 @@ def through(step: int, sources: Mapping[int, int]) -> Sources:
 
 
 def unite(into: Sources, sources: Mapping[int, int]) -> None:
-    """Add sources to ``into``."""
+    """Add sources, with their ways, to ``into``."""
     for source, bits in sources.items():
         into[source] = into.get(source, 0) | bits
 
@@ -220,8 +221,10 @@ class Value(Frozen, frozen=True):
 
     :param sources: columns that were read, by their numbers, each with its ways
     :param is_whole: whether all sources are known; False if some could not be followed
-    :param guess: the function of whole rows that made the value: its sources are a guess
-    :param made_of: the other things that it is made of: ``literal``, ``count``, ``rdd`` and so on
+    :param guess: the function of whole rows that made the value, whose sources are then a guess;
+        empty without such a function
+    :param made_of: things other than columns of which the value is made: ``literal``, ``count``,
+        ``rdd`` and so on
     :param text: the expression that made the value; empty for a column as it was read
     """
 
@@ -245,7 +248,7 @@ NOTHING = Value({})
 
 
 def together(values: Iterable[Value]) -> Value:
-    """Unite values: of two branches of a union, or of the operands of an expression."""
+    """Unite values, such as those of two branches of a union, or of an expression's operands."""
     found = list(values)
     if len(found) == 1:
         return found[0]
@@ -263,7 +266,7 @@ def together(values: Iterable[Value]) -> Value:
 
 
 def of_many_rows(values: Iterable[Value]) -> Value:
-    """Unite the values of one column in several rows that are made of one row.
+    """Unite the values that one column has in several rows, all made from one row.
 
     Literal nulls are left out, unless all values are nulls.
     """
@@ -374,7 +377,7 @@ _SAME = frozenset(
         ),
     }
 )
-"""Expressions of one operand that leave it as it is."""
+"""Expressions with one operand that give their operand as it is."""
 Find = Callable[[int], Value]
 """Gives the value of an attribute, by its expression id."""
 Operands = list[Value]
@@ -387,8 +390,8 @@ _COMMON_EXPRESSION = -1
 class Expressions:
     """Finds the values of expressions.
 
-    :param subquery: gives for a subquery's plan the values of its columns, the sources that choose
-        its rows, and whether all of these are known
+    :param subquery: a function that gives, for a subquery's plan, the values of its columns, the
+        sources that choose its rows, and whether all of these sources are known
     """
 
     def __init__(self, subquery: Subquery, budget: Budget) -> None:
@@ -399,8 +402,9 @@ class Expressions:
         """Give the value of an expression.
 
         :param find: gives the value of an attribute
-        :param chosen_by: given if the expression chooses rows. Then the sources by which EXISTS and
-            IN choose are added to it and not to the value, as Spark joins with such a subquery
+        :param chosen_by: the sources that choose rows, if the expression chooses rows. The sources
+            of EXISTS and IN are added to ``chosen_by`` and not to the value, because Spark joins
+            with such a subquery
         """
         operands: Operands = []
         labels: list[str] = []
@@ -442,7 +446,7 @@ class Expressions:
         return _CHOICES[name](below) if name in _CHOICES else _function(name, below)
 
     def _of_subquery(self, name: str, node: Node, find: Find) -> Value:
-        """Give the value of a subquery: a scalar one has one column, others unite all of theirs."""
+        """Give the value of a subquery: that of its first column if scalar, else of all columns."""
         columns, rows, is_whole = self._subquery(node["plan"], find)
         value = together(columns[:1] if name == "ScalarSubquery" else columns)
         if name == "ListQuery":
@@ -452,7 +456,7 @@ class Expressions:
         return replace(value, sources=sources, is_whole=value.is_whole and is_whole)
 
     def _of_rows(self, name: str, node: Node, below: Operands, find: Find) -> Value:
-        """Give the sources of EXISTS or IN: those that choose its rows, and the compared values."""
+        """Give the sources of EXISTS or IN: those of the subquery's rows and of compared values."""
         if name == "Exists":
             _, rows, is_whole = self._subquery(node["plan"], find)
             return Value(rows, is_whole)
@@ -505,7 +509,7 @@ def _made_of(name: str, operands: Value) -> frozenset[str]:
 
 
 def _case(below: Operands) -> Value:
-    """Give the value of CASE, whose operands are conditions and values in turn, ELSE the last."""
+    """Give the value of CASE; its operands are conditions and values in turn, then ELSE."""
     pairs = len(below) // 2 * 2
     chosen = [value.by(CONDITIONAL) for value in below[:pairs:2]]
     values = [*below[1:pairs:2], *below[pairs:]]
@@ -529,7 +533,7 @@ def _chosen(conditions: Operands, values: Operands) -> Value:
 
 
 def _aggregate(below: Operands) -> Value:
-    """Give the value of an aggregate: its function; a second operand is the FILTER clause."""
+    """Give the value of an aggregate; the operands are its function and its FILTER clause."""
     function, *conditions = below
     found = together([function.by(AGGREGATION), *(v.by(CONDITIONAL) for v in conditions)])
     return replace(found, made_of=function.made_of)

@@ -1,12 +1,12 @@
 """Follow the operators of a plan in one walk, from the leaves upwards.
 
-Each operator makes a relation of the relations below it. A relation has columns, each with its
-value; a level collects the sources that choose the rows of the plan or of a subquery in it. Plans
-may be thousands of operators deep, so the walk recurses only into subqueries, and visits each
-operator once.
+Each operator makes a relation from the relations below it. A relation has columns, each with its
+value; a :class:`Level` collects the sources that choose the rows of the plan, or of a subquery in
+it. Plans may be thousands of operators deep, so the walk recurses only into subqueries, and visits
+each operator once.
 
-An unknown operator hands on the columns from below it by their ids. A column without any
-explanation is ``UNKNOWN``, and a value made of such a column is not whole.
+An unknown operator hands on the columns from below it by their ids. A column whose id is not known
+is ``UNKNOWN``, and a value that is made from such a column is not whole.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class Relation:
-    """The output of one node.
+    """The output columns of one node, with their values.
 
-    The node above takes the object over and changes it: a plan is a tree, so no other node has it.
+    The node above changes this object: a plan is a tree, so no other node uses the object.
 
     :ivar order: (id, name) of each column
-    :ivar known: id -> value of the columns, and of others that expressions above may refer to
+    :ivar known: id -> value, of the columns and of others to which expressions above may refer
     """
 
     order: list[tuple[int, str]] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Relation:
         return [self.find(number) for number, _ in self.order]
 
     def all(self) -> Value:
-        """Give all columns as one value."""
+        """Unite the values of all columns."""
         return together(self.values())
 
 
@@ -110,11 +110,11 @@ class Choice:
 
 
 class Level:
-    """One plan: that of the written query, or that of a subquery in it.
+    """The state of the walk in one plan: in that of the written query, or of a subquery in it.
 
-    :param outer: finds columns of the plan around a subquery
-    :ivar choices: the choices of the plan and of common tables in it that are being followed; the
-        last one collects sources now
+    :param outer: a function that finds columns of the plan around a subquery
+    :ivar choices: the choice of the plan, then those of the common tables that are being followed;
+        the last one collects sources now
     """
 
     def __init__(self, outer: Find | None = None) -> None:
@@ -136,13 +136,13 @@ class Level:
         return trees(node.get(field))
 
     def chosen_by(self, value: Value, step: int) -> None:
-        """Add a value that chooses rows."""
+        """Add the sources of a value that chooses rows to the choice."""
         unite(self.choice.sources, through(step, value.sources))
         if not value.is_whole:
             self.choice.is_whole = False
 
     def include(self, choice: Choice) -> None:
-        """Add the choice of a part of the plan."""
+        """Add the choice of a part of the plan to the choice of the level."""
         unite(self.choice.sources, choice.sources)
         self.choice.is_whole = self.choice.is_whole and choice.is_whole
 
@@ -160,9 +160,9 @@ class Level:
 
 
 class Step(NamedTuple):
-    """One operator of the walk.
+    """One operator that the walk follows.
 
-    :param inputs: the relations of its children
+    :param inputs: the relations of the operator's children
     """
 
     walk: Walk
@@ -208,7 +208,7 @@ _ROW_FUNCTIONS = {
 def _generate(at: Step) -> Relation:
     """Add the columns of a generator.
 
-    Most generators make no row of an empty list, so they choose rows too.
+    Most generators make no row from an empty list, so they choose rows too.
     """
     [relation] = at.inputs
     value = UNKNOWN
@@ -244,7 +244,7 @@ def _expand(at: Step) -> Relation:
 
 
 def _union(at: Step) -> Relation:
-    """Unite the columns by position, with the ids of the first input."""
+    """Unite the columns by position; they get the ids of the first input."""
     columns = [relation.values() for relation in at.inputs]
     same = len({len(values) for values in columns}) == 1
     united = Relation()
@@ -264,7 +264,7 @@ def _compared_rows(at: Step) -> Relation:
 
 
 def _row_function(at: Step) -> Relation:
-    """Make every column of every column, because the code of the function is not known."""
+    """Make each output column from all input columns, because the function's code is not known."""
     value = together([relation.all() for relation in at.inputs]).by(TRANSFORMATION)
     value = replace(value, guess=_ROW_FUNCTIONS[kind(at.node)], text="", made_of=_MADE_OF_PYTHON)
     for number, _ in attributes(at.node.get("groupingAttributes")):
@@ -277,7 +277,7 @@ def _row_function(at: Step) -> Relation:
 
 
 def _object_of_row(at: Step) -> Relation:
-    """Make an object of all columns of a row, or each column of a row of the full object."""
+    """Make an object from all columns of a row, or each column of a row from the full object."""
     value = at.inputs[0].all()
     relation = Relation()
     for output in ("outputObjAttr", "serializer"):
@@ -545,7 +545,7 @@ class Walk:
     def relation(self, tree: Tree, outer: Find | None = None) -> tuple[Relation, Choice]:
         """Give the output of a plan, and the choice of its rows.
 
-        :param outer: finds columns of the plan around a subquery
+        :param outer: a function that finds columns of the plan around a subquery
         :raise ValueError: if the plan is no tree
         """
         below = children(tree)
@@ -589,9 +589,9 @@ class Walk:
         return dict(value.sources) == {self.number(self._target, column): IDENTITY}
 
     def without_kept(self, column: str, value: Value) -> Value:
-        """Remove the target's own column as an identical source: a kept value is no lineage.
+        """Remove a target's column as the identical source of itself: a kept value is no lineage.
 
-        Other ways from the own column to itself stay.
+        Other ways from the column to itself stay.
         """
         own = self.number(self._target, column)
         bits = value.sources.get(own, 0)
