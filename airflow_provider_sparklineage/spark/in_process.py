@@ -1,14 +1,15 @@
-"""PySpark in the task's own process: its JVM, its SparkContexts, and our additions to them.
+"""PySpark in the task's own process: the JVM, the SparkContexts, and our additions to both.
 
-PySpark has one gateway for a process, and one SparkContext at a time. It gives the SparkContext's
-configuration to the JVM that it starts, as arguments that every user of the machine can read and as
-system properties that every later SparkContext of the process has as well. So our configuration is
-added later: when the JVM is there, and the job's configuration is complete
-(:func:`watched_contexts`). A SparkContext that was there before gets a :class:`LateListener`.
+PySpark has one gateway for a process, and one SparkContext at a time. When PySpark starts the JVM,
+it passes the SparkContext's configuration as arguments that every user of the machine can read, and
+as system properties that every later SparkContext of the process also has. So our configuration is
+added later, when the JVM runs and the job's configuration is complete (:func:`watched_contexts`). A
+SparkContext that existed before the task gets a :class:`LateListener`.
 
-A submission has to guess three things from names; here the JVM knows them (:class:`Jvm`): the
-version of Spark, the listeners on its class paths, and whether a listener can be loaded. The
-observer, which is shipped to other drivers, is imported here (:func:`observer_module`).
+A submission has to guess three facts from the names of files: the version of Spark, the listeners
+on the class paths, and whether a listener can be loaded. Here the JVM is asked for these facts
+(:class:`Jvm`). The observer, which is shipped to other drivers, is imported into this process
+(:func:`observer_module`).
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ _OBSERVER = "sparklineage_observer"
 
 
 def observer_module(name: str) -> Any:
-    """Import a module of the observer; its modules import each other by the package's name."""
+    """Import a module of the observer's package under the name ``sparklineage_observer.<name>``.
+
+    The modules import each other by this name, which is on no path of this process.
+    """
     if _OBSERVER not in sys.modules:
         folder = DRIVER / _OBSERVER
         spec = spec_from_file_location(
@@ -57,22 +61,30 @@ def observer_module(name: str) -> Any:
 
 
 class Watcher(Protocol):
-    """Is called while PySpark makes a SparkContext; an error that it raises ends the making."""
+    """An object that is called while PySpark makes a SparkContext.
+
+    If a method raises an error, PySpark makes no SparkContext.
+    """
 
     def starting(self, conf: Any) -> AbstractContextManager[Any]:
-        """Give the PySpark configuration with which a JVM starts in here; None for the default."""
+        """Give a context manager, inside which PySpark starts a JVM.
+
+        Entering it gives the PySpark configuration with which the JVM starts; None for the default.
+
+        :param conf: PySpark's configuration, as the job gives it
+        """
 
     def prepared(self, client: Any, conf: Any) -> Any:
         """Give the Java configuration of a SparkContext that is about to be made.
 
         :param client: the gateway client of py4j
-        :param conf: Java's SparkConf, as PySpark would use it
+        :param conf: the Java SparkConf that PySpark would use
         """
 
 
 @contextmanager
 def watched_contexts(watcher: Watcher) -> Iterator[None]:
-    """Call a watcher for each JVM and each SparkContext that this process starts in this block.
+    """Call a watcher for each JVM and each SparkContext that PySpark starts inside this block.
 
     :raise ImportError: if PySpark is not installed
     """
@@ -102,10 +114,10 @@ def watched_contexts(watcher: Watcher) -> Iterator[None]:
 
 
 def active_context() -> tuple[Any, Any]:
-    """Give the SparkContext of this process, and the session that PySpark would return again.
+    """Give the active SparkContext of this process, and the session that PySpark would reuse.
 
-    :return: (None, None) if no SparkContext is active; None as the session if the active
-        SparkContext has none
+    :return: (None, None) if no SparkContext is active; None in place of the session if there is no
+        session of the active SparkContext
     """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -122,7 +134,7 @@ _LISTENER_RESOURCE = LISTENER_CLASS.replace(".", "/") + ".class"
 
 
 class Jvm:
-    """A JVM that PySpark has started, now or earlier.
+    """The JVM that PySpark has started in this process.
 
     :param client: the gateway client of py4j
     """
@@ -132,13 +144,16 @@ class Jvm:
         self._loader = self.named("java.lang.Thread").currentThread().getContextClassLoader()
 
     def named(self, name: str) -> Any:
-        """Give a class by its full name: for ``jvm.org.apache`` py4j would ask part by part."""
+        """Give a Java class by its full name.
+
+        For the expression ``jvm.org.apache…`` py4j would ask the JVM about each part of the name.
+        """
         from py4j.java_gateway import JavaClass
 
         return JavaClass(name, self.client)
 
     def spark(self) -> SparkDistribution:
-        """Give the Spark distribution of the JVM: its folder, its version and that of Scala."""
+        """Give the Spark distribution of the JVM: its folder, and its Spark and Scala versions."""
         spark = getattr(self.named("org.apache.spark.package$"), "MODULE$")
         numbers = self.named("scala.util.Properties").versionNumberString().split(".")
         home = self.named("java.lang.System").getenv("SPARK_HOME")
@@ -146,7 +161,7 @@ class Jvm:
         return SparkDistribution(folder, spark.SPARK_VERSION(), ".".join(numbers[:2]))
 
     def listeners(self) -> tuple[JobListener, ...]:
-        """Find the listeners that the JVM would load, from all of its class paths."""
+        """Find the listeners on all class paths of the JVM."""
         above = {str(url) for url in self._places(self._loader.getParent())}
         found = []
         for url in self._places(self._loader):
@@ -166,9 +181,10 @@ class Jvm:
         return dict.fromkeys(found)
 
     def add(self, jars: Iterable[str]) -> None:
-        """Put jars of this machine on the class path that ``--jars`` would put them on.
+        """Add jars of this machine to the class path that the jars of ``--jars`` are on.
 
-        :raise ListenerError: if the class path takes no jar, or the listener cannot be loaded then
+        :raise ListenerError: if no jar can be added to the class path, or the listener cannot be
+            loaded from it afterwards
         """
         try:
             for jar in jars:
@@ -187,19 +203,19 @@ class Jvm:
         return {str(entry._1()): str(entry._2()) for entry in conf.getAll()}  # noqa: SLF001
 
 
-# A listener that is added to a SparkContext later has a configuration of its own. Spark has
-# reported the application's start by then, and may report its end after we have gone, so it gets
-# both from here.
+# A listener that is added to a running SparkContext has a configuration of its own. Spark reported
+# the application's start before the listener was added, and may report the application's end after
+# the listener was removed. So this class reports both to the listener.
 
 
 _DRAIN_MS = 10_000
 
 
 class LateListener:
-    """The listener of one try, added to a SparkContext that was there before the try.
+    """A listener for one try, added to a SparkContext that existed before the try.
 
-    :param context: Java's SparkContext
-    :param conf: Java's SparkConf, for the listener alone
+    :param context: the Java SparkContext
+    :param conf: a Java SparkConf that only the listener gets
     """
 
     def __init__(self, jvm: Jvm, context: Any, conf: Any) -> None:
@@ -209,10 +225,10 @@ class LateListener:
         context.addSparkListener(self._listener)
 
     def end(self) -> None:
-        """Remove the listener from its SparkContext, unless that has stopped."""
-        if self._context.isStopped():  # it has reported its end to the listener already
+        """Remove the listener from its SparkContext, unless the SparkContext has stopped."""
+        if self._context.isStopped():  # Spark has reported the end to the listener already
             return
-        with suppress(Exception):  # a timeout: events that come later are lost
+        with suppress(Exception):  # after a timeout, later events are lost
             self._context.listenerBus().waitUntilEmpty(_DRAIN_MS)
         self._context.removeSparkListener(self._listener)
         self._listener.onApplicationEnd(self._end())

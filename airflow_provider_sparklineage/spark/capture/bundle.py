@@ -1,4 +1,4 @@
-"""The capture bundle: one private directory per try with all that merging needs.
+"""The capture bundle: one private directory for each try, with all files that merging needs.
 
 ======================  =====================================================================
 ``events.ndjson``       from the listener: one OpenLineage RunEvent a line
@@ -7,13 +7,12 @@
 ======================  =====================================================================
 
 ``execute()``, ``sparklineage merge`` and a bug report read the same bundle and get the same answer.
-The manifest holds no secret. The other two files hold reports of Spark, with errors and filters;
-secrets in them are removed when their content is sent or shown. So all files are readable for this
-user alone.
+The manifest holds no secret. The other two files hold reports of Spark, with errors and filters,
+and these may contain secrets: secrets are removed when a report is sent or shown, not in the
+files. So all files are readable for this user alone.
 
-Bundles lie below a :class:`CaptureLocation`. A bundle is made (:func:`create`), opened
-(:func:`load`), and deleted when its try has ended long ago, or its worker was killed
-(:func:`sweep`).
+Bundles lie below a :class:`CaptureLocation`. :func:`create` makes a bundle, :func:`load` opens it,
+and :func:`sweep` deletes it long after its try has ended or its worker was killed.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     """The worker's knowledge of a try; its schema is shipped as ``schemas/manifest.json``."""
 
     application_run_id: str
-    """OpenLineage run id that the listener uses for the application."""
+    """The OpenLineage run id that the listener uses for the application."""
     version: int = 1
     task: TaskIdentity | None = None
     worker: Worker | None = None
@@ -106,7 +105,8 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     started: datetime | None = None
     ended: datetime | None = None
     outcome: Literal["", "COMPLETE", "FAIL"] = ""
-    """COMPLETE or FAIL once the try has ended; empty while it runs or if its worker was killed."""
+    """COMPLETE or FAIL after the try has ended; empty while the try runs, and if its worker was
+    killed."""
     declared_inputs: tuple[DatasetName, ...] = ()
     """Datasets of ``inlets`` and ``reads``, as the listener names them."""
     declared_outputs: tuple[DatasetName, ...] = ()
@@ -125,23 +125,25 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     intermediate_datasets: str = "keep"
     lineage_facet: bool = False
     backend: str = "generic"
-    """The lineage backend that the try's event was sent to; an unknown one counts as generic.
-    The merged lineage does not depend on it, except for declared outputs that were not written."""
+    """The lineage backend that the try's event was sent to; an unknown backend counts as generic.
+    The merged lineage does not depend on the backend, except for declared outputs that were not
+    written."""
     last_known: LastRun | None = None
     """The datasets that the last successful run read and wrote, if they are carried forward to this
-    one; see :mod:`airflow_provider_sparklineage.lineage.declared_and_last_known`."""
+    run; see :mod:`airflow_provider_sparklineage.lineage.declared_and_last_known`."""
     injected: tuple[str, ...] = ()
-    """Names (never values) of additions to the job: Spark properties, jars, environment."""
+    """The names (never the values) of the Spark properties, jars and environment variables that
+    were added to the job."""
     versions: dict[str, str] = {}
     settings: dict[str, str] = {}
     remote: str = ""
     """URL of the folder to which a driver in a cluster delivers its capture, as Airflow knows the
     folder; empty if the driver writes into the bundle."""
     of_command: bool = False
-    """Whether spark-submit is in a command of the user's own: then the bundle is not merged when
-    the task has ended."""
+    """Whether spark-submit is in a command of the user's own. Such a bundle is not merged when the
+    task has ended."""
     degradations: tuple[Degradation, ...] = ()
-    """Degradations that the worker knew before merging; they are of no dataset."""
+    """The degradations that the worker knew before merging; none of them is about one dataset."""
 
     @property
     def try_number(self) -> int:
@@ -150,25 +152,25 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def locator(self) -> Locator:
-        """The locator that finds the datasets and partitions of this try's paths."""
+        """The locator that finds the dataset and partition of a path that this try accessed."""
         return Locator(Naming.of(self.naming), PartitionRules.of(self.partitioning))
 
     @property
     def intermediates(self) -> Intermediates:
-        """The rule for datasets that were written and read back: which of them are no outputs.
+        """The rule that decides which datasets that were written and read back are no outputs.
 
-        :raise ValueError: if the manifest's value is not known
+        :raise ValueError: if the manifest has a value that is no such rule
         """
         return Intermediates.of(self.intermediate_datasets)
 
     @property
     def limits(self) -> Limits:
-        """The limit on the partitions of a dataset that the event names."""
+        """The limit on the number of partitions that the event names for a dataset."""
         return Limits(self.max_partitions)
 
     @property
     def representation(self) -> Representation:
-        """The form in which the event has the lineage."""
+        """The form in which the event shows the lineage."""
         return Representation(
             self.bare_partitions,
             self.lineage_facet,
@@ -186,25 +188,26 @@ class CaptureBundle(Frozen, frozen=True):
     manifest: Manifest
     report: ReadReport = msgspec.field(default_factory=ReadReport)
     lock: Lock | None = None
-    """The lock that keeps others from deleting the bundle, in the process that makes it."""
+    """The lock by which the process that made the bundle keeps other processes from deleting it;
+    None in other processes."""
 
     is_in_order: ClassVar[bool] = True
-    """Whether events come in the order in which one listener wrote them."""
+    """Whether :meth:`events` gives the events in the order in which one listener wrote them."""
 
     @property
     def events_path(self) -> Path | None:
-        """The file to which the listener writes; None without a directory."""
+        """The file to which the listener writes; None if the bundle has no directory."""
         return self.path / EVENTS if self.path else None
 
     @property
     def observations_path(self) -> Path | None:
-        """The file to which the observer writes; None without a directory."""
+        """The file to which the observer writes; None if the bundle has no directory."""
         return self.path / OBSERVATIONS if self.path else None
 
     def events(self, past_deadline: Callable[[], bool] = lambda: False) -> Iterator[SparkEvent]:
-        """Read the listener's events; counts and problems go to :attr:`report`.
+        """Read the listener's events; add counts and problems to :attr:`report`.
 
-        :raise CaptureError: if the file is there but cannot be read
+        :raise CaptureError: if the file exists but cannot be read
         """
         from airflow_provider_sparklineage.spark.capture.events import read_events
 
@@ -214,9 +217,9 @@ class CaptureBundle(Frozen, frozen=True):
     def observations(
         self, report: ObservationReport, past_deadline: Callable[[], bool] = lambda: False
     ) -> Iterator[ObservationRecord]:
-        """Read the observer's records, if there are any; problems go to the report.
+        """Read the observer's records, if there are any; add counts and problems to ``report``.
 
-        :raise CaptureError: if the file is there but cannot be read
+        :raise CaptureError: if the file exists but cannot be read
         """
         from airflow_provider_sparklineage.spark.capture.observations import read_observations
 
@@ -224,9 +227,9 @@ class CaptureBundle(Frozen, frozen=True):
             yield from read_observations(lines, report, past_deadline)
 
     def clock_put_back(self, past_deadline: Callable[[], bool]) -> timedelta | None:
-        """Find by how much the driver's clock was put back; None if no record shows it.
+        """Find by how much the driver's clock was put back; None if the records do not tell.
 
-        None also if the file cannot be read: the reader of the observations reports that.
+        None also if the file cannot be read: :meth:`observations` reports that error.
         """
         from airflow_provider_sparklineage.spark.capture.observations import clock_put_back
 
@@ -254,9 +257,10 @@ class CaptureBundle(Frozen, frozen=True):
             raise CaptureError(msg) from error
 
     def save(self) -> None:
-        """Write the manifest, in full or not at all.
+        """Write the manifest, as a whole or not at all.
 
-        :raise CaptureError: if the directory is gone or full, or the manifest does not fit JSON
+        :raise CaptureError: if the directory is gone or full, or the manifest has a value that
+            does not fit into JSON
         """
         if self.path is None:
             return
@@ -272,29 +276,31 @@ class CaptureBundle(Frozen, frozen=True):
             raise CaptureError(msg) from error
 
     def release(self) -> None:
-        """Release the lock, so that others can delete the bundle when it is old enough."""
+        """Release the lock, so that other processes can delete the bundle when it is old enough."""
         if self.lock is not None:
             self.lock.release()
 
     def remove(self) -> None:
-        """Delete the directory and all files in it."""
+        """Delete the bundle's directory and all files in it."""
         self.release()
         if self.path is not None:
             remove(self.path)
 
 
 def encoded(manifest: Manifest) -> bytes:
-    """Give the content of a manifest's file.
+    """Give the content of the file ``manifest.json``.
 
-    :raise TypeError: if the manifest has a value that does not fit into JSON; or a ValueError
+    :raise TypeError: if a value of the manifest has a type that does not fit into JSON; for other
+        values that do not fit, a ValueError
     """
     return msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"
 
 
 def create(location: Path, manifest: Manifest) -> CaptureBundle:
-    """Make the bundle of a try below ``location``, with its manifest and a file for events.
+    """Make the bundle of a try below ``location``, with the manifest and an empty file for events.
 
-    :raise CaptureError: if the location is not a directory that only this user can write to
+    :raise CaptureError: if the location is not a directory that only this user can write to, or
+        the bundle cannot be made in it
     """
     try:
         for missing in [folder for folder in location.parents if not folder.exists()][::-1]:
@@ -306,7 +312,7 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
             prefix = f"{name_of_tries(manifest.task)}{manifest.task.try_number}-"
         if manifest.of_command:
             path = location / f"{prefix}{manifest.application_run_id[:8]}"
-            remove(path)  # of an earlier execution of the same try, as in `tasks test`
+            remove(path)  # left by an earlier execution of the same try, as in `tasks test`
             path.mkdir(mode=0o700)
         else:
             path = Path(tempfile.mkdtemp(prefix=prefix, dir=location))  # mkdtemp makes it 0700
@@ -320,7 +326,7 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
     bundle = CaptureBundle(path, manifest, lock=lock)
     try:
         bundle.save()
-        _write(path / EVENTS, b"")  # made by the listener, it would be readable for others
+        _write(path / EVENTS, b"")  # a file that the listener made would be readable for others
     except OSError as error:
         bundle.remove()
         msg = f"The capture bundle {path} cannot be written to: {error}."
@@ -332,30 +338,33 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file for this user alone, at any umask; never through a link to another file."""
+    """Write a file that only this user can read, at any umask; refuse a path that is a link."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
         file.write(content)
 
 
 def name_of_tries(task: TaskIdentity) -> str:
-    """Give the beginning of the names of a task's bundles, up to the try's number."""
+    """Give the text with which the names of all bundles of a task begin, up to the try's number."""
     return f"{_slug(task.dag_id)}.{_slug(task.task_id)}-try"
 
 
 def is_name(name: str) -> bool:
-    """Whether a folder has a name as :func:`create` gives it to bundles."""
+    """Whether a name has the form of the names that :func:`create` gives to bundles."""
     return re.fullmatch(r"(?:.+-try\d+|try)-[a-z0-9_]{8}", name) is not None
 
 
 def collect_command(task: TaskIdentity, *more: str) -> str:
-    """Give the command that collects the lineage of a try later."""
+    """Give the shell command that collects the lineage of a task later.
+
+    :param more: further arguments of the command
+    """
     words = ["airflow", "sparklineage", "collect", task.run_id]
     return shlex.join([*words, "--dag", task.dag_id, "--task", task.task_id, *more])
 
 
 def may_be_of(name: str, dag_id: str, task_id: str) -> bool:
-    """Whether a bundle of that name can be of the given DAG and task; an empty id fits each."""
+    """Whether a bundle of that name can belong to the DAG and task; an empty id fits all names."""
     starts = not dag_id or name.startswith(f"{_slug(dag_id)}.")
     return starts and (not task_id or f".{_slug(task_id)}-try" in name)
 
@@ -373,7 +382,7 @@ def this_worker() -> Worker:
 def require_private(location: Path) -> None:
     """Refuse a location in which another user could have put, or could replace, a bundle.
 
-    :raise CaptureError: names the folder that others can write to
+    :raise CaptureError: if there is such a folder; the message names it
     """
     if (found := exposed(location)) is None:
         return
@@ -409,31 +418,33 @@ def load(path: Path) -> CaptureBundle:
 def manifest_in(content: bytes, place: str) -> Manifest:
     """Read a manifest.
 
-    :param place: the path or URL of its file, for messages
+    :param place: the path or URL of the manifest's file, for messages
     :raise CaptureError: if the content is no manifest
     """
     from airflow_provider_sparklineage.spark.capture.lines import decoded
 
     try:
         manifest = decoded(content, msgspec.json.Decoder(Manifest))
-        manifest.locator, manifest.intermediates  # noqa: B018  (which are read only now)
+        # These two properties raise for values that the decoder does not check.
+        manifest.locator, manifest.intermediates  # noqa: B018
     except (ValueError, SettingsError) as error:
         msg = f"{place} is no manifest of a capture bundle: {str(error).rstrip('.')}."
         raise CaptureError(msg) from error
     return manifest
 
 
-# A sweep deletes a bundle only if no process holds its lock, so never that of a try that runs, on
-# this machine or on another one that has the same mount.
+# A sweep deletes a bundle only if no process holds its lock. So it never deletes the bundle of a
+# try that runs, on this machine or on another machine with the same mount.
 
 
 PROPERTIES_PREFIX = ".sparklineage-properties-"
-"""Start of the names of properties files for one submission; they can hold credentials."""
+"""The prefix of the names of properties files, which can hold credentials; each is made for one
+submission."""
 
 LINKS_PREFIX = ".sparklineage-links-"
-"""Start of the names of folders with links to a bundle whose path Spark would misread."""
+"""The prefix of the names of folders with links to files whose paths Spark would misread."""
 
-# spark-submit reads its properties file when it starts, which takes seconds.
+# After an hour a properties file is not needed: spark-submit reads it within seconds of its start.
 _PROPERTIES_AGE = timedelta(hours=1)
 # A bundle is locked as soon as it is made, but not in the same instant.
 _YOUNG = timedelta(hours=1)
@@ -443,10 +454,10 @@ _SWEPT = ".swept"
 def folders_of_properties(location: Path) -> tuple[Path, ...]:
     """Give the folders in which a properties file may lie, in the order in which they are tried.
 
-    :param location: of the bundles
+    :param location: the folder of the bundles
     """
     folders = [location, Path("/dev/shm")]  # noqa: S108  (files in it are 0600)
-    with suppress(FileNotFoundError):  # no temporary folder can be written to
+    with suppress(FileNotFoundError):  # if no temporary folder can be written to
         folders.insert(1, Path(tempfile.gettempdir()))
     return tuple(dict.fromkeys(folders))
 
@@ -454,13 +465,14 @@ def folders_of_properties(location: Path) -> tuple[Path, ...]:
 def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
     """Delete old leftovers of tries below ``location``; return how many bundles were deleted.
 
-    A bundle is deleted only if no process holds its lock (:mod:`.ownership`), so never that of a
-    try that runs, on this machine or on another one that has the same mount. The age of a bundle
-    counts from the end of its try, or from its last write if its worker never ended it. Properties
-    files that a killed worker left are deleted after an hour, links to a bundle once it is deleted.
-    Other files, and those of other users, stay: the location may be a folder of many users.
+    A bundle is deleted only if no process holds its lock (:mod:`.ownership`). So the bundle of a
+    try that runs is never deleted, on this machine or on another machine with the same mount. The
+    age of a bundle counts from the end of its try, or from the last write to the bundle if its
+    worker never ended the try. Properties files of killed workers are deleted after an hour, links
+    to files of a bundle when the bundle is deleted. Other files and the files of other users are
+    not deleted: the location may be a folder of many users.
 
-    :param older_than: the age that bundles must have
+    :param older_than: only bundles that are older than this are deleted
     """
     removed = 0
     for folder in own_bundles(location):
@@ -483,16 +495,20 @@ def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
 
 
 def sweep_at_times(location: Path, *, older_than: timedelta, now: datetime) -> int:
-    """Sweep, unless another try of this user has done so within the hour."""
+    """Call :func:`sweep`, unless a try of this user has swept within the last hour.
+
+    :return: the number of deleted bundles; 0 if no sweep was due
+    """
     if ownership.is_sweep_due(location / _SWEPT, older_than, now):
         return sweep(location, older_than=older_than, now=now)
     return 0
 
 
 def earlier_try(location: Path, manifest: Manifest) -> CaptureBundle | None:
-    """Find the bundle of the last try of a task before this one, and lock it.
+    """Find the bundle of the last try before this try of the task instance, and lock the bundle.
 
-    :return: None if there is no earlier try, or if the last one is still at work
+    :param manifest: the manifest of this try
+    :return: None if no earlier try has a bundle, or if a process still works in the last one's
     """
     found: list[CaptureBundle] = []
     for folder in own_bundles(location):
@@ -516,7 +532,7 @@ def own_bundles(location: Path) -> Iterator[Path]:
 
 
 def is_before(one: TaskIdentity | None, other: TaskIdentity | None) -> bool:
-    """Whether two tries are of one task instance, and the first is the earlier one."""
+    """Whether two tries belong to one task instance, and ``one`` is the earlier try."""
     if one is None or other is None or one.try_number >= other.try_number:
         return False
     return replace(one, try_number=other.try_number) == other
@@ -527,7 +543,7 @@ def _removed(folder: Path, older_than: timedelta, now: datetime) -> bool:
         lock = ownership.acquire_lock(folder, make=False)
     except FileNotFoundError:
         if now - ownership.modified(folder.lstat()) > _YOUNG:
-            folder.rmdir()  # empty, as network file systems leave one that is removed while locked
+            folder.rmdir()  # network file systems leave an empty folder if its lock is held
         return False
     if lock is None:
         return False
@@ -557,9 +573,9 @@ def _leads_nowhere(folder: Path) -> bool:
 # The location of bundles, and the URL to which a driver in a cluster delivers.
 
 
-# Airflow's names of file systems to Hadoop's, where they differ.
+# Maps Airflow's names of file systems to Hadoop's names, where the two differ.
 _IN_HADOOP = {"s3": "s3a", "s3n": "s3a", "gcs": "gs", "abfs": "abfss", "webhdfs": "hdfs"}
-# Airflow has the account in the connection, Hadoop in the URL.
+# For these schemes Airflow has the storage account in the connection, but Hadoop in the URL.
 _WITH_ACCOUNT = ("abfs", "abfss", "adl")
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?:[^@/]*@)?(?P<rest>.*)")
 
@@ -567,9 +583,9 @@ _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?:[^@/]*@)?(?P<rest>.*)")
 class CaptureLocation(Frozen, frozen=True):
     """The folder and the URL of capture bundles.
 
-    :param folder: on the worker, for the bundles that it works with
-    :param url: for the deliveries of drivers in a cluster, as Airflow's ``ObjectStoragePath`` takes
-        it; empty if they deliver nothing
+    :param folder: the folder on the worker, for the bundles that the worker works with
+    :param url: the URL to which drivers in a cluster deliver, in the form that Airflow's
+        ``ObjectStoragePath`` takes; empty if drivers deliver nothing
     """
 
     folder: Path
@@ -580,11 +596,12 @@ class CaptureLocation(Frozen, frozen=True):
 
 
 def in_spark(url: str, given: str, folder: str = "") -> str:
-    """Give the URL by which Spark's Hadoop file systems know a location.
+    """Give the URL by which Spark's Hadoop file systems find a location.
 
-    :param url: as Airflow takes it, with or without a connection's id
-    :param given: ``capture_location_in_spark``; empty if the URL is to be derived
-    :param folder: name of a folder in the location, if its URL is wanted
+    :param url: the location's URL in Airflow's form, with or without a connection's id
+    :param given: the option ``capture_location_in_spark``; if it is empty, the URL is derived from
+        ``url``
+    :param folder: the name of a folder in the location; empty for the location itself
     :raise SettingsError: if the URL cannot be derived
     """
     return f"{given or _derived(url)}/{folder}".rstrip("/")

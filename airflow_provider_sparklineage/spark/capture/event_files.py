@@ -1,4 +1,4 @@
-"""Inputs of commands (bundles, event files, stdin, merged events) to inputs of merging."""
+"""Open the inputs of commands (bundles, event files, stdin, merged events) for merging."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 class EventFiles(CaptureBundle, frozen=True):
-    """Event files without a manifest, read like a bundle."""
+    """Event files without a manifest, which are read as if they were a bundle."""
 
     is_in_order: ClassVar[bool] = False  # the order of the files is not known
     files: tuple[Path, ...] = ()
     applications: set[str] = msgspec.field(default_factory=set)
-    """Run ids that turned out to be those of applications while events were read."""
+    """The run ids of applications, as far as the events that were read by now show them."""
 
     def events(self, past_deadline: Callable[[], bool] = lambda: False) -> Iterator[SparkEvent]:
         """Read the events of all files, one file after the other."""
@@ -52,9 +52,9 @@ class EventFiles(CaptureBundle, frozen=True):
 
 @contextmanager
 def materialised(paths: Sequence[str]) -> Iterator[list[str]]:
-    """Give paths that can be read more than once: stdin (``-``) becomes a temporary file.
+    """Give paths of files that can be read more than once; copy stdin (``-``) to a temporary file.
 
-    :raise UnusableInputError: if a path does not exist, or stdin cannot be kept
+    :raise UnusableInputError: if a path does not exist, or stdin cannot be copied
     """
     for path in paths:
         if path != "-":
@@ -86,10 +86,10 @@ def _require(path: Path) -> None:
 
 @contextmanager
 def open_bundle(paths: Sequence[str], application: str | None = None) -> Iterator[CaptureBundle]:
-    """Open the paths of a command as one bundle.
+    """Open the paths that a command was given as one bundle.
 
-    :param paths: one bundle directory, or event files
-    :param application: run id of the application to take, if the files hold several
+    :param paths: the directory of one bundle, or event files
+    :param application: the run id of the wanted application; None if the files hold only one
     :raise UnusableInputError: if the paths are not the capture of exactly one application
     """
     directories = [p for p in paths if Path(p).is_dir()]
@@ -112,15 +112,17 @@ def open_bundle(paths: Sequence[str], application: str | None = None) -> Iterato
 def _application(files: EventFiles, wanted: str | None) -> str:
     """Find the run id of the one application whose events the files hold.
 
-    :raise UnusableInputError: if there is no event, no wanted application, or a choice of several
+    :param wanted: the run id of the application to choose; None for the only one
+    :raise UnusableInputError: if the files hold no event, or not the wanted application, or several
+        applications and none is wanted
     """
     parents = {e.run.run_id: e.parent_run_id for e in files.events()}
     with_children = set(parents.values())
     found: dict[str, None] = {}
     for run_id, parent in parents.items():
         if parent in parents:
-            continue  # an action of an application whose own events are here
-        # Else the application itself, or an action whose application's events are missing.
+            continue  # this is an action of an application whose own events are here
+        # Else this is an application, or an action of an application whose events are missing.
         is_application = parent is None or run_id in with_children or run_id in files.applications
         found[run_id if is_application else str(parent)] = None
     report = files.report
@@ -162,14 +164,14 @@ _DOCUMENT = msgspec.json.Decoder(dict[str, Any])
 
 @dataclass
 class MergedEvents:
-    """Merged events in files, each with its ``file:line``, and lines that cannot be read."""
+    """The merged events in files, each with its ``file:line``, and the lines that are not JSON."""
 
     events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     malformed: list[str] = field(default_factory=list)
 
 
 def merged_events(paths: Sequence[str]) -> MergedEvents:
-    """Find merged events in files, the last of each job; none if a path is no regular file.
+    """Find the last merged event of each job in files; give none if a path is no regular file.
 
     :raise UnusableInputError: if one of the files cannot be read
     """
@@ -187,16 +189,16 @@ def merged_events(paths: Sequence[str]) -> MergedEvents:
                     report.add_malformed(place, error)
                     continue
                 if job is not None and isinstance(line, bytes):
-                    last.pop(job, None)  # jobs in the order of their last events
+                    last.pop(job, None)  # so that the jobs are in the order of their last events
                     last[job] = place, line
     events = [(place, _document(place, line)) for place, line in last.values()]
     return MergedEvents(events, report.malformed)
 
 
 def _job_of_merged(line: bytes | LongLine) -> JobName | None:
-    """Give the job of a merged event; None if the line is something else.
+    """Give the job of a merged event; None if the line is blank, or JSON but no merged event.
 
-    :raise UnreadableError: if the line is not even JSON
+    :raise UnreadableError: if the line is not JSON
     """
     try:
         event = decoded(line, _MERGED)

@@ -1,10 +1,11 @@
-"""The listener's NDJSON, decoded: typed where merging looks, raw where it only forwards.
+"""The listener's events, decoded from NDJSON.
 
 One line is one OpenLineage RunEvent (``io.openlineage.client.transports.FileTransport``: compact
-JSON and a line separator, appended without lock or fsync). So a killed driver can leave half a last
-line, and other lines cannot be trusted either: lines that are not run events are counted and named,
-and never stop the reading. Facets stay undecoded (:class:`msgspec.Raw`), because most of them are
-only passed on.
+JSON and a line separator, appended without lock or fsync). So a killed driver can leave half of a
+last line, and other lines cannot be trusted either: lines that are not run events are counted, the
+first of them are reported with their line numbers, and reading goes on. The fields that merging
+needs have types. Facets of datasets remain raw JSON (:class:`msgspec.Raw`), because most of them
+are only passed on.
 """
 
 from __future__ import annotations
@@ -33,39 +34,39 @@ if TYPE_CHECKING:
 
 
 class RunIdentity(msgspec.Struct):
-    """``run`` of a parent facet."""
+    """The object ``run`` of a parent facet."""
 
     run_id: str = msgspec.field(name="runId")
 
 
 class ParentFacet(msgspec.Struct):
-    """Run facet ``parent``: the application of an action, the Airflow task of an application."""
+    """Run facet ``parent``: of an action, its application; of an application, its Airflow task."""
 
     run: RunIdentity
     job: JobName | None = None
 
 
 class ProcessingEngineFacet(msgspec.Struct):
-    """Run facet ``processing_engine``: versions of Spark and of the listener."""
+    """Run facet ``processing_engine``: the versions of Spark and of the listener."""
 
     version: str | None = None
     adapter_version: str | None = msgspec.field(name="openlineageAdapterVersion", default=None)
 
 
 class ApplicationDetailsFacet(msgspec.Struct):
-    """Run facet ``spark_applicationDetails`` (START of the application)."""
+    """Run facet ``spark_applicationDetails``, which only the application's START event has."""
 
     application_id: str | None = msgspec.field(name="applicationId", default=None)
 
 
 class SparkPropertiesFacet(msgspec.Struct):
-    """Run facet ``spark_properties``: the properties named by ``capturedProperties``."""
+    """Run facet ``spark_properties``: the Spark properties that ``capturedProperties`` names."""
 
     properties: dict[str, str | int | float | bool | None] | None = None
 
 
 class ExceptionFacet(msgspec.Struct):
-    """Run facet ``spark.exception`` (FAIL only)."""
+    """Run facet ``spark.exception``, which only FAIL events have."""
 
     message: str | None = None
     stack_trace: str | None = msgspec.field(name="stackTrace", default=None)
@@ -103,14 +104,14 @@ class JobFacets(msgspec.Struct):
 
 
 class Run(msgspec.Struct):
-    """``run`` of an event."""
+    """The object ``run`` of an event."""
 
     run_id: str = msgspec.field(name="runId")
     facets: RunFacets | None = None
 
 
 class Job(JobName, frozen=True):
-    """``job`` of an event."""
+    """The object ``job`` of an event."""
 
     facets: JobFacets | None = None
 
@@ -126,7 +127,7 @@ class EventDataset(msgspec.Struct):
 
 
 class SparkEvent(msgspec.Struct):
-    """One OpenLineage RunEvent of the listener."""
+    """One OpenLineage RunEvent that the listener wrote; its time is in UTC."""
 
     event_time: datetime = msgspec.field(name="eventTime")
     run: Run
@@ -147,13 +148,13 @@ class SparkEvent(msgspec.Struct):
 
     @property
     def parent_run_id(self) -> str | None:
-        """Run id of the parent facet; None if there is no such facet."""
+        """The run id in the parent facet; None if the event has no parent facet."""
         facets = self.run.facets
         return facets.parent.run.run_id if facets and facets.parent else None
 
     @property
     def job_type(self) -> str:
-        """``jobType`` of the job type facet; empty if an older listener sends none."""
+        """The ``jobType`` of the job type facet; empty for an older listener, which sends none."""
         facets = self.job.facets
         return (facets.job_type.job_type or "") if facets and facets.job_type else ""
 
@@ -168,7 +169,7 @@ def read_events(
     source: str,
     past_deadline: Callable[[], bool] = lambda: False,
 ) -> Iterator[SparkEvent]:
-    """Decode lines; a line that is no run event is reported and left out (:func:`.lines.read`)."""
+    """Decode lines; report and leave out a line that is no run event (see :func:`.lines.read`)."""
     for event in read(lines, _DECODER, report, source=source, past_deadline=past_deadline):
         report.events += 1
         yield event
@@ -178,7 +179,7 @@ _ANY = msgspec.json.Decoder(dict[str, Any])
 
 
 def whole_event(line: bytes) -> dict[str, Any] | None:
-    """Decode a line with all its keys; None if it is no run event, or is nested too deeply."""
+    """Decode an event with all its keys; None if the line is no run event, or nested too deeply."""
     try:
         decoded(line, _DECODER)
         event = decoded(line, _ANY)
@@ -188,9 +189,10 @@ def whole_event(line: bytes) -> dict[str, Any] | None:
 
 
 def as_lines(stream: IO[bytes]) -> Iterable[bytes | LongLine]:
-    """Give the lines of an NDJSON stream; a JSON document (event or array) is split into lines.
+    """Give the lines of a stream of NDJSON, or of a JSON document, with one event in each line.
 
-    A document is recognised by its first line: an array, or an object that does not end there.
+    A document is one event or an array of events. The stream is a document if its first line begins
+    an array, or begins an object that does not end in that line.
     """
     lines = lines_of(stream)
     first = next(lines, b"")

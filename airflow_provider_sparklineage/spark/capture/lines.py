@@ -1,8 +1,9 @@
-"""Lines of JSON in a file of another writer: events, and observations.
+"""Reading the lines of JSON (events or observations) that another program writes to a file.
 
-Reading a file here always ends. A pipe or a device in the place of a file is refused, and not
-waited for. A file is read up to its size when it was opened, because its writer may live on. A line
-that is too long is skipped, and never in memory as a whole.
+Reading a file here always ends. A pipe or a device in the place of a file is refused, because
+reading from it could wait for ever. A file is read only up to the size that it had when it was
+opened, because its writer may go on writing. A line that is too long is skipped, without having the
+whole line in memory.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.capture.reports import LinesReport
 
 MAX_LINE_BYTES = 384 * 1024 * 1024
-"""Of one event or observation; those of the largest plans have a few MB. Of a long line the facets
-are not kept, but its datasets are: one write with a million column edges has more than 300 MB."""
+"""The largest size of the line of one event or observation. The lines of the largest plans have a
+few MB. Of a long event the facets are left out, but its datasets are used: the event of one write
+with a million column edges has more than 300 MB."""
 MAX_TEXT = 500
-"""Characters of a message from elsewhere: an error of a decoder, or an exception of Spark."""
+"""The largest number of characters of a message from another program, such as a decoder's error or
+an exception of Spark."""
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CHUNK = 1024 * 1024
@@ -35,22 +38,23 @@ _T = TypeVar("_T")
 
 
 class LongLine(NamedTuple):
-    """Stands for a line that was skipped because it is too long.
+    """A placeholder for a line that was skipped because it is too long.
 
-    :param size: bytes of the file that were skipped
+    :param size: the number of bytes that were skipped
     """
 
     size: int
 
 
 class UnreadableError(ValueError):
-    """Raised when a text is not the expected JSON; the message is a reason, no full sentence."""
+    """Raised when a text is not the expected JSON; the message is a clause, not a full sentence."""
 
 
 def content_of(path: Path) -> bytes:
-    """Read a file that is one document.
+    """Read a file that holds one JSON document.
 
-    :raise OSError: also if it is no regular file, or is larger than :data:`MAX_LINE_BYTES`
+    :raise OSError: if the file cannot be read, is no regular file, or is larger than
+        :data:`MAX_LINE_BYTES`
     """
     with open_regular(path) as stream:
         content = stream.read(MAX_LINE_BYTES + 1)
@@ -62,9 +66,10 @@ def content_of(path: Path) -> bytes:
 def lines_of(
     stream: IO[bytes], past_deadline: Callable[[], bool] = lambda: False
 ) -> Iterator[bytes | LongLine]:
-    """Give the lines of a file from its start, with their line ends, up to its present size.
+    """Yield the lines of a file from its start, with their line ends, up to its present size.
 
-    :param past_deadline: asked while a line is skipped; the caller asks it for each line
+    :param past_deadline: is called only while a long line is skipped; the caller has to call it
+        before each line
     """
     left = stream.seek(0, os.SEEK_END)
     left -= stream.seek(0)
@@ -75,7 +80,7 @@ def lines_of(
             yield line.removeprefix(BYTE_ORDER_MARK) if is_first else line
         else:
             ended, size = line.endswith(b"\n"), len(line)
-            del line  # it is as long as a line may be
+            del line  # frees the memory: the line is as long as a line may be
             skipped = 0 if ended else _skip_line(stream, left, past_deadline)
             left -= skipped
             yield LongLine(size + skipped)
@@ -83,7 +88,7 @@ def lines_of(
 
 
 def _skip_line(stream: IO[bytes], left: int, past_deadline: Callable[[], bool]) -> int:
-    """Read to the end of a line; give the number of bytes read."""
+    """Read on to the end of a line; return the number of bytes that were read."""
     skipped = 0
     while skipped < left and not past_deadline():
         skipped += _skip_hole(stream, left - skipped)
@@ -95,9 +100,9 @@ def _skip_line(stream: IO[bytes], left: int, past_deadline: Callable[[], bool]) 
 
 
 def _skip_hole(stream: IO[bytes], left: int) -> int:
-    """Skip a hole in a sparse file, maybe terabytes long; give its bytes, 0 if there is none.
+    """Skip a hole in a sparse file, which may be terabytes long; return the hole's size in bytes.
 
-    A stream without support for holes is treated as one that has none.
+    The size is 0 if no hole begins here, and for a stream that cannot find holes.
     """
     here = stream.tell()
     try:
@@ -119,12 +124,13 @@ def read(
     source: str,
     past_deadline: Callable[[], bool] = lambda: False,
 ) -> Iterator[_T]:
-    """Decode lines; a line that cannot be decoded is reported and left out, and the others go on.
+    """Decode lines; report a line that cannot be decoded, and go on with the next line.
 
-    :param lines: the lines of one file with their line ends, so that a torn last line is recognised
-    :param report: counts are added to it
-    :param source: the file's name for messages
-    :param past_deadline: asked before each line; if it says True, reading ends and
+    :param lines: the lines of one file with their line ends: a line without an end that cannot be
+        decoded was torn off by the death of its writer
+    :param report: receives the counts and the lines that could not be decoded
+    :param source: the file's name, for messages
+    :param past_deadline: is called before each line; if it returns True, reading ends and
         ``report.cut`` is set
     """
     for number, line in enumerate(lines, start=1):
@@ -146,9 +152,10 @@ def read(
 
 
 def decoded(text: bytes | LongLine, decoder: msgspec.json.Decoder[_T]) -> _T:
-    """Decode a line, or a document.
+    """Decode a line or a whole document.
 
-    :raise UnreadableError: if it is too long, not UTF-8, not JSON of this shape, or too deep
+    :raise UnreadableError: if the text is too long, not UTF-8, not JSON of the decoder's shape, or
+        nested too deeply
     """
     if isinstance(text, LongLine):
         msg = f"it has more than {_in_mb(MAX_LINE_BYTES)}"
@@ -164,7 +171,9 @@ def decoded(text: bytes | LongLine, decoder: msgspec.json.Decoder[_T]) -> _T:
 
 
 def _require_utf8(text: bytes) -> None:
-    """Check the whole text, also parts that stay undecoded, piece by piece: a copy could be large.
+    """Check that the whole text is UTF-8, also the parts that the decoder leaves raw.
+
+    The text is decoded piece by piece, because a decoded copy of the whole text could be large.
 
     :raise UnicodeDecodeError: if the text is not UTF-8
     """

@@ -1,7 +1,7 @@
-"""The observer's NDJSON, decoded; one line is one record of ``schemas/observation.json``.
+"""The observer's records, decoded from NDJSON; ``schemas/observation.json`` describes a record.
 
-Nothing in the file is trusted: a killed driver leaves half a line, and lines that are no records
-are noted and left out. ``lineage/observed/binding.py`` binds the records to datasets.
+Nothing in the file is trusted: a killed driver can leave half of a last line, and lines that are no
+records are noted and left out. ``lineage/observed/binding.py`` binds the records to datasets.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 Values = tuple[str | None, ...]
-"""The values of one partition, in the order of the dimensions; null is None."""
+"""The values of one partition, in the order of the dimensions; None stands for null."""
 
 
 class RecordDimension(msgspec.Struct, frozen=True):
-    """A partition column or transform."""
+    """A dimension of a table's partitioning: a partition column, or a transform of a column."""
 
     field: str
     transform: str = IDENTITY
@@ -37,7 +37,7 @@ class RecordDimension(msgspec.Struct, frozen=True):
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """Partitions below one base."""
+    """The partitions that were accessed below one base folder, and their dimensions."""
 
     base: str
     dimensions: list[RecordDimension] = []
@@ -45,7 +45,7 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 class ColumnRecord(msgspec.Struct, frozen=True):
-    """A column; its type as in Spark's JSON: a word, or an object if the type is nested."""
+    """A column, and its type in Spark's JSON form: a word, or an object if the type is nested."""
 
     name: str
     type: Any = ""
@@ -58,7 +58,7 @@ class SchemaRecord(msgspec.Struct, frozen=True):
 
 
 class ReadRecord(msgspec.Struct, frozen=True):
-    """A scan."""
+    """A scan of a query's plan: the files or the table that the scan read, and the partitions."""
 
     node: str
     table: str | None = None
@@ -71,34 +71,37 @@ class ReadRecord(msgspec.Struct, frozen=True):
     """None if the partitions are not known."""
     snapshot: str = ""
     schema: SchemaRecord | None = None
-    """Only in the first read of each relation."""
+    """The relation's columns; only the first read of each relation has them."""
     planned: bool = False
     """Whether the query may have ended before all of these partitions were opened."""
     chosen: bool = False
-    """Whether files were chosen by other means than the filters, so some may be missing."""
+    """Whether files were chosen by other means than the filters, so that a partition may have been
+    read only in part."""
     inference: bool = False
     """Whether the files of ``roots`` were read as text, only to find their columns."""
     cut: str = ""
 
 
 class WriteRecord(msgspec.Struct, frozen=True):
-    """A write command, a commit or a snapshot."""
+    """A write, as a write command of a plan, a commit or a snapshot shows it."""
 
     node: str
     path: str
     mode: str
-    """``whole``, ``static``, ``dynamic`` (overwrites), ``append``, ``create``, ``rows``."""
+    """``whole``, ``static`` or ``dynamic`` for an overwrite, else ``append``, ``create`` or
+    ``rows``.
+    """
     how: str
-    """How the partitions were found: ``exact``, ``listing``, ``unknown``."""
+    """The way in which the partitions were found: ``exact``, ``listing`` or ``unknown``."""
     table: str | None = None
     layouts: list[Layout] = []
     removed: list[Layout] = []
     shared: tuple[Values, ...] | None = None
     """Partitions that also hold files of other writers; None if the observer did not look."""
     skipped: bool = False
-    """Whether nothing was written, because the target was there already."""
+    """Whether nothing was written, because the target existed already."""
     time: int | None = None
-    """When the write was committed, in ms; None stands for the time of the query."""
+    """The time of the commit, in ms since the epoch; None stands for the time of the query."""
     cut: str = ""
 
 
@@ -126,12 +129,12 @@ class PlanRelationRecord(msgspec.Struct, frozen=True):
 
 
 class CommandRecord(msgspec.Struct, frozen=True):
-    """A command that writes, as Spark analysed it.
+    """A command that writes, in the form that it has after Spark's analysis.
 
-    :param node: class of the logical command
+    :param node: the class name of the logical command
     :param columns: the columns of the target, in the order of the query's output
-    :param plan: Spark's ``TreeNode.toJSON``, an array; empty where the listener reports enough, or
-        with ``cut``
+    :param plan: the array of Spark's ``TreeNode.toJSON``; empty where the listener reports enough,
+        or if the plan exceeds a limit, which ``cut`` then names
     """
 
     node: str
@@ -144,10 +147,11 @@ class CommandRecord(msgspec.Struct, frozen=True):
 
 
 class ObservationRecord(msgspec.Struct, frozen=True):
-    """One line of ``observations.ndjson``; times are ms since the epoch."""
+    """A record, which is one line of ``observations.ndjson``; times are in ms since the epoch."""
 
     kind: str = ""
-    """``start``, ``query``, ``commits``, ``clock``, ``cut``, ``end``; empty with ``error``."""
+    """``start``, ``query``, ``commits``, ``clock``, ``cut`` or ``end``; empty in a record that only
+    reports an ``error``."""
     error: str = ""
     query: int = -1
     function: str = ""
@@ -155,40 +159,42 @@ class ObservationRecord(msgspec.Struct, frozen=True):
     started: int = 0
     ended: int = 0
     duration: int = 0
-    """Of the query's execution, as Spark reports; 0 if that is not known."""
+    """The duration of the query's execution in ms, as Spark reports it; 0 if it is not known."""
     failed: bool = False
     reads: list[ReadRecord] = []
     writes: list[WriteRecord] = []
     python_udfs: list[UdfRecord] = []
     command: CommandRecord | None = None
     gone: list[str] = []
-    """Folders that were written, and did not exist any more at the end."""
+    """The folders that queries had written and that did not exist any more when the driver
+    ended."""
     put_back: int | None = None
-    """By how many ms the driver's clock was put back: once (``clock``), or in all (``end``); None
-    if the observer did not look."""
+    """The number of ms by which the driver's clock was put back: at one time in a record of the
+    kind ``clock``, in all in one of the kind ``end``; None if the observer did not look."""
     errors: list[str] = []
     cut: list[str] = []
 
 
 _DECODER = msgspec.json.Decoder(ObservationRecord)
-# The prefix of errors of a failed delivery: a later delivery of that driver had the same lines.
+# The prefix of errors of a failed delivery. They are no loss if they are in this file: a later
+# delivery of the same driver brought them, together with the lines of the failed delivery.
 _DELIVERED_LATER = "deliver: "
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_LATEST_MS = 253_402_300_799_000  # the end of the year 9999: a damaged record may have any number
+_LATEST_MS = 253_402_300_799_000  # end of the year 9999; a damaged record can have a later time
 
 
 def timestamp(milliseconds: int) -> datetime:
-    """Give the time of a record's ms since the epoch; a number out of range becomes the limit."""
+    """Convert ms since the epoch to a time; a number below 0 or after the year 9999 is capped."""
     return datetime.fromtimestamp(min(max(milliseconds, 0), _LATEST_MS) / 1000, UTC)
 
 
 def milliseconds(at: datetime) -> int:
-    """Give a time in ms since the epoch, as records have it."""
+    """Convert a time to ms since the epoch, the form that records have."""
     return (at - _EPOCH) // timedelta(milliseconds=1)
 
 
 class Messages:
-    """Messages from elsewhere: the first three, each truncated, and the count of all."""
+    """Messages of other programs: the first three of them, each truncated, and the count of all."""
 
     NAMED = 3
 
@@ -212,12 +218,12 @@ class Messages:
 
 
 class ObservationReport(LinesReport):
-    """The result of reading the observer's file; filled while its records are consumed."""
+    """The result of reading the observer's file; it grows while the records are consumed."""
 
     errors: Messages = msgspec.field(default_factory=Messages)
-    """Errors in the observer."""
+    """The errors that the observer met in itself."""
     stopped: Messages = msgspec.field(default_factory=Messages)
-    """Parts of the job that the observer did not look at, and why."""
+    """The parts of the job that the observer did not look at, with the reasons."""
 
 
 def read_observations(
@@ -225,7 +231,7 @@ def read_observations(
     report: ObservationReport,
     past_deadline: Callable[[], bool] = lambda: False,
 ) -> Iterator[ObservationRecord]:
-    """Decode the observer's lines; a line that is no record is noted and left out."""
+    """Decode the observer's lines; report a line that is no record, and leave it out."""
     source, kept = "observations.ndjson", _KeptLists()
     for record in read(lines, _DECODER, report, source=source, past_deadline=past_deadline):
         for error in (record.error, *record.errors):
@@ -247,8 +253,8 @@ def clock_put_back(
 ) -> timedelta | None:
     """Find by how much the driver's clock was put back in all.
 
-    :return: None if the records do not say: without a record of the end, as from a killed driver,
-        and without a record of a clock that was put back
+    :return: None if the records do not tell: if there is neither a record of the driver's end (a
+        killed driver writes none), nor a record of a clock that was put back
     """
     reporting = (line for line in lines if isinstance(line, bytes) and _PUT_BACK in line)
     report, noted, in_all = LinesReport(), 0, None
@@ -264,9 +270,9 @@ def clock_put_back(
 
 
 class _KeptLists:
-    """Lists of partitions, each kept once: most queries of an application read the same ones.
+    """Memory for lists of partitions: equal lists become one object, because queries repeat them.
 
-    Lists that differ share their equal partitions.
+    Lists that differ still share the objects of the partitions that are in both.
     """
 
     def __init__(self) -> None:
@@ -274,7 +280,10 @@ class _KeptLists:
         self._values: dict[Values, Values] = {}
 
     def share(self, record: ObservationRecord) -> None:
-        """Replace a record's lists by equal kept ones; the record must have no other user yet."""
+        """Replace each list of a record by the equal list of an earlier record, if there is one.
+
+        The record is changed, so no other code may have it yet.
+        """
         for scan in record.reads:
             self._share_layouts(scan.layouts or ())
         for write in record.writes:

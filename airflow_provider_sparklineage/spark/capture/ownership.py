@@ -1,15 +1,17 @@
-"""The owner of a folder: this user alone, and one process while it works in the folder.
+"""Checks and locks by which a folder belongs to this user, and to one process that works in it.
 
-Spark is given files of a capture bundle to load and to write to. So only the worker's user and root
-may be able to change the bundle, or to rename a folder on the way to it and put another one in its
-place (:func:`exposed`).
+Spark loads files of a capture bundle, and writes to others. So only the worker's user and root may
+be able to change the bundle, or to replace a folder on the path to the bundle by another folder
+(:func:`exposed` checks that).
 
-The process that works in a folder holds a lock (:func:`acquire_lock`). The system releases the lock
-when the process ends, in any way. A process id would not do: ids are used again, and a container's
-ids are not those of another one. Nor would ``filelock``, which Airflow does not bring: on a file
-system without locks it goes on with a file that a killed process leaves and that a released lock
-removes. Here the file stays, as it marks a bundle when old bundles are swept; without locks, no
-bundle of others is ever removed. All sweeps have the same interval (:func:`is_sweep_due`).
+The process that works in a folder holds a lock on the folder (:func:`acquire_lock`). The system
+releases the lock when the process ends, in any way. A process id in a file could not replace the
+lock: ids are used again, and the same id means another process in another container. The package
+``filelock`` could not replace it either. Airflow does not install ``filelock``, and on a file
+system without locks ``filelock`` uses the existence of a file, which a killed process leaves
+behind, and it deletes the file with the lock. Here the lock file is not deleted with the lock,
+because a sweep of old bundles recognises a bundle by the file. On a file system without locks, no
+sweep deletes a bundle. All sweeps have the same interval (:func:`is_sweep_due`).
 """
 
 from __future__ import annotations
@@ -28,15 +30,19 @@ if TYPE_CHECKING:
 
 
 def is_own(status: os.stat_result, kind: int) -> bool:
-    """Whether a file or folder is this user's and of a kind; a link is neither file nor folder."""
+    """Whether an entry of a file system belongs to this user and is of a kind.
+
+    :param status: the status of the entry itself (``lstat``), so that a link is no file or folder
+    :param kind: a file type of :mod:`stat`, such as ``S_IFREG``
+    """
     return status.st_uid == os.getuid() and stat.S_IFMT(status.st_mode) == kind
 
 
 def exposed(folder: Path) -> Path | None:
-    """Give the first folder or link on the way to a folder in which others can replace things.
+    """Give the first folder or link on the path to a folder that other users can change.
 
-    :return: None if there is none, so the folder is this user's alone
-    :raise OSError: if the folder does not exist, or cannot be looked at
+    :return: None if no other user can change the folder, or replace a part of the path to it
+    :raise OSError: if the folder does not exist, or its status cannot be read
     """
     end = folder.stat()
     for step, status in _steps(folder.absolute(), set()):
@@ -58,7 +64,10 @@ def _is_open(status: os.stat_result) -> bool:
 
 
 def _steps(path: Path, passed: set[Path]) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield each folder and link on the way to a path, from the root, and follow the links."""
+    """Yield each folder and link on the way to a path, beginning at the root; follow the links.
+
+    :param passed: the steps that were yielded already; new steps are added
+    """
     for step in (*reversed(path.parents), path):
         if step in passed:
             continue
@@ -70,11 +79,12 @@ def _steps(path: Path, passed: set[Path]) -> Iterator[tuple[Path, os.stat_result
 
 
 def _is_granted(folder: Path, status: os.stat_result) -> bool:
-    """Whether write access of others to a folder above is on purpose; its owner does not count.
+    """Whether other users can write to a parent folder because an administrator wants them to.
 
-    In images and on mounts, members of the worker's own group can, as an administrator chose: in
-    Airflow's image the owner is the user that the image was built with, not the one that runs it.
-    In a pod, every user can write to a volume, and only the pod's containers have the volume.
+    In images and on mounts, the members of the worker's own group may be able to write: Airflow's
+    image belongs to the user with which it was built, not to the user that runs it. In a pod, every
+    user can write to a volume, but only the pod's containers have the volume. So this function does
+    not look at the folder's owner.
     """
     if status.st_mode & stat.S_IWOTH:
         return "KUBERNETES_SERVICE_HOST" in os.environ and folder.is_mount()
@@ -87,13 +97,13 @@ _POLL_S = 0.2
 
 
 class Lock:
-    """The lock on a folder in which this process works; the end of the process releases it."""
+    """The lock on a folder in which this process works; the system releases it with the process."""
 
     def __init__(self, handle: int) -> None:
         self._handle: int | None = handle
 
     def release(self) -> None:
-        """Release the lock; a second time does nothing."""
+        """Release the lock; a second call does nothing."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
@@ -102,11 +112,12 @@ class Lock:
 def acquire_lock(folder: Path, wait_s: float = 0.0, *, make: bool = True) -> Lock | None:
     """Lock a folder for this process.
 
-    :param wait_s: how long to wait for another process that holds the lock
-    :param make: make the lock file if there is none; False for a folder that another process may be
-        removing, in which the new file would stay behind
+    :param wait_s: the time to wait, in seconds, for another process that holds the lock
+    :param make: whether to make a missing lock file; False if another process may be removing the
+        folder, because the new file would then be left behind
     :return: None if another process still holds the lock
-    :raise OSError: if the file does not exist or cannot be made, or the file system has no locks
+    :raise OSError: if the lock file does not exist or cannot be made, or the file system has no
+        locks
     """
     ends = time.monotonic() + wait_s
     # O_NOFOLLOW: others that may write to the folder must not choose the locked file by a link.
@@ -120,7 +131,7 @@ def acquire_lock(folder: Path, wait_s: float = 0.0, *, make: bool = True) -> Loc
                 lock.release()
                 return None
             time.sleep(_POLL_S)
-    except BaseException:  # Airflow's task timeout is one
+    except BaseException:  # Airflow's task timeout is a BaseException
         lock.release()
         raise
     return lock
@@ -134,19 +145,20 @@ def _is_taken(handle: int) -> bool:
     return True
 
 
-# One task an hour on a worker looks through the old things, not each task. Each user has a file.
+# A sweep takes time, so only one task of a user sweeps per hour on a worker, and not each task.
 _SWEEP_INTERVAL = timedelta(hours=1)
 
 
 def is_sweep_due(mark: Path, older_than: timedelta, now: datetime) -> bool:
-    """Whether this user's last sweep is an hour ago; if so, note the new one in a file if possible.
+    """Whether this user's last sweep is at least an hour ago; if so, note that a sweep begins now.
 
-    If the clock was ahead at the last sweep, a sweep is due. A file that another user has put there
-    is neither followed nor waited for, nor believed.
+    The time of the last sweep is the modification time of a file. A sweep is also due if that time
+    is in the future, because a clock was wrong, or if the file cannot be read or written. A file or
+    link that another user has put in its place is ignored.
 
-    :param mark: path of the file, to which the user's id is added
-    :param older_than: age at which things are removed; if it is less than an hour, it is the
-        interval
+    :param mark: the path of the file, to which the user's id is added
+    :param older_than: the age at which bundles are deleted; an age of less than an hour replaces
+        the hour
     """
     last = mark.with_name(f"{mark.name}-{os.getuid()}")
     flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -167,5 +179,5 @@ def is_sweep_due(mark: Path, older_than: timedelta, now: datetime) -> bool:
 
 
 def modified(status: os.stat_result) -> datetime:
-    """Give the time of the last write to a file."""
+    """Give the time of the last write to a file, in UTC."""
     return datetime.fromtimestamp(status.st_mtime, UTC)

@@ -1,4 +1,4 @@
-"""Facets that are kept as they were written, and decoded only when they are looked at."""
+"""Raw facets: the JSON text of a facet, which is decoded only when the facet is needed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ import msgspec
 RawFacets = dict[str, msgspec.Raw]
 
 MAX_DEPTH = 200
-"""Of a facet that is passed on as it is: a schema takes two levels for each level of its structs. A
-deeper facet would end in Python's recursion limit, on the way to the backend or in the backend."""
+"""The largest number of levels in a facet that is passed on unchanged. A schema facet has two
+levels for each level of nested structs. A deeper facet would exceed Python's recursion limit, on
+the way to the backend or in the backend."""
 
 
 def is_too_deep(text: bytes, value: Any) -> bool:
-    """Whether an object or array has more levels than :data:`MAX_DEPTH`.
+    """Whether a JSON object or array has more levels than :data:`MAX_DEPTH`.
 
-    :param text: the JSON of the value; most texts have fewer brackets, which is quick to count
+    :param text: the JSON text of the value. Most texts have no more opening brackets than that, so
+        that the levels need not be counted.
     """
     if text.count(b"{") + text.count(b"[") <= MAX_DEPTH:
         return False
@@ -35,10 +37,10 @@ _T = TypeVar("_T")
 
 
 def decode_facet(facet: msgspec.Raw | None, shape: type[_T]) -> _T | None:
-    """Decode a facet that was kept raw; None if there is no facet, or it has another shape.
+    """Decode a raw facet; None if there is no facet, or if it has another shape.
 
-    Facets are the text of other programs: one of another shape costs its own content, and not the
-    event.
+    Other programs write the facets. A facet of another shape is left out, and the rest of its event
+    is still used.
     """
     if facet is None:
         return None
@@ -50,6 +52,6 @@ def decode_facet(facet: msgspec.Raw | None, shape: type[_T]) -> _T | None:
     return known
 
 
-@cache  # of the few shapes in this package; making one takes longer than decoding a facet
+@cache  # this package has few shapes, and making a decoder takes longer than decoding a facet
 def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(shape)

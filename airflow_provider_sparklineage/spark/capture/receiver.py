@@ -1,9 +1,9 @@
-"""The listener's events by HTTP, while its job runs: the address to listen on, and the receiver.
+"""A receiver of the listener's events, which come by HTTP while the job runs, and its address.
 
-A driver in a cluster delivers by Python. If it has no Python (Scala, Java, R, SQL), the task
-listens for the HTTP transport of the listener: for this job only, by a token that is made for it,
-and for no longer than the job runs. Each event becomes a line of the bundle's file, whole or not at
-all.
+A driver in a cluster delivers its capture by Python code. If the driver has no Python (Scala, Java,
+R, SQL), the task receives the events from the HTTP transport of the listener. The receiver accepts
+only the events of this job, which it knows by a token that is made for the job, and it listens only
+while the job runs. Each event becomes a line of the bundle's file, as a whole or not at all.
 
 ``capture_endpoint`` (:class:`Endpoint`) is the name by which drivers reach this worker, and the
 address on which the :class:`Receiver` listens.
@@ -44,7 +44,8 @@ T = TypeVar("T")
 
 HOSTNAME = "{hostname}"
 RESOLVE_S = 5.0
-"""For finding a name's addresses: a name server that does not answer may take half a minute."""
+"""The time in which the addresses of a name have to be found: without this limit, a name server
+that does not answer would take half a minute."""
 
 _ENDPOINT = re.compile(
     r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+)(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?"
@@ -53,10 +54,10 @@ _LARGEST_PORT = 65535
 
 
 class Endpoint(Frozen, frozen=True):
-    """The name or address, with ports, to which drivers send.
+    """The name or address, with ports, to which drivers send events.
 
-    :param host: name or address, as in a URL
-    :param ports: the ports that the worker may listen on; 0 is any
+    :param host: the name or address, in the form that it has in a URL
+    :param ports: the ports on which the worker may listen; the port 0 stands for any free port
     """
 
     host: str
@@ -66,7 +67,7 @@ class Endpoint(Frozen, frozen=True):
     def of(cls, text: str, hostname: str) -> Endpoint:
         """Read the option ``capture_endpoint``.
 
-        :param hostname: the worker's own, for ``{hostname}``
+        :param hostname: the worker's own name, which replaces ``{hostname}``
         :raise SettingsError: if the text is no name with ports
         """
         match = _ENDPOINT.fullmatch(text.replace(HOSTNAME, hostname).strip())
@@ -79,9 +80,13 @@ class Endpoint(Frozen, frozen=True):
         return cls(match["host"], range(first, last + 1))
 
     def listening(self, listen: Callable[[str, int], T]) -> T:
-        """Listen on the addresses of the name, and on no other address if that is possible.
+        """Listen on the first address of the name that this machine has, and the first free port.
 
-        :param listen: listens on an address and a port
+        If this machine has none of the addresses, listen on all its interfaces
+        (:func:`_addresses`).
+
+        :param listen: a function that listens on an address and a port
+        :return: the result of ``listen``
         :raise RemoteDriverError: if the name has no address here, or no port is free
         """
         reason = OSError(errno.EADDRNOTAVAIL, "It has no address")
@@ -123,14 +128,14 @@ class Endpoint(Frozen, frozen=True):
 
 
 def _addresses(host: str, resolved: list[str]) -> list[str]:
-    """List the addresses to try, in this order, until this machine has one.
+    """List the addresses on which to try to listen, in this order, until one works.
 
-    An address may belong to no interface, as a cloud or Kubernetes forwards it to this machine. And
-    many machines have their own name in ``/etc/hosts`` with an address that only they can reach. In
-    both cases the address by which drivers come is not known, so the last one is that of all
-    interfaces.
+    An address of the host may belong to no interface of this machine, because a cloud or Kubernetes
+    forwards it to this machine. And many machines have their own name in ``/etc/hosts`` with an
+    address that only the machine itself can reach. In both cases the address to which drivers send
+    is not known, so the last address in the list stands for all interfaces.
 
-    :param resolved: addresses of the host
+    :param resolved: the addresses of the host
     """
     outside = [a for a in resolved if not ipaddress.ip_address(a.partition("%")[0]).is_loopback]
     if host == "localhost" or (not outside and _is_address(host)):
@@ -151,34 +156,41 @@ log = logger(__name__)
 
 PATH = "/api/v1/lineage"
 MAX_BYTES = 2 * 1024 * 1024 * 1024
-"""Of all events of a job: more than merging reads in its time, and too little to fill a disk."""
+"""The limit on all events of a job: more than merging can read in its time, and too little to fill
+a disk."""
 SEND_S = 1.0
-"""The listener waits so long for an answer, in Spark's thread for listeners, not in the job's. An
-event that was sent by then still arrives; it is lost only if no connection could be made."""
+"""The time for which the listener waits for an answer. It waits in Spark's thread for listeners,
+not in the job's thread. An event that was sent in this time arrives even if the answer is late; an
+event is lost only if no connection could be made."""
 READ_S = 20.0
-"""The receiver waits so long for more bytes of a request: a driver or its network may be gone."""
+"""The time for which the receiver waits for more bytes of a request: a driver or its network may be
+gone."""
 CONNECTIONS = 16
-"""At a time; the listener needs one. Every program that reaches the port can open all of them."""
+"""The largest number of connections at a time. The listener needs one connection, but every program
+that reaches the port can open connections."""
 _POLL_S = 0.1
 _SHUTDOWN_S = 2.0
-"""Twenty times the usual; in a process that was forked from this one, no thread would answer."""
+"""The time for which closing waits until the server's thread has ended, twenty times the usual. In
+a process that was forked from this one, there is no such thread, so waiting needs a limit."""
 _CHUNK = 1024 * 1024
 
 
 class Receiver:
-    """Listens from its making until it is closed, and appends events to a file."""
+    """A server that appends the events it receives to a file; it listens until it is closed."""
 
     def __init__(self, endpoint: Endpoint, path: Path) -> None:
         """Listen, and open the existing file to append to it.
 
-        :raise RemoteDriverError: if no address and port can be listened on
+        :param endpoint: the name or address, with ports, to which drivers send
+        :param path: the events file of the bundle
+        :raise RemoteDriverError: if the worker cannot listen on any of the addresses and ports
         :raise OSError: if the file cannot be opened, or a thread cannot be started
         """
         self.token = secrets.token_urlsafe(32)
         self.events = 0
-        """How many events were written to the file."""
+        """The number of events that were written to the file."""
         self.refused = 0
-        """How many requests had no token, or a wrong one."""
+        """The number of requests that had no token, or a wrong token."""
         self.lost: list[str] = []
         """The reasons why events of requests with the token were lost."""
         self._folder = path.parent
@@ -203,7 +215,7 @@ class Receiver:
 
     @property
     def transport(self) -> dict[str, str]:
-        """The properties of the transport by which a listener sends to this receiver."""
+        """The properties of the transport with which a listener sends events to this receiver."""
         return {
             "type": "http",
             "url": self.url,
@@ -214,9 +226,9 @@ class Receiver:
         }
 
     def close(self, seconds: float = 0.0) -> None:
-        """Stop listening, and close the file; a second time does nothing.
+        """Stop listening, and close the file; a second call does nothing.
 
-        :param seconds: how long to wait for requests that have begun
+        :param seconds: the time to wait for the end of requests that have begun
         """
         if not self._closing.acquire(blocking=False):
             return
@@ -230,7 +242,10 @@ class Receiver:
             self._one_at_a_time.release()
 
     def take(self, stream: BufferedIOBase, size: int) -> HTTPStatus:
-        """Take an event of a size in bytes from its sender; give the status of the answer."""
+        """Read an event from its sender and append it to the file; give the status of the answer.
+
+        :param size: the event's size in bytes, as its sender declares
+        """
         if size > MAX_LINE_BYTES:
             return self._lose(f"one of {size} bytes", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         # One at a time: the listener may send the next event before this one has arrived, and
@@ -286,7 +301,10 @@ class Receiver:
 
 
 class _Server(socketserver.ThreadingTCPServer):
-    """A server with one thread for each connection, up to a limit; none outlives the process."""
+    """A server with one thread for each connection, up to :data:`CONNECTIONS` at a time.
+
+    The threads are daemons, so they do not keep the process alive.
+    """
 
     allow_reuse_address = True
     daemon_threads = True
@@ -315,7 +333,7 @@ class _Server(socketserver.ThreadingTCPServer):
             self._slots.release()
 
     def wait_idle(self, seconds: float) -> None:
-        """Wait until no connection is open, or the seconds have passed."""
+        """Wait until no connection is open, but no longer than these seconds."""
         ends = time.monotonic() + seconds
         for _ in range(CONNECTIONS):
             if not self._slots.acquire(timeout=max(0.0, ends - time.monotonic())):
@@ -326,7 +344,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers one request for each connection, so that no thread waits for a second one."""
+    """A handler that answers one request per connection: no thread waits for a second request."""
 
     timeout = READ_S
     server: _Server

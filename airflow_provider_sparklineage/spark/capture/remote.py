@@ -1,4 +1,4 @@
-"""The remote folder of a try: its layout, the files that drivers delivered, and those missing.
+"""The remote folder of a try: the layout, the files that drivers delivered, and the missing files.
 
 ::
 
@@ -10,15 +10,16 @@
         <attempt>/observations-00001.ndjson    the same of the observer's file
         <attempt>/end.json               by the driver, last: an End
 
-``<attempt>`` is of one driver: ``<number of the attempt>-<start in ms>-<8 hex digits>``, so that
-names sort in time: YARN and Kubernetes start a driver again. Every file appears whole or not at
-all. Files of other names (``.part``, ``.crc``) are ignored. The driver's files are written by
-:mod:`sparklineage_observer.delivery`.
+Each driver has one folder ``<attempt>``, because YARN and Kubernetes may start a driver again. Its
+name is ``<number of the attempt>-<start in ms>-<8 hex digits>``, so that the names sort by time.
+Every file appears as a whole or not at all. Files of other names (``.part``, ``.crc``) are ignored.
+:mod:`sparklineage_observer.delivery` writes the driver's files.
 
-Everybody that may write to the location can put any file there: names are checked before they are
-used, and reading has a limit. The worker's clock and the driver's are never compared.
+Everybody that may write to the location can put any file there. So names are checked before they
+are used, and the size that is read has a limit. The worker's clock is never compared with the
+driver's clock.
 
-:class:`Folder` looks at the folder; :func:`undelivered` reports missing files, as degradations.
+:class:`Folder` reads the folder; :func:`undelivered` reports missing files as degradations.
 """
 
 from __future__ import annotations
@@ -49,44 +50,51 @@ if TYPE_CHECKING:
 
 START, END, SENDING = "start.json", "end.json", "sending.json"
 ATTEMPT = re.compile(r"[0-9]{5}-[0-9]{13}-[0-9a-f]{8}")
-# Each number has one form.
+# A number has only one form: with leading zeros up to five digits, without them from six digits on.
 SEGMENT = re.compile(r"(?P<kind>events|observations)-(?P<number>[0-9]{5}|[1-9][0-9]{5,8})\.ndjson")
 
 _MAX_DOCUMENT_BYTES = 64 * 1024  # of a JSON file that a driver wrote
 _MAX_ATTEMPTS = 20
 _FOR_BEGINNING = 0.3
-_TRIES = 3  # of a look at the folder, if the store fails
+_TRIES = 3  # a look at the folder may fail twice, if the store fails
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 1.0
 _T = TypeVar("_T", bound=msgspec.Struct)
 
 
 class Start(msgspec.Struct, frozen=True):
-    """``start.json``: a driver has begun to deliver."""
+    """``start.json``: the first file of a driver, written when the driver begins to deliver."""
 
     application_run_id: str
-    """That of the manifest; an attempt with another one is not of this try."""
+    """The run id in the manifest of the driver's try; an attempt with another id than this try's
+    manifest belongs to another application."""
     application_id: str
     started_ms: int
 
 
 class End(msgspec.Struct, frozen=True):
-    """``end.json``: a driver has delivered all its lines when its Python ended."""
+    """``end.json``: the last file of a driver, written when its Python has ended.
+
+    The driver has then delivered all its lines.
+    """
 
     application_run_id: str
     segments: dict[str, int]
-    """The number of segments, by kind."""
+    """The number of segments of each kind (``events``, ``observations``)."""
     delivery_ms: int = 0
-    """How long all deliveries took, together."""
+    """The time that all deliveries took together, in ms."""
     errors: tuple[str, ...] = ()
     failed: str = ""
-    """Class of the exception that ended Python; empty if none did, or if it was sys.exit()."""
+    """The class of the exception that ended Python; empty if Python ended without an exception, or
+    by ``sys.exit()``."""
 
 
 class Attempt(Frozen, frozen=True):
-    """The delivered files of one driver.
+    """An attempt: the files that one driver delivered.
 
-    :param sizes: of its files in bytes, by name
-    :param problems: reasons why its start or end cannot be read
+    :param name: the name of the attempt's folder
+    :param sizes: the sizes of the attempt's files in bytes, by name
+    :param problems: the reasons why the attempt's folder, ``start.json`` or ``end.json`` cannot be
+        read
     """
 
     name: str
@@ -96,12 +104,15 @@ class Attempt(Frozen, frozen=True):
     problems: tuple[str, ...] = ()
 
     def segments(self) -> list[str]:
-        """List the names of its segments in the order in which they were delivered."""
+        """List the names of the attempt's segments, sorted by number and then by kind."""
         found = (name for name in self.sizes if SEGMENT.fullmatch(name))
         return sorted(found, key=lambda name: _kind_and_number(name)[::-1])
 
     def missing(self) -> Iterator[tuple[str, int, int]]:
-        """Yield kind, first and last number of segments that were delivered and are not there."""
+        """Yield the gaps in the segments, each as a kind, and the first and last missing number.
+
+        A segment is missing if a later segment of its kind exists, or ``end.json`` counts it.
+        """
         end = self.end.segments if self.end else {}
         for kind in ("events", "observations"):
             before = 0
@@ -114,16 +125,16 @@ class Attempt(Frozen, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether its end and all its segments are there."""
+        """Whether the attempt has its ``end.json`` and all its segments."""
         return self.end is not None and not any(self.missing())
 
 
 class Folder:
-    """The folder to which the drivers of a try deliver; it can be looked at again and again.
+    """A reader of the folder to which the drivers of a try deliver.
 
-    :param url: of the folder, as Airflow knows it
-    :param run_id: OpenLineage run id of the application; the ends of attempts with another run id
-        are not read
+    :param url: the folder's URL, in Airflow's form
+    :param run_id: the OpenLineage run id of the try's application; the ``end.json`` of an attempt
+        with another run id is not read
     """
 
     def __init__(self, url: str, run_id: str) -> None:
@@ -132,19 +143,20 @@ class Folder:
         self._read: dict[str, msgspec.Struct] = {}
 
     def is_own(self, attempt: Attempt) -> bool:
-        """Whether an attempt is one of this try's application."""
+        """Whether an attempt belongs to this try's application."""
         return attempt.start is not None and attempt.start.application_run_id == self._run_id
 
     def attempts(self) -> list[Attempt]:
-        """Give the latest attempts that are there by now, the earliest first."""
+        """List the attempts in the folder, the earliest first; of many, only the last 20."""
         names = sorted(name for name in self.objects.names("") if ATTEMPT.fullmatch(name))
         return [self._attempt(name) for name in names[-_MAX_ATTEMPTS:]]
 
     def awaited(self, budget: Budget) -> list[Attempt]:
-        """Give the attempts once the last driver has delivered all, or when the budget is spent.
+        """Wait until the last driver has delivered all, or the budget is spent; list the attempts.
 
-        A store may list a file later than it has it, and may fail once or twice. A submission that
-        failed had no driver, so as long as there is no attempt, a part of the budget is enough.
+        A store may list a file some time after it was written, and may fail once or twice. As long
+        as there is no attempt, this method waits for a part of the budget only: a submission that
+        failed had no driver, and so will never have an attempt.
         """
         pause, failed, beginning = _SHORTEST_PAUSE_S, 0, budget.part(_FOR_BEGINNING)
         while True:
@@ -217,7 +229,7 @@ _PACKAGES = {
 
 
 def unknown_delivery(manifest: Manifest, error: StoreError) -> Degradation:
-    """Report that the worker could not look at the driver's deliveries."""
+    """Make the degradation for deliveries that the worker could not list."""
     url = manifest.remote
     return _incomplete(
         f"What the driver delivered to {url} could not be collected ({error}). {location_fix(url)}"
@@ -231,7 +243,7 @@ def _later(manifest: Manifest) -> str:
 
 
 def location_fix(url: str) -> str:
-    """Give a sentence with the fix for a capture location that cannot be read or written."""
+    """Give the advice for a capture location that cannot be read or written, as a sentence."""
     package = _PACKAGES.get(url.partition(":")[0])
     needed = f" needs {package} on the worker, and" if package else ""
     return (
@@ -243,10 +255,10 @@ def location_fix(url: str) -> str:
 def undelivered(
     manifest: Manifest, attempts: Sequence[Attempt], own: Sequence[Attempt], lost: Sequence[str]
 ) -> Iterator[Degradation]:
-    """Report deliveries that are missing or belong to another application.
+    """Yield degradations for deliveries that are missing or belong to another application.
 
     :param attempts: all attempts in the try's folder, the earliest first
-    :param own: those of the try's application
+    :param own: the attempts of the try's application
     :param lost: sentences about delivered files that could not be downloaded
     """
     url = manifest.remote

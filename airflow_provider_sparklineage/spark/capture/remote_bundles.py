@@ -1,8 +1,9 @@
 """The bundles of tries at a capture location that is a URL.
 
-A worker announces a try there by its manifest, finds the folders of tries, downloads the files that
-a try's drivers delivered into a bundle on this machine, and deletes folders when they are old.
-:mod:`airflow_provider_sparklineage.spark.capture.remote` has the layout of a folder.
+A worker announces a try by writing the try's manifest to the location. The worker finds the folders
+of tries, downloads the files that a try's drivers delivered into a bundle on this machine, and
+deletes old folders. :mod:`airflow_provider_sparklineage.spark.capture.remote` describes the layout
+of a folder.
 """
 
 from __future__ import annotations
@@ -69,9 +70,9 @@ _SWEPT = ".swept-remote"
 
 
 def announce(manifest: Manifest, budget: Budget) -> None:
-    """Write the manifest of a try into its remote folder.
+    """Write the manifest of a try into the try's remote folder.
 
-    :raise CaptureError: if the store does not take it in time
+    :raise CaptureError: if the store fails, or does not store the manifest in time
     """
     url = manifest.remote
 
@@ -82,9 +83,10 @@ def announce(manifest: Manifest, budget: Budget) -> None:
 
 
 def manifest_of(url: str, budget: Budget) -> Manifest:
-    """Read the manifest of a try's remote folder.
+    """Read the manifest in the remote folder of a try.
 
-    :raise CaptureError: if there is none, or the store does not return it in time
+    :param url: the URL of the try's folder
+    :raise CaptureError: if there is no manifest, or the store does not return it in time
     """
     content = _asked(url, budget, lambda: Objects(url).read(MANIFEST, _MAX_MANIFEST_BYTES), "read")
     return capture.manifest_in(content, f"{url}/{MANIFEST}")
@@ -93,36 +95,42 @@ def manifest_of(url: str, budget: Budget) -> Manifest:
 def manifests(
     location: str, budget: Budget, is_wanted: Callable[[str], bool] = lambda _: True
 ) -> Iterator[tuple[str, Manifest]]:
-    """Yield the remote folders of tries with their manifests, until the budget is spent.
+    """Yield the URLs of the remote folders of tries, each with its manifest.
 
-    :param location: URL of the capture location
-    :param is_wanted: asked for each folder's name
+    A folder whose manifest cannot be read is left out, as is each folder after the budget is spent.
+
+    :param location: the URL of the capture location
+    :param is_wanted: whether a folder with this name is wanted
     :raise CaptureError: if the location cannot be listed in time
     """
     for name in filter(is_wanted, _names(location, budget)):
         url = f"{location}/{name}"
-        with suppress(CaptureError):  # it is being written, or removed
+        with suppress(CaptureError):  # another process writes or removes the folder
             yield url, manifest_of(url, budget)
 
 
 def remove(url: str, budget: Budget) -> None:
-    """Delete a try's remote folder, if the store does so in time."""
-    with suppress(StoreError):  # the next try sweeps
+    """Delete the remote folder of a try; give up if the store fails or the budget is spent."""
+    with suppress(StoreError):  # a later sweep deletes the folder
         asked(budget, lambda: Objects(url).remove_folder(""), _THREAD)
 
 
 def earlier_try(
     location: str, manifest: Manifest, budget: Budget, job: str = ""
 ) -> Manifest | None:
-    """Find the manifest of the last try of a task before this one whose driver delivered anything.
+    """Find the manifest of the earlier try of the task whose driver delivered the job's capture.
 
-    A try that only waited for the job of an earlier try has a folder, too. If the job's id is not a
-    YARN application's, the last try counts, and only if its driver delivered anything.
+    If ``job`` is the id of a YARN application, this is the try to which a driver of that
+    application delivered. Otherwise it is the last try before this one, if a driver delivered
+    anything to it. (A try that only waited for the job of an earlier try has a folder, too, without
+    deliveries.)
 
-    :param job: Airflow's id of the job that this try goes on with; on YARN, the application's id,
-        and then only a try with that application is taken
+    :param manifest: the manifest of this try
+    :param job: Airflow's id of the job that an earlier try submitted and this try waits for; on
+        YARN, the application's id
+    :return: None if there is no such try
     :raise CaptureError: if the location cannot be listed in time; without a YARN id, also if a
-        folder cannot be read, as it may be that of the wanted try
+        folder of the task cannot be read, because that folder may be the wanted one
     """
     if manifest.task is None:
         return None
@@ -143,15 +151,15 @@ def earlier_try(
     for theirs, applications in sorted(found, key=lambda f: f[0].try_number, reverse=True):
         if job in applications:
             return theirs
-        if not is_known:  # that try may have submitted it; an older try's job is another
+        if not is_known:  # only the last try can have submitted the job, if it submitted one
             return theirs if applications else None
     return None
 
 
 def _applications(manifest: Manifest, budget: Budget) -> set[str]:
-    """Give the ids of a try's applications whose drivers have delivered anything.
+    """Give the ids of those applications of a try whose drivers have delivered anything.
 
-    :raise CaptureError: if the folder cannot be read in time
+    :raise CaptureError: if the try's folder cannot be read in time
     """
     url = manifest.remote
     folder = Folder(url, manifest.application_run_id)
@@ -164,10 +172,13 @@ def _applications(manifest: Manifest, budget: Budget) -> set[str]:
 
 
 def sweep(location: str, *, older_than: timedelta, now: datetime, budget: Budget) -> int:
-    """Delete the remote folders of tries that ended longer ago than an age; return how many.
+    """Delete the remote folders of tries that have ended long ago.
 
-    Whether a driver still delivers to a folder cannot be asked if its worker did not end the try.
-    Such a folder is deleted when nothing was written to it for that age, and for a day.
+    A folder is deleted when its try ended, and its last file was written, longer ago than
+    ``older_than``. If no worker ended the try, or its driver may still run, nothing shows whether
+    the driver will deliver more: then the folder must also be a day old.
+
+    :return: the number of deleted folders
     """
     try:
         names = _names(location, budget)
@@ -188,7 +199,10 @@ def sweep(location: str, *, older_than: timedelta, now: datetime, budget: Budget
 def sweep_at_times(
     location: CaptureLocation, *, older_than: timedelta, now: datetime, budget: Budget
 ) -> int:
-    """Sweep, unless another try of this user on this worker has done so within the hour."""
+    """Call :func:`sweep`, unless a try of this user on this worker has swept within the last hour.
+
+    :return: the number of deleted folders; 0 if no sweep was due
+    """
     if is_sweep_due(location.folder / _SWEPT, older_than, now):
         return sweep(location.url, older_than=older_than, now=now, budget=budget)
     return 0
@@ -210,13 +224,13 @@ def _is_old(url: str, older_than: timedelta, now: datetime, budget: Budget) -> b
     except StoreError:
         return False
     if not all(map(_IS_OURS.fullmatch, written)):
-        return False  # a name like ours, but files of somebody else
+        return False  # the folder's name looks like ours, but somebody else's files are in it
     times = written.values()
     return bool(times) and all(at is not None and now - at > limit for at in times)
 
 
 def _names(location: str, budget: Budget) -> list[str]:
-    """List the entries whose names are those of tries' folders.
+    """List the names of the folders of tries at a location.
 
     :raise CaptureError: if the location cannot be listed in time
     """
@@ -233,10 +247,11 @@ def _asked(url: str, budget: Budget, action: Callable[[], T], what: str) -> T:
 
 
 _FOR_LOOKING, _FOR_WAITING = 0.75, 0.5
-_NAMED_FILES = 3  # files that could not be read; the rest is counted
+_NAMED_FILES = 3  # so many files that could not be read are named; the others are only counted
 _CHUNK = 1024 * 1024
 MAX_DELIVERED_BYTES = 2 * 1024 * 1024 * 1024
-"""Of all deliveries of a try: more than merging reads in its time, too little to fill a disk."""
+"""The limit on all deliveries of a try: more than merging can read in its time, and too little to
+fill a disk."""
 _OF_DELIVERY = frozenset(
     {
         DegradationCode.DELIVERY_INCOMPLETE,
@@ -249,9 +264,10 @@ _OF_DELIVERY = frozenset(
 class Delivered(Frozen, frozen=True):
     """The state of a try's deliveries.
 
-    :param has_begun: whether a driver of its application delivered anything
-    :param has_ended: whether the last driver reported that it delivered all
-    :param failed: class of the exception that ended that driver's Python; empty if not known
+    :param has_begun: whether a driver of the try's application delivered anything
+    :param has_ended: whether the last driver reported that it had delivered all its lines
+    :param failed: the class of the exception that ended the last driver's Python; empty if there
+        was none, or if it is not known
     """
 
     has_begun: bool
@@ -260,7 +276,7 @@ class Delivered(Frozen, frozen=True):
     failed: str = ""
 
     def still_missing(self, manifest: Manifest) -> tuple[Degradation, ...]:
-        """Give a manifest's degradations without those that these deliveries make outdated."""
+        """Give the degradations of a manifest that are still true after these deliveries."""
         outdated = _OF_DELIVERY
         if self.has_ended:
             outdated |= {DegradationCode.APPLICATION_UNFINISHED}
@@ -268,10 +284,10 @@ class Delivered(Frozen, frozen=True):
 
 
 def fetched(url: str, into: Path, budget: Budget) -> tuple[CaptureBundle, Delivered]:
-    """Make a bundle on this machine of a remote one, from the files that are delivered by now.
+    """Download a remote bundle into a bundle on this machine, with the files delivered by now.
 
-    :param url: of the try's folder, as Airflow knows it
-    :param into: an empty folder of this user's alone
+    :param url: the URL of the try's folder, in Airflow's form
+    :param into: an empty folder that only this user can access
     :raise CaptureError: if there is no manifest, or the store does not return it in time
     """
     manifest = replace(manifest_of(url, budget), remote=url)
@@ -283,11 +299,12 @@ def fetched(url: str, into: Path, budget: Budget) -> tuple[CaptureBundle, Delive
 
 
 def received(manifest: Manifest, into: Path, budget: Budget, *, waits: bool) -> Delivered:
-    """Download the files that the drivers of a try delivered; they replace those of a bundle.
+    """Download the files that the drivers of a try delivered, and replace the files of a bundle.
 
-    :param manifest: with the URL of the try's folder
-    :param into: the bundle's folder
-    :param waits: whether to give the last driver half of the time to report its end
+    :param manifest: the try's manifest, which has the URL of the try's folder
+    :param into: the folder of the bundle
+    :param waits: whether to wait, for up to half of the budget, until the last driver reports its
+        end
     """
     folder = Folder(manifest.remote, manifest.application_run_id)
     waiting = budget.part(_FOR_WAITING) if waits else Budget(lambda: 0)
@@ -309,7 +326,10 @@ def received(manifest: Manifest, into: Path, budget: Budget, *, waits: bool) -> 
 
 
 def _download(folder: Folder, own: Sequence[Attempt], into: Path, budget: Budget) -> list[str]:
-    """Join the segments of attempts to files; give sentences about those that are lost."""
+    """Download the segments of attempts, and join them to the events and observations files.
+
+    :return: sentences about the segments that could not be downloaded
+    """
     sizes = {f"{a.name}/{name}": a.sizes[name] for a in own for name in a.segments()}
     sums = accumulate(sizes.values())
     fitting = [
@@ -349,7 +369,8 @@ def _download(folder: Folder, own: Sequence[Attempt], into: Path, budget: Budget
 
 
 def _work_folder(into: Path) -> tempfile.TemporaryDirectory[str]:
-    # A download that hangs may still write to the folder.
+    # Errors of the cleanup are ignored, because a download that hangs may still write to the
+    # folder.
     return tempfile.TemporaryDirectory(prefix=".delivered-", dir=into, ignore_cleanup_errors=True)
 
 
@@ -359,7 +380,7 @@ def _file_of(segment: str) -> str:
 
 
 def _append(segment: Path, whole: Path) -> None:
-    """Append the lines of a segment to a file, all of them or none; then remove the segment."""
+    """Append all the lines of a segment to a file, or none of them; then remove the segment."""
     with (
         open_regular(segment) as source,
         os.fdopen(os.open(whole, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as target,

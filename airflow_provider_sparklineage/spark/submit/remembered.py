@@ -1,7 +1,8 @@
-"""Answers that take seconds to find out, kept for the next tasks of this user: small files of JSON.
+"""A store of answers that take seconds to find, for the next tasks of this user.
 
-They lie next to the fetched listeners, or, if that folder cannot be written (as in an image's
-cache), in the user's own folder of the temporary folder. A file of another user is not believed.
+Each answer is a small JSON file. The files are in the cache of fetched listeners, or, if that
+folder cannot be written (as in an image), in a folder of this user in the temporary folder. A file
+is ignored if it belongs to another user, or if another user can write to it.
 """
 
 from __future__ import annotations
@@ -26,17 +27,19 @@ T = TypeVar("T")
 
 A_DAY_S = 24 * 3600.0
 FAILURE_S = 900.0
-"""For so long, tasks do not repeat a slow attempt that failed."""
+"""The time during which tasks do not repeat a slow attempt that failed."""
 _AHEAD_S = 60.0
 _MAX_BYTES = 1 << 16
 _BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def recall(cache: Path, question: str, answer: type[T], max_age_s: float = A_DAY_S) -> T | None:
-    """Give the kept answer to a question; None if no kept answer can be believed.
+    """Give the stored answer to a question; None if there is no answer that may be used.
 
-    :param max_age_s: how old the answer may be. An answer from the future counts as too old, unless
-        it is only a little ahead, as the clock of a file server can be.
+    :param answer: the type of the answer
+    :param max_age_s: the age in seconds below which the answer may be used. An answer from the
+        future may not be used, unless it is less than a minute ahead, as the clock of a file server
+        can be.
     """
     for folder in _folders(cache):
         with suppress(OSError, msgspec.MsgspecError):
@@ -51,11 +54,11 @@ def recall(cache: Path, question: str, answer: type[T], max_age_s: float = A_DAY
 
 
 def remember(cache: Path, question: str, answer: msgspec.Struct) -> None:
-    """Keep the answer to a question, if a folder can be written."""
+    """Store the answer to a question, if one of the folders can be written."""
     for folder in _folders(cache):
         with suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, partial = tempfile.mkstemp(prefix=".partial-", dir=folder)  # which is 0600
+            handle, partial = tempfile.mkstemp(prefix=".partial-", dir=folder)  # its mode is 0600
             try:
                 with os.fdopen(handle, "wb") as file:
                     file.write(msgspec.json.encode(answer))
@@ -68,7 +71,7 @@ def remember(cache: Path, question: str, answer: msgspec.Struct) -> None:
 
 def _folders(cache: Path) -> Iterator[Path]:
     yield cache
-    with suppress(FileNotFoundError):  # there is no temporary folder that can be written to
+    with suppress(FileNotFoundError):  # if no temporary folder can be written to
         yield Path(tempfile.gettempdir()) / f"sparklineage-{os.getuid()}"
 
 
