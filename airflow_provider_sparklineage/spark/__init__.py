@@ -1,1 +1,1 @@
-"""The way into a Spark application, and the reports that come out of it."""
+"""The code that adds lineage to a Spark application, and the readers of the reports it writes."""

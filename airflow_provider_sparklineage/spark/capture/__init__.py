@@ -1,1 +1,1 @@
-"""The bundle of one try on disk, and its files as typed events and observations."""
+"""The capture bundle of a try on disk, and readers that decode its events and observations."""

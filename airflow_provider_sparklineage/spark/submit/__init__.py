@@ -1,1 +1,1 @@
-"""Adds the listener, the observer and a bundle to a submission, and changes nothing else in it."""
+"""Adds the listener, the observer and a bundle to a submission, and changes nothing else."""

@@ -1,8 +1,8 @@
-"""Commands that answer questions: which Java, which Spark, and Spark's resolver of packages.
+"""Commands that are run to find the version of Java or Spark, or to resolve a package with Spark.
 
-Each command has a time limit (:func:`output_of`), and is ended together with its child processes. A
-job waits for a command only if files do not give the answer, so this module is imported where a
-command is run.
+Each command has a time limit, after which the command is killed together with its child processes
+(:func:`output_of`). A job waits for a command only if files do not give the answer. So this module
+is imported only where a command is run.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 
 _POLL_S = 0.1
-_MAX_BYTES = 1 << 20  # the rest of an endless output is not kept
-_REAP_S = 5.0  # a process that hangs in the kernel is not waited for
+_MAX_BYTES = 1 << 20  # an endless output is cut here
+_REAP_S = 5.0  # a killed process that hangs in the kernel is waited for no longer than this
 
 
 def output_of(
@@ -50,12 +50,14 @@ def output_of(
 ) -> str:
     """Run a command and give its output, without credentials in URLs.
 
-    Processes that it leaves running in the background are not waited for. When its time is up, or
-    the caller is interrupted, it is killed with all processes of its group.
+    The function does not wait for processes that the command leaves running in the background. When
+    the time is up, or the caller is interrupted, the command is killed with all processes of its
+    group.
 
-    :param take: is called with each line when the line is there
+    :param take: is called with each line of the output as soon as the line is printed
     :raise OSError: if the command cannot be started
-    :raise subprocess.TimeoutExpired: if it does not end in time; has its output up to then
+    :raise subprocess.TimeoutExpired: if the command does not end in time; the error has the output
+        up to then
     """
     process = subprocess.Popen(  # noqa: S603  (Spark's commands, as the user named them)
         command,
@@ -63,12 +65,12 @@ def output_of(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        start_new_session=True,  # a group of its own
+        start_new_session=True,  # a process group of its own, which can be killed as a whole
     )
     printed = _Printed(take)
     try:
         _read_to_end(process, printed, time.monotonic() + timeout_s)
-    except BaseException as error:  # Airflow's task timeout is one
+    except BaseException as error:  # Airflow's task timeout is a BaseException
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         if isinstance(error, TimeoutError):
@@ -109,8 +111,9 @@ class _Printed:
 
 
 def _read_to_end(process: subprocess.Popen[bytes], printed: _Printed, ends: float) -> None:
-    """Read the output until the command has ended.
+    """Read the output of a command until the command has ended.
 
+    :param ends: the end of the time limit, on the monotonic clock
     :raise TimeoutError: if the command does not end in time
     """
     assert process.stdout is not None  # noqa: S101  (it is a pipe)
@@ -144,9 +147,9 @@ _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
 def find_java(env: Mapping[str, str]) -> Path | None:
-    """Find the ``java`` that spark-submit would start: that of JAVA_HOME, else the one on PATH.
+    """Find the ``java`` that spark-submit would start: in JAVA_HOME if that is set, else on PATH.
 
-    None if there is no such file.
+    :return: None if there is no such file
     """
     if env.get("JAVA_HOME"):
         java = Path(env["JAVA_HOME"]) / "bin" / "java"
@@ -156,7 +159,7 @@ def find_java(env: Mapping[str, str]) -> Path | None:
 
 
 def java_feature_version(java: Path) -> int | None:
-    """Ask a ``java`` for its feature version, e.g. 17; None if it does not run or prints none."""
+    """Ask a ``java`` for its feature version, e.g. 17; None if it fails, or prints no version."""
     try:
         printed = output_of([str(java), "-version"], os.environ, JAVA_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
@@ -171,7 +174,11 @@ def oldest_java_for(spark: str) -> int:
 
 
 def java_refusal(env: Mapping[str, str], distribution: SparkDistribution) -> ListenerError | None:
-    """Give the error of the Java with which a Spark would be started; None if the Java fits."""
+    """Give the error that explains why a Spark would not start with the Java that it would use.
+
+    :param env: the environment with which Spark would be started
+    :return: None if the Java fits
+    """
     java = find_java(env)
     if java is None:
         where = f"JAVA_HOME is {env['JAVA_HOME']}" if env.get("JAVA_HOME") else "none is on PATH"
@@ -194,10 +201,10 @@ def java_refusal(env: Mapping[str, str], distribution: SparkDistribution) -> Lis
     return None
 
 
-# To ask a ``spark-submit`` for its version starts a JVM for a second or two, so the answer is kept
-# for a day, as long as the script does not change. A missing answer is kept for a few minutes: not
-# each task on a worker has to wait for a script that hangs, and a machine that was only busy is
-# asked again.
+# ``spark-submit --version`` starts a JVM for a second or two. So its answer is stored for a day, as
+# long as the script does not change. If it gives no answer, this is stored for a few minutes: then
+# not every task on a worker waits for a script that hangs, and a machine that was only busy is
+# asked again later.
 
 
 VERSION_TIMEOUT_S = 60  # a JVM on a busy machine, for a user who waits for this alone
@@ -220,12 +227,12 @@ class _VersionAnswer(msgspec.Struct, frozen=True):
 def ask_version(
     spark_binary: str, env: Mapping[str, str], cache: Path, *, in_task: bool = False
 ) -> SparkDistribution | None:
-    """Ask ``spark-submit --version``, or take its kept answer.
+    """Find the versions that ``spark-submit --version`` prints, or printed less than a day ago.
 
-    :param env: environment with which the job would be submitted
-    :param cache: folder in which the answer is kept; it need not exist
-    :param in_task: whether a job waits: then the limit is shorter, and a command that has just
-        given no answer is not asked again
+    :param env: the environment with which the job would be submitted
+    :param cache: the folder in which the answer is stored; it need not exist
+    :param in_task: whether a job waits; then the time limit is shorter, and a command that gave no
+        answer a few minutes ago is not run again
     :return: None if there is no such command
     :raise ListenerError: if the command prints no version
     """
@@ -257,9 +264,9 @@ def ask_version(
 
 
 def parse_version_output(output: str, spark_binary: str = "spark-submit") -> tuple[str, str]:
-    """Read the versions of Spark and Scala that ``spark-submit --version`` prints.
+    """Read the versions of Spark and Scala from the output of ``spark-submit --version``.
 
-    :raise ListenerError: if the output has no versions; quotes its last line
+    :raise ListenerError: if the output has no versions; the message quotes the last line
     """
     spark, scala = _PRINTED_SPARK.search(output), _PRINTED_SCALA.search(output)
     if spark is None or scala is None:
@@ -282,18 +289,18 @@ def _version_output(binary: str, env: Mapping[str, str], *, in_task: bool) -> st
         raise ListenerError(problem, "Set [sparklineage] spark_version.") from error
 
 
-# ``spark-submit --packages`` resolves with Ivy before it runs anything, by the site's settings
-# (``spark.jars.ivySettings``, ``spark.jars.repositories``, the local Maven repository, the JVM's
-# proxies). So the application that is submitted here is an empty program.
+# ``spark-submit --packages`` resolves packages with Ivy before it runs the application. It uses the
+# site's settings (``spark.jars.ivySettings``, ``spark.jars.repositories``, the local Maven
+# repository, the JVM's proxies). So an empty program is submitted here to resolve the listener.
 
 
-# The user's properties that decide where and how to resolve; other properties are for jobs.
+# The user's properties that affect how packages are resolved. Other properties are for jobs.
 _RESOLVING = re.compile(
     r"spark\.jars\.(ivy|ivySettings|repositories)|spark\.driver\.\w*JavaOptions"
 )
 _STORED = re.compile(r"The jars for the packages stored in: (.+)")
 
-# The texts of Ivy and spark-submit for a failure, the most specific first.
+# The texts with which Ivy and spark-submit explain a failure, the most specific first.
 _CAUSES = (
     r"TimeoutError: [^\n]*",
     r"Host \S+ not found",
@@ -315,12 +322,14 @@ def from_spark(
     timeout_s: float,
     progress: Progress = lambda _: None,
 ) -> Fetcher:
-    """Make a fetcher that resolves the listener as ``--packages`` would.
+    """Make a fetcher that resolves the listener in the way of ``spark-submit --packages``.
 
-    :param spark_submit: the command; any Spark resolves a listener for any other
-    :param defaults: the user's Spark properties; those about resolving are used
-    :param repositories: further repositories, as ``--repositories`` takes them
-    :param timeout_s: how long the command may take
+    :param scala: the Scala version of the wanted listener
+    :param spark_submit: the command to run; it need not belong to the Spark that gets the listener
+    :param defaults: the user's Spark properties, of which only those about resolving are used
+    :param repositories: further repositories, in the form of the argument of ``--repositories``
+    :param timeout_s: the time limit of the command, in seconds
+    :param progress: is called with lines of text for the user who waits
     """
 
     def fetcher(work: Path) -> Path:
@@ -348,14 +357,14 @@ def from_spark(
             )
             raise ListenerError(problem, fix)
         brought = work / name
-        brought.write_bytes(jar.read_bytes())  # a copy: the jar may be in the user's Ivy cache
+        brought.write_bytes(jar.read_bytes())  # not moved: the jar may be in the user's Ivy cache
         return brought
 
     return fetcher
 
 
 def _resolver_environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Give an environment in which the empty program runs on this Python, in a local Spark."""
+    """Give an environment in which the empty program runs with this Python and a local Spark."""
     kept = {key: value for key, value in env.items() if key not in ("SPARK_REMOTE", "MASTER")}
     python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     return {**kept, **python}
@@ -364,7 +373,7 @@ def _resolver_environment(env: Mapping[str, str]) -> dict[str, str]:
 def _run_resolver(
     command: list[str], env: Mapping[str, str], timeout_s: float, progress: Progress
 ) -> str:
-    """Run spark-submit, pass Ivy's lines about downloads on, and give the whole output."""
+    """Run spark-submit, report Ivy's lines about downloads as progress; give the whole output."""
 
     def take(line: str) -> None:
         if line.strip().startswith(("downloading", "found io.openlineage")):

@@ -1,4 +1,4 @@
-"""Where the driver of a submission will run, and which files it can reach there."""
+"""Decides where the driver of a submission will run, and which files the driver can reach there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 UPLOAD_PATH = "spark.kubernetes.file.upload.path"
-"""Property with the folder through which spark-submit brings files into pods."""
+"""The property for the folder through which spark-submit brings files into pods."""
 
 
 class DriverHost(StrEnum):
@@ -29,22 +29,22 @@ class DriverHost(StrEnum):
     KUBERNETES = "a pod of Kubernetes"
     STANDALONE = "a worker of the Spark cluster"
     ELSEWHERE = "another place"
-    """The place of a command that starts spark-submit: another machine, or a container."""
+    """Another machine or a container, in which a command of the user's own starts spark-submit."""
 
     @property
     def is_remote(self) -> bool:
-        """Whether the driver is no child process of this worker."""
+        """Whether the driver does not run on this worker."""
         return self is not DriverHost.WORKER
 
 
 def driver_host(
     submission: Submission, master: str, deploy_mode: str | None, env: Mapping[str, str]
 ) -> DriverHost:
-    """Decide where the driver will run, as spark-submit does.
+    """Decide where the driver will run, by the rules of spark-submit.
 
-    :param master: of the Spark connection; spark-submit gets it as a flag
-    :param deploy_mode: of the Spark connection, if it has one
-    :param env: environment with which the job would be submitted
+    :param master: the master of the Spark connection, which spark-submit gets as a flag
+    :param deploy_mode: the deploy mode of the Spark connection, if it has one
+    :param env: the environment with which the job would be submitted
     """
     mode = (
         deploy_mode
@@ -59,8 +59,8 @@ def driver_host(
     return DriverHost.KUBERNETES if "k8s" in master else DriverHost.STANDALONE
 
 
-# By host: the property that makes spark-submit wait until its application has ended in cluster
-# mode, and Spark's default.
+# For each host: the property that makes spark-submit wait, in cluster mode, until its application
+# has ended, and the default value of this property in Spark.
 _WAITS = {
     DriverHost.YARN: ("spark.yarn.submit.waitAppCompletion", "true"),
     DriverHost.KUBERNETES: ("spark.kubernetes.submission.waitAppCompletion", "true"),
@@ -69,9 +69,10 @@ _WAITS = {
 
 
 def waits_for_end(submission: Submission, host: DriverHost, *, is_polled: bool) -> bool:
-    """Whether the task ends no earlier than its application.
+    """Whether the task waits until its application has ended.
 
-    :param is_polled: whether Airflow asks the cluster until the application has ended
+    :param is_polled: whether Airflow asks the cluster for the state of the application until the
+        application has ended
     """
     if is_polled or not host.is_remote:
         return True
@@ -82,11 +83,12 @@ def waits_for_end(submission: Submission, host: DriverHost, *, is_polled: bool) 
 
 
 def require_reachable(host: DriverHost, *, shared: bool, delivers: bool = False) -> None:
-    """Refuse a submission whose driver cannot bring its capture back to the worker.
+    """Refuse a submission whose driver has no way to bring its capture to the worker.
 
-    :param shared: whether the capture location is on a mount that the driver has as well
+    :param shared: whether the capture location is on a mount that the driver also has
     :param delivers: whether the driver delivers to a capture location that is a URL
-    :raise RemoteDriverError: names the missing lineage, and the fix
+    :raise RemoteDriverError: if the driver has no way; the message names the missing lineage and
+        the fix
     """
     if host.is_remote and not (shared or delivers):
         problem = (
@@ -110,18 +112,18 @@ def takes_uploads(host: DriverHost, submission: Submission) -> bool:
 
 
 def has_jars_of_worker(host: DriverHost, submission: Submission) -> bool:
-    """Whether the driver uses the jars of this worker's Spark, or uploaded copies of them."""
-    if host is DriverHost.YARN:  # spark-submit uploads them, unless properties name others
+    """Whether the driver uses the jars of this worker's Spark, or uploaded copies of these jars."""
+    if host is DriverHost.YARN:  # spark-submit uploads its jars, unless a property names others
         archive = submission.value("spark.yarn.archive") or submission.value("spark.yarn.jars")
         return (archive or "local:").startswith("local:")
     return not host.is_remote
 
 
 def container_folder(host: DriverHost, application_run_id: str) -> str:
-    """Give the folder in which a remote driver keeps its capture until it has delivered it.
+    """Give the folder in which a remote driver stores its capture until the capture is delivered.
 
-    YARN gives each driver a folder to start in, and deletes it. A driver in a pod starts in a
-    folder of its image, which it may be unable to write to.
+    YARN starts each driver in a new folder, which it deletes later, so the path is relative. A
+    driver in a pod starts in a folder of its image that may be read-only, so the path is in /tmp.
     """
     folder = f"sparklineage-{application_run_id}"
     return folder if host is DriverHost.YARN else f"/tmp/{folder}"  # noqa: S108  (the pod's own)
@@ -130,12 +132,13 @@ def container_folder(host: DriverHost, application_run_id: str) -> str:
 def reachable(host: DriverHost, jar: str, share: Path) -> str:
     """Give the name by which a remote driver finds a jar of this worker.
 
-    YARN gets the jar from spark-submit. Other clusters find it on the shared mount, as a file that
-    is there already; it is copied there if needed. A jar that is given as a URL is returned as it
-    is.
+    For YARN, the path is returned unchanged, because spark-submit uploads the jar. Drivers in other
+    clusters find the jar on the shared mount; a jar that is not on the mount is copied there. A URL
+    is returned unchanged.
 
-    :param share: folder on the shared mount, for jars that are not on the mount
-    :raise CaptureError: if the jar cannot be copied there
+    :param jar: the path or URL of the jar
+    :param share: the folder on the shared mount for copies of jars
+    :raise CaptureError: if the jar cannot be copied to the mount
     """
     if host is DriverHost.YARN or "://" in jar:
         return jar

@@ -1,4 +1,4 @@
-"""The Spark that a ``spark-submit`` belongs to, found from its files: no JVM is started."""
+"""Finds the Spark to which a ``spark-submit`` belongs by its files, without starting a JVM."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from airflow_provider_sparklineage.model.terms import Frozen
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The characters that Utils.trimExceptCRLF trims from a value: a line end can be on purpose, as a
-# delimiter.
+# The characters that Utils.trimExceptCRLF trims from a value. Line ends are not trimmed, because a
+# value may be a line end, for example as a delimiter.
 _TRIMMED = "".join(chr(code) for code in range(0x21) if chr(code) not in "\r\n")
 
 _CORE_JAR = re.compile(r"spark-core_(?P<scala>\d\.\d+)-(?P<spark>\d+\.\d+\.\d+.*)\.jar")
@@ -32,9 +32,10 @@ _DECLARED = re.compile(
 class SparkDistribution(Frozen, frozen=True):
     """A Spark installation on this machine.
 
-    :param home: ``SPARK_HOME``; None if ``spark-submit`` is a script that does not show it
-    :param version: of Spark, e.g. ``4.0.1``
-    :param scala: Scala's binary version, e.g. ``2.13``
+    :param home: the folder ``SPARK_HOME``; None if it is not known, because ``spark-submit`` is a
+        script in another folder
+    :param version: the version of Spark, e.g. ``4.0.1``
+    :param scala: the binary version of Scala, e.g. ``2.13``
     """
 
     home: Path | None
@@ -43,20 +44,22 @@ class SparkDistribution(Frozen, frozen=True):
 
     @property
     def own_jars(self) -> tuple[str, ...]:
-        """Names of the jars that every application of this Spark has on its class path."""
+        """The names of the jars that each application of this Spark has on its class path."""
         return tuple(sorted(_jar_names(self.home))) if self.home is not None else ()
 
     def defaults(self, env: Mapping[str, str]) -> dict[str, str]:
-        """Properties of ``spark-defaults.conf``, see :func:`defaults`."""
+        """Read the properties of ``spark-defaults.conf``; see the function :func:`defaults`."""
         return defaults(self.home, env)
 
 
 def defaults(home: Path | None, env: Mapping[str, str]) -> dict[str, str]:
-    """Read the properties of ``spark-defaults.conf``, which Spark reads if it has no other file.
+    """Read the properties of ``spark-defaults.conf``, which Spark uses if it gets no other file.
 
+    :param home: the folder ``SPARK_HOME``, if it is known
+    :param env: the environment of spark-submit
     :raise ListenerError: if the folder of the file is not known
-    :raise OSError: if the file exists and cannot be read
-    :raise ValueError: if it is no properties file
+    :raise OSError: if the file exists but cannot be read
+    :raise ValueError: if the file is no properties file
     """
     folder = env.get("SPARK_CONF_DIR") or (home and home / "conf")
     if not folder:
@@ -70,19 +73,20 @@ def defaults(home: Path | None, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def find(spark_binary: str, env: Mapping[str, str]) -> SparkDistribution | None:
-    """Find the distribution that a spark-submit started with this environment would run.
+    """Find the distribution that a spark-submit would run in this environment.
 
-    The order is that of Spark's own ``find-spark-home``: ``SPARK_HOME``, then the pip package
-    next to the script, then the folder above ``bin``.
+    As in Spark's own script ``find-spark-home``, this is the folder in ``SPARK_HOME`` or, without
+    this variable, the folder above the script's ``bin``, or the pip package next to that.
 
-    :return: None if there is no such command, or its files do not show a version
+    :return: None if there is no such command, or if the files of the distribution show no version
     """
     if env.get("SPARK_HOME"):
         return _at(Path(env["SPARK_HOME"]))
     binary = shutil.which(spark_binary, path=env.get("PATH"))
     if binary is None:
         return None
-    # The link itself first: it may be a virtual environment's script next to site-packages.
+    # The folder of a link is tried before the folder of its target: the link may be a script of a
+    # virtual environment, next to site-packages.
     for folder in (Path(binary).parent, Path(binary).resolve().parent):
         candidates = [folder.parent, *folder.parent.glob("lib/python3*/site-packages/pyspark")]
         for home in candidates:
@@ -92,7 +96,13 @@ def find(spark_binary: str, env: Mapping[str, str]) -> SparkDistribution | None:
 
 
 def _at(home: Path) -> SparkDistribution | None:
-    """Read both versions from the core's jar, else from ``RELEASE`` and Scala's jar; else None."""
+    """Read the versions of Spark and Scala from the files of a distribution.
+
+    The name of the jar ``spark-core`` has both versions. Without this jar, the file ``RELEASE`` has
+    the version of Spark, and the name of the jar ``scala-library`` the version of Scala.
+
+    :return: None if the folder has neither
+    """
     names = _jar_names(home)
     for name in names:
         if match := _CORE_JAR.fullmatch(name):
@@ -109,20 +119,20 @@ def _at(home: Path) -> SparkDistribution | None:
 
 
 def _jar_names(home: Path) -> list[str]:
-    """List the jars of a distribution; [] if its folder cannot be read."""
+    """List the names of a distribution's jars; [] if the folder of the jars cannot be read."""
     with suppress(OSError), os.scandir(home / "jars") as entries:
-        # With up to 300 entries, pathlib would take longer: it makes a path of each.
+        # With up to 300 entries, pathlib would take longer, because it makes a path of each entry.
         return [entry.name for entry in entries if entry.name.endswith(".jar")]
     return []
 
 
 def declared(text: str) -> tuple[str, str]:
-    """Read a declared version of Spark: ``4.0.1``, or with its Scala ``3.5.6-scala2.13``.
+    """Read a declared version of Spark, such as ``4.0.1``, or ``3.5.6-scala2.13`` with the Scala.
 
-    Without a declared Scala, it is the Scala of Spark's own downloads and of PySpark: 2.12 up to
-    Spark 3, then 2.13.
+    If the text does not declare a Scala, the result has the Scala of Spark's own downloads and of
+    PySpark: 2.12 up to Spark 3, and 2.13 from Spark 4 on.
 
-    :return: version of Spark, and of Scala
+    :return: the version of Spark, and the version of Scala
     :raise ValueError: if the text has another form
     """
     match = _DECLARED.fullmatch(text.strip())
@@ -133,15 +143,15 @@ def declared(text: str) -> tuple[str, str]:
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Read a Java properties file as Spark does (values trimmed); {} if there is no such file.
+    """Read a Java properties file as Spark does, with trimmed values; {} if there is no such file.
 
-    :raise OSError: if the file exists and cannot be read
-    :raise ValueError: if it is no properties file
+    :raise OSError: if the file exists but cannot be read
+    :raise ValueError: if the file is no properties file
     """
-    if not (path.is_file() or path.is_dir()):  # a folder is an error, a pipe would be waited for
+    if not (path.is_file() or path.is_dir()):  # reading from a pipe could wait for ever
         return {}
-    # As org.apache.spark.util.Utils.getPropertiesFromFile, whose reader replaces bytes that are no
-    # UTF-8.
+    # Like org.apache.spark.util.Utils.getPropertiesFromFile, whose reader replaces bytes that are
+    # not UTF-8.
     with path.open(encoding="utf-8", errors="replace") as file:
         loaded: dict[str, str] = javaproperties.load(file)
     return {key: value.strip(_TRIMMED) for key, value in loaded.items()}
@@ -150,7 +160,7 @@ def read_properties(path: Path) -> dict[str, str]:
 def write_properties(path: Path, properties: Mapping[str, str]) -> None:
     """Write a Java properties file that only this user can read.
 
-    :raise OSError: if it cannot be written
+    :raise OSError: if the file cannot be written
     """
     path.touch(mode=0o600)
     with path.open("w", encoding="utf-8") as file:
@@ -158,5 +168,8 @@ def write_properties(path: Path, properties: Mapping[str, str]) -> None:
 
 
 def environment(extra: Mapping[str, object] | None) -> dict[str, str]:
-    """Give the environment of spark-submit: this process's, with the operator's ``env_vars``."""
+    """Give the environment of spark-submit: this process's environment, changed by ``env_vars``.
+
+    :param extra: the operator's ``env_vars``
+    """
     return {**os.environ, **{key: str(value) for key, value in (extra or {}).items()}}

@@ -1,9 +1,9 @@
 """The cache of listener jars, and the fetching of a jar into it.
 
 A jar is fetched only on request: by ``sparklineage fetch-listener``, or in a task if
-``[sparklineage] fetch_listener`` allows it. A jar appears in the cache complete, with the pinned
-digest, or not at all. If several processes need a jar, one fetches it and the others wait. All of
-that has a time limit, which is short for a task.
+``[sparklineage] fetch_listener`` allows it. A jar appears in the cache as a whole, with the pinned
+digest, or not at all. If several processes need a jar, one of them fetches it and the others wait.
+Both fetching and waiting have a time limit, which is shorter for a task.
 """
 
 from __future__ import annotations
@@ -26,26 +26,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     Fetcher = Callable[[Path], Path]
-    """Bring a listener into a folder and give its path."""
+    """A function that brings the listener's jar into a folder, and returns the path of the jar."""
     Progress = Callable[[str], object]
-    """Take a line for the user who waits."""
+    """A function that is called with a line of text for the user who waits."""
 
-SILENCE_S = 60  # of a download, without a byte
+SILENCE_S = 60  # a download fails if no byte arrives for this time
 LIMIT_S = 600
-"""Limit of a fetch, and of waiting for that of another process: 43 MB from a slow mirror."""
+"""The time limit of a fetch, and of waiting for another process's fetch. The jar has 43 MB, and the
+mirror may be slow."""
 TASK_LIMIT_S = 120
-"""The same in a task, whose job waits."""
+"""The shorter limit for a fetch in a task, because a job waits for it."""
 _CHUNK = 1 << 20
 
 
 def cache_folder(env: Mapping[str, str] = os.environ) -> Path:
-    """Give the folder in which fetched listeners are kept."""
+    """Give the folder of the cache, into which listeners are fetched."""
     base = env.get("XDG_CACHE_HOME") or Path(env.get("HOME") or tempfile.gettempdir()) / ".cache"
     return Path(base) / "sparklineage"
 
 
 def cached(scala: str, env: Mapping[str, str] = os.environ) -> Path:
-    """Give the path that the listener for a Scala version has in the cache; it need not exist."""
+    """Give the path in the cache of the listener for a Scala version; the file need not exist."""
     return cache_folder(env) / f"{artifact(scala)}-{VERSION}.jar"
 
 
@@ -55,7 +56,10 @@ def is_cached(scala: str, env: Mapping[str, str] = os.environ) -> bool:
 
 
 def cache_problem(scala: str, env: Mapping[str, str] = os.environ) -> str | None:
-    """Give the fault of the listener in the cache, as a predicate; None if the jar is whole."""
+    """Describe the fault of the listener's jar in the cache; None if the jar has the pinned digest.
+
+    The description is a predicate without a subject, such as ``is not there``.
+    """
     jar, pin = cached(scala, env), PINS[scala]
     try:
         size = jar.stat().st_size
@@ -70,7 +74,7 @@ def cache_problem(scala: str, env: Mapping[str, str] = os.environ) -> str | None
 
 
 def digest_problem(jar: Path, scala: str) -> str | None:
-    """Give the fault of a jar that has another digest than the pinned one; None if it is the same.
+    """Describe how the digest of a jar differs from the pinned digest; None if they are equal.
 
     :raise OSError: if the jar cannot be read
     """
@@ -88,17 +92,19 @@ def fetch(
     *,
     limit_s: float = LIMIT_S,
 ) -> Path:
-    """Fetch the listener for a Scala version into the cache; return at once if it is there.
+    """Fetch the listener for a Scala version into the cache, unless the cache has it already.
 
-    A process that has waited in vain for the fetch of another one does not try the same again: each
-    task on a worker would wait for all tasks before it.
+    If a process has waited for another process, whose fetch then failed, it does not try to fetch
+    again: otherwise each task on a worker would wait for the failures of all tasks before it.
 
-    :param fetcher: the source: :func:`from_location`, or Spark's own resolver
-        (:func:`.commands.from_spark`)
-    :param progress: takes lines for the user who waits
-    :param limit_s: how long to wait for another process; the fetcher has a limit of its own
-    :raise ListenerError: if there is no such listener, it cannot be fetched, its digest is wrong,
-        or the cache cannot be written
+    :param fetcher: the function that brings the jar, made by :func:`from_location` or by
+        :func:`.commands.from_spark` (Spark's own resolver)
+    :param progress: is called with lines of text for the user who waits
+    :param limit_s: the time to wait for another process, in seconds; the fetcher has a limit of its
+        own
+    :return: the path of the jar in the cache
+    :raise ListenerError: if there is no listener for this Scala version, the jar cannot be fetched,
+        its digest is wrong, or the cache cannot be written
     """
     if scala not in PINS:
         problem = f"There is no listener for Scala {scala}."
@@ -140,9 +146,9 @@ def _fill(jar: Path, scala: str, fetcher: Fetcher, progress: Progress) -> None:
 
 
 def put_in_place(file: Path, target: Path) -> None:
-    """Move a file to its name, so that it is there as a whole or not at all, even after a crash.
+    """Move a file to its target, which then has the whole file or nothing, even after a crash.
 
-    :raise OSError: if it cannot be written
+    :raise OSError: if the file cannot be moved or written to disk
     """
     _to_disk(file)
     file.replace(target)
@@ -159,9 +165,9 @@ def _to_disk(path: Path) -> None:
 
 @contextlib.contextmanager
 def _alone(folder: Path, limit_s: float, progress: Progress) -> Iterator[bool]:
-    """Hold the lock of the cache, and give whether another process had it first.
+    """Hold the lock of the cache, and give whether this process had to wait for it.
 
-    :raise ListenerError: if that process does not release it in time
+    :raise ListenerError: if another process does not release the lock in time
     """
     lock = ownership.acquire_lock(folder)
     has_waited = lock is None
@@ -182,11 +188,13 @@ def _alone(folder: Path, limit_s: float, progress: Progress) -> Iterator[bool]:
 def from_location(
     location: str, progress: Progress = lambda _: None, *, limit_s: float = LIMIT_S
 ) -> Fetcher:
-    """Make a fetcher of a path or a URL (http, https, file).
+    """Make a fetcher that gets the jar from a path or a URL (http, https, file).
 
-    Proxies of the environment apply. Messages leave out users and passwords in the URL.
+    A download uses the proxies of the environment. Messages do not show the user and password of
+    the URL.
 
-    :param limit_s: how long a download may take in all
+    :param location: the path or the URL
+    :param limit_s: the time limit of the whole download, in seconds
     """
     scheme = urlsplit(location).scheme
 
@@ -206,12 +214,12 @@ def from_location(
 
 
 def _download(url: str, target: Path, limit_s: float, progress: Progress) -> None:
-    import requests  # not above, as a job waits for the imports there
+    import requests  # not at the top of the module, because a job waits for the imports there
     import urllib3
 
     parts = urlsplit(url)
     auth = None
-    if parts.username is not None:  # given apart, so that no text of an error has it
+    if parts.username is not None:  # passed separately, so that no error's text has the password
         auth = (unquote(parts.username), unquote(parts.password or ""))
     bare = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
     shown = urlunsplit((*urlsplit(bare)[:3], "", ""))  # a query may have secrets
@@ -246,9 +254,12 @@ def _download(url: str, target: Path, limit_s: float, progress: Progress) -> Non
 
 
 def _until(ends: float, response: Any) -> Iterator[bytes]:
-    """Yield the bytes of a response as they arrive: a slow server could need too long for a chunk.
+    """Yield the bytes of a response as they arrive, so that the time is checked often enough.
 
-    :raise TimeoutError: if there are more bytes after the time ``ends``
+    A slow server could need longer than the limit for one full chunk.
+
+    :param ends: the end of the time limit, on the monotonic clock
+    :raise TimeoutError: if bytes arrive after the end of the time limit
     """
     while chunk := response.read1(_CHUNK):
         if time.monotonic() > ends:
@@ -257,7 +268,7 @@ def _until(ends: float, response: Any) -> Iterator[bytes]:
 
 
 def _reason(error: BaseException) -> str:
-    """Give the status that a server answered with; without an answer, the first cause of that."""
+    """Give the status with which a server answered, or else the text of the error's first cause."""
     response = getattr(error, "response", None)
     if response is not None:
         return f"{response.status_code} {response.reason}"

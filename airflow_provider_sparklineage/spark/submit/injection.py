@@ -1,13 +1,15 @@
-"""Injection: a spark-submit call to the same call with the listener and its transport in it.
+"""Injection: add the listener and its transport to a spark-submit call.
 
-A value that is extended is first looked up in all places where it can stand (:mod:`.submission`),
-and the result is passed once. Every function here is ``dict -> new dict``, and injecting twice
-changes nothing. The user's own keys win, except two without which nothing can be collected: the
-transport (:func:`with_collecting`), and the application's run id, which is ours.
+Before a property is extended, its value is looked up in all places where the user can set it
+(:mod:`.submission`); the extended value is then passed in one place. Every function here takes a
+submission and returns a new one, and a second injection changes nothing. The user's own keys win,
+with two exceptions, without which nothing could be collected: the transport is combined with ours
+(:func:`with_collecting`), and the application's run id is replaced by ours.
 
-The listener sends its events into the bundle, next to the user's own transport. A backend's key
-that the user gave to Spark must not become an argument, which every user of the machine can read:
-it travels in a properties file for this user only, and Spark has to redact it.
+The listener sends its events into the bundle, in addition to the user's own transport. A secret key
+of a backend that the user gave to Spark must not become an argument, because every user of the
+machine can read arguments. So the key is passed in a properties file that only this user can read,
+and Spark is told to redact the key.
 """
 
 from __future__ import annotations
@@ -34,13 +36,14 @@ if TYPE_CHECKING:
 
 TRANSPORT = "spark.openlineage.transport."
 OWN_TRANSPORT = "sparklineage"
-"""Name of our file transport inside a composite one."""
+"""The name of our transport inside a composite transport."""
 USER_TRANSPORT = "user"
-"""Name that the user's transport gets inside a composite one."""
+"""The name that the user's transport gets inside a composite transport."""
 REDACTION = "spark.redaction.regex"
 
 REDACTED_BY_DEFAULT = "(?i)secret|password|token|access[.]?key"
-"""Spark's own default (org.apache.spark.internal.config); a value that we set replaces it."""
+"""Spark's own default (org.apache.spark.internal.config), which a value that we set would replace.
+"""
 
 _REDACTED = (
     r"spark[.]openlineage[.]transport[.].*(auth|headers|urlParams|url|properties|sslContext)[.]?"
@@ -51,9 +54,9 @@ class ExistingTransport(StrEnum):
     """The treatment of a transport that the user configured for Spark."""
 
     KEEP = "keep"
-    """Spark goes on sending to the transport."""
+    """Spark goes on sending events to the user's transport."""
     COLLECT_ONLY = "collect_only"
-    """The transport is left out: only the task's own event is sent."""
+    """The user's transport is removed, so that only the task's own event is sent to a backend."""
 
 
 def to_file(location: str) -> dict[str, str]:
@@ -66,23 +69,24 @@ def with_collecting(
     ours: Mapping[str, str],
     existing: ExistingTransport = ExistingTransport.KEEP,
 ) -> Submission:
-    """Have the events sent to the worker, next to the user's own transport if there is one.
+    """Let the listener send its events to the worker, and also to the user's own transport, if any.
 
-    :param ours: properties of the transport that sends to the worker
-    :raise ListenerError: if the user's transport would not work as a child of a composite one
+    :param ours: the properties of the transport that sends to the worker
+    :param existing: the treatment of the user's own transport
+    :raise ListenerError: if the user's transport would not work inside a composite transport
     """
     user = {key for key in submission.keys() if key.startswith(TRANSPORT)}  # noqa: SIM118  (method)
     kind = submission.value(f"{TRANSPORT}type")
     own_child = f"{TRANSPORT}transports.{OWN_TRANSPORT}."
     if existing is ExistingTransport.COLLECT_ONLY:
         kind = None
-    if kind is None:  # without a type, other keys would become part of our transport
+    if kind is None:  # keys of a transport without a type would become part of our transport
         submission = submission.without_conf(*user).with_file({}, user)
     alone = {f"{TRANSPORT}{k}": v for k, v in ours.items()}
     if kind is None or all(submission.value(key) == value for key, value in alone.items()):
         return without_secrets(submission.with_conf(alone))
     children = {f"{own_child}{k}": v for k, v in ours.items()}
-    if submission.value(f"{own_child}type") is not None:  # injected before
+    if submission.value(f"{own_child}type") is not None:  # our transport was injected before
         return without_secrets(submission.with_conf(children))
     suffixes = {key.removeprefix(TRANSPORT): str(submission.value(key)) for key in sorted(user)}
     if not _can_be_composed(kind, suffixes):
@@ -98,7 +102,7 @@ def with_collecting(
     if kind == "composite":
         return without_secrets(submission.with_conf(children))
     renamed = {f"{TRANSPORT}transports.{USER_TRANSPORT}.{k}": v for k, v in suffixes.items()}
-    # Properties that the user kept in a file stay in a file.
+    # Properties that the user had in a file are passed in a file.
     argued = {
         new: value
         for new, value in renamed.items()
@@ -117,7 +121,10 @@ def _original(key: str) -> str:
 
 
 def without_secrets(submission: Submission) -> Submission:
-    """Move the properties of a transport that may be secrets from the arguments to the file."""
+    """Move transport properties that may be secrets from the arguments to the properties file.
+
+    Spark is told to redact them, too.
+    """
     moved = {
         key: str(value)
         for key, value in submission.conf.items()
@@ -129,10 +136,11 @@ def without_secrets(submission: Submission) -> Submission:
 
 
 def without_secret_transport(submission: Submission) -> Submission:
-    """Remove the whole transport from the arguments if it has a secret, so that nothing is sent.
+    """Replace a transport in the arguments by one that sends nothing, if it may have a secret.
 
-    All its keys are removed: without a key the listener would send in vain, and without a URL it
-    would throw each time. Transport properties in the file stay, as the type in the arguments wins.
+    All properties of the transport are removed, and not only the secret ones: without its key the
+    listener would send in vain, and without its URL the listener would throw for each event.
+    Transport properties in the file are not removed, because the type in the arguments wins.
     """
     argued = {key: str(v) for key, v in submission.conf.items() if key.startswith(TRANSPORT)}
     if all(is_public(key, value) for key, value in argued.items()):
@@ -142,14 +150,15 @@ def without_secret_transport(submission: Submission) -> Submission:
 
 
 _SHORTEST_SECRET = 6
-"""Characters of the shortest text that is hidden: hiding `1` or `true` would spoil a whole log."""
+"""The number of characters of the shortest secret that is hidden: to hide `1` or `true` everywhere
+would spoil a whole log."""
 _AUTHORIZATION = re.compile(r"(?:Basic|Bearer|Token|ApiKey) +(\S+)", re.IGNORECASE)
 
 
 def transport_secrets(submission: Submission) -> tuple[str, ...]:
-    """Give the values of the user's transport that may be secrets, from arguments and file.
+    """Give the values of transport properties that may be secrets, from the arguments and the file.
 
-    The password in a URL counts as well, and so does the part of an authorization after its scheme.
+    The password in a URL, and the part of an authorization after its scheme, are given as well.
     """
     found: list[str] = []
     for key in _secret_keys(submission):
@@ -162,7 +171,7 @@ def transport_secrets(submission: Submission) -> tuple[str, ...]:
 
 
 def _secret_keys(submission: Submission) -> list[str]:
-    """List the properties of transports that may be secrets."""
+    """List the keys of the transport properties whose values may be secrets."""
     return [
         key
         for key in sorted(submission.keys())
@@ -179,7 +188,7 @@ _PUBLIC = re.compile(
 def is_public(key: str, value: str) -> bool:
     """Whether a property of a transport is certainly no secret.
 
-    :param key: the full name, of a transport alone or of a child of a composite one
+    :param key: the full name of the property; the transport may be a child of a composite one
     """
     suffix = re.sub(r"^transports\.[^.]+\.", "", key.removeprefix(TRANSPORT))
     if suffix in ("url", "endpoint"):
@@ -197,7 +206,7 @@ def _url(text: str) -> SplitResult | None:
 
 
 def _redacting(submission: Submission) -> Submission:
-    """Make Spark redact secrets of a transport: its event log and its UI show all properties."""
+    """Make Spark redact the secrets of a transport in its event log and UI."""
     if not _secret_keys(submission):
         return submission
     regex = submission.value(REDACTION) or REDACTED_BY_DEFAULT
@@ -206,9 +215,9 @@ def _redacting(submission: Submission) -> Submission:
     return submission.with_conf({REDACTION: f"{regex}|{_REDACTED}"})
 
 
-# The keys that a transport takes as a child of a composite one. The listener
-# (io.openlineage.spark.agent.ArgumentParser) rejects unknown ones there and, other than at the top
-# level, makes a tree of dotted names under headers, urlParams and properties.
+# The keys that each kind of transport may have as a child of a composite transport. There, unlike
+# at the top level, the listener (io.openlineage.spark.agent.ArgumentParser) rejects unknown keys,
+# and makes a tree of dotted names under headers, urlParams and properties.
 _CHILD_KEYS = {
     "http": re.compile(
         r"type|url|endpoint|timeoutInMillis|compression|auth\.\w+|(headers|urlParams)\.[^.]+"
@@ -230,19 +239,17 @@ def _can_be_composed(kind: str, keys: Mapping[str, str]) -> bool:
 
 PREFIX = "spark.openlineage."
 
-# The listener's own default, and properties that show whether a table or only its partitions are
-# overwritten.
 _CAPTURED = (
     *("spark.master", "spark.app.name"),  # the listener's own default
     "spark.sql.sources.partitionOverwriteMode",  # whether an overwrite replaces only partitions
     "spark.sql.extensions",  # whether Delta makes the listener leave out events
-    "spark.sql.maxConcurrentOutputFileWriters",  # with these two, Spark writes partitions without
-    "spark.sql.optimizer.plannedWrite.enabled",  # the sort that would show them
+    "spark.sql.maxConcurrentOutputFileWriters",  # with this and the next property, Spark can write
+    "spark.sql.optimizer.plannedWrite.enabled",  # partitions without the sort that shows them
 )
 
-# With --jars the listener finds its classes through two loaders and logs a trace for every query;
-# these options prevent that. Java 8, on which Spark 3.5 runs too, does not know --add-opens and
-# would not start without the first option.
+# A listener in --jars finds its classes through two class loaders, and logs a stack trace for every
+# query; these options prevent the trace. Java 8, on which Spark 3.5 also runs, does not know
+# --add-opens, and would not start without the first option.
 QUIET_JVM = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     "--add-opens=java.base/java.security=ALL-UNNAMED",
@@ -250,21 +257,21 @@ QUIET_JVM = (
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 SUBMIT_OPTS = "SPARK_SUBMIT_OPTS"
-"""Environment variable with options of the JVM that ``spark-submit`` starts."""
+"""The environment variable with options for the JVM that ``spark-submit`` starts."""
 
 OBSERVER = "spark.sparklineage."
-"""Prefix of the properties that the observer in the driver reads."""
+"""The prefix of the properties that the observer in the driver reads."""
 DELTA_TAG = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 class Observation(Frozen, frozen=True):
-    """The observer's settings in the driver, by which it records partitions.
+    """The settings for the observer, which records partitions in the driver.
 
-    :param zip: entry of ``--py-files`` for the observer (:mod:`.submitted_files`)
-    :param path: file that the observer shall write
-    :param tag: text that marks Delta commits as this application's
-    :param deliver: URL of the folder to which a driver in a cluster delivers its capture, as
-        Spark knows it; empty on this worker
+    :param zip: the observer's entry in ``--py-files`` (:mod:`.submitted_files`)
+    :param path: the file that the observer shall write
+    :param tag: the text that marks Delta commits as commits of this application
+    :param deliver: the URL of the folder to which a driver in a cluster delivers its capture, in
+        Spark's form; empty for a driver that runs on this worker
     """
 
     zip: str
@@ -276,18 +283,20 @@ class Observation(Frozen, frozen=True):
 class Injection(Frozen, frozen=True):
     """The additions to a submission.
 
-    :param jars: listener jar to add, unless the job has one, and jars that extend the listener
-    :param events_path: file that the listener shall write
-    :param application_run_id: OpenLineage run id that the application shall have
-    :param defaults: further ``spark.openlineage.*`` properties, each set only if the user set none
+    :param jars: the listener's jar, unless the job has a listener, and jars that extend the
+        listener
+    :param events_path: the file that the listener shall write
+    :param application_run_id: the OpenLineage run id that the application shall have
+    :param defaults: further ``spark.openlineage.*`` properties; a property that the user set is not
+        changed
     :param existing_transport: the treatment of the user's transport
-    :param submit_opts: ``SPARK_SUBMIT_OPTS`` of the environment; None if the driver would not have
-        it
-    :param is_quiet: whether options of Java may be added: only if the options that they would
-        replace are known
-    :param observation: None leaves the driver unobserved
-    :param sending: properties of the transport by which the listener shall send its events to the
-        worker instead of writing them; empty if it can write them
+    :param submit_opts: ``SPARK_SUBMIT_OPTS`` of the environment; None if the variable would not
+        reach the driver
+    :param is_quiet: whether Java options may be added; False if the user's own options, which they
+        would replace, are not known
+    :param observation: the observer's settings; None if the driver is not observed
+    :param sending: the properties of the transport by which the listener shall send its events to
+        the worker; empty if the listener can write its events to ``events_path``
     """
 
     jars: tuple[str, ...]
@@ -302,9 +311,9 @@ class Injection(Frozen, frozen=True):
 
 
 def inject(submission: Submission, injection: Injection) -> Submission:
-    """Add the listener and its configuration to a submission.
+    """Add the listener, the observer and their configuration to a submission.
 
-    :raise ListenerError: if the submission cannot carry the listener; the message has the reason
+    :raise ListenerError: if the listener cannot be added; the message has the reason
     """
     submission = _with_listener(submission)
     submission = _with_jars(submission, injection.jars)
@@ -318,7 +327,10 @@ def inject(submission: Submission, injection: Injection) -> Submission:
 
 
 def injected_names(before: Submission, after: Submission) -> tuple[str, ...]:
-    """Give the names of the properties that injection added or changed; never values."""
+    """Give the names (never the values) of the properties that injection added or changed.
+
+    The names also include changed environment variables (``env:…``), ``jars`` and ``py_files``.
+    """
     names = {key for key, value in after.conf.items() if before.conf.get(key) != value}
     names |= {key for key, value in after.in_file.items() if before.in_file.get(key) != value}
     names |= {
@@ -332,11 +344,11 @@ def injected_names(before: Submission, after: Submission) -> tuple[str, ...]:
 
 
 def refuse_connect(submission: Submission, master: str, env: Mapping[str, str]) -> None:
-    """Refuse a job of Spark Connect: its driver, and the driver's listeners, are the server's.
+    """Refuse a job of Spark Connect, because its driver, with the listeners, runs in the server.
 
-    :param master: of the Spark connection
-    :param env: environment with which the job would be submitted
-    :raise ListenerError: names the fix
+    :param master: the master of the Spark connection
+    :param env: the environment with which the job would be submitted
+    :raise ListenerError: if the job uses Spark Connect; the message names the fix
     """
     remote = submission.value("spark.remote") or env.get("SPARK_REMOTE")
     mode = submission.value("spark.api.mode") or env.get("SPARK_API_MODE") or ""
@@ -363,7 +375,7 @@ def _with_listener(submission: Submission) -> Submission:
 
 
 def _with_jars(submission: Submission, jars: tuple[str, ...]) -> Submission:
-    """Append jars to the list that Spark would take: the flag replaces ``spark.jars``."""
+    """Append jars to the list that Spark would use: ``--jars``, or else ``spark.jars``."""
     key = "spark.jars"
     given = submission.listed_jars()
     missing = [jar for jar in jars if jar not in given]
@@ -371,31 +383,35 @@ def _with_jars(submission: Submission, jars: tuple[str, ...]) -> Submission:
         return submission
     text = ",".join([*_raw(submission.jars, given), *missing])
     if not submission.jars and key not in submission.conf and scrub(text) != text:
-        # A URL with credentials that the user kept in a file stays in a file.
+        # A URL with credentials that the user had in a file is passed in a file.
         return submission.with_file({key: text}, set())
     return replace(submission.without_conf(key), jars=text)
 
 
 def _raw(flag: str | None, given: list[str]) -> list[str]:
-    """Give the user's part of a list: spaces around an entry count in a flag, not in a property."""
+    """Give the user's part of a list.
+
+    A flag is given unchanged, because spaces around its entries count; in a property they do not.
+    """
     return [flag] if flag and given else given
 
 
 def can_observe(submission: Submission) -> bool:
-    """Whether there is a Python driver; without one, spark-submit refuses ``--py-files``."""
+    """Whether the job has a Python driver; for others, spark-submit refuses ``--py-files``."""
     return submission.application.endswith(".py")
 
 
 def takes_tag(submission: Submission, tag: str) -> bool:
-    """Whether Delta commits can be marked as this application's: a mark of the user's stays."""
+    """Whether Delta commits can get this application's tag, because the user sets no metadata."""
     return submission.value(DELTA_TAG) in (None, tag)
 
 
 def _with_observer(submission: Submission, observation: Observation | None) -> Submission:
-    """Append the observer to the py-files that Spark would take, and set its properties.
+    """Append the observer to the list of py-files that Spark would use, and set its properties.
 
-    The observer goes last, so that it hides no module of the user's own files. The user's Delta
-    metadata stays as it is; the commits are then not distinguished from those of others.
+    The observer is the last entry, so that it hides no module of the user's own files. If the user
+    sets Delta metadata, they are not replaced, and this application's commits cannot be
+    distinguished from the commits of other applications.
     """
     if observation is None or not can_observe(submission):
         return submission
@@ -426,7 +442,7 @@ def _with_defaults(submission: Submission, injection: Injection) -> Submission:
 
 
 def _with_quiet_jvm(submission: Submission, submit_opts: str | None) -> Submission:
-    """Add the options of :data:`QUIET_JVM`; a property that the user has set stays as it is."""
+    """Add the options of :data:`QUIET_JVM`; a property that the user has set is not changed."""
     if submit_opts is None:
         if submission.value(_JAVA_OPTIONS) is not None:
             return submission
@@ -438,8 +454,8 @@ def _with_quiet_jvm(submission: Submission, submit_opts: str | None) -> Submissi
 
 
 def with_quiet_jvm(opts: str) -> str:
-    """Append the options of :data:`QUIET_JVM`, once, to a ``SPARK_SUBMIT_OPTS``."""
+    """Append the options of :data:`QUIET_JVM` to a ``SPARK_SUBMIT_OPTS`` that lacks them."""
     if QUIET_JVM[1] in opts.split():
         return opts
-    # Appended, and not split and joined: spaces in quotes are the user's.
+    # The user's options are not split and joined again, because that would change spaces in quotes.
     return " ".join([opts, *QUIET_JVM]).strip()

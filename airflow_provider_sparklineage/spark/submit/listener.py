@@ -1,8 +1,8 @@
-"""The OpenLineage listener: the versions that fit a Spark, and the version and state of a jar.
+"""The OpenLineage listener: the versions that fit a Spark, and checks of a listener's jar.
 
-A listener that does not fit throws in Spark's listener thread and ends the user's SparkContext, so
-a listener that is not known to fit is not injected. A jar with a damaged class ends the
-SparkContext when the class is loaded, however complete the jar's directory looks.
+A listener that does not fit its Spark throws in Spark's listener thread, and so ends the user's
+SparkContext. So a listener that is not known to fit is not injected. A jar with a damaged class
+ends the SparkContext when the class is loaded, even if the list of the jar's entries is complete.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 LISTENER_CLASS = "io.openlineage.spark.agent.OpenLineageSparkListener"
 GROUP = "io.openlineage"
 VERSION = "1.53.0"
-"""The listener that this package is tested with, and the first that Spark 4.2 needs."""
+"""The version of the listener that this package is tested with; no earlier version works with Spark
+4.2."""
 
 
 class Pin(Frozen, frozen=True):
@@ -42,15 +43,15 @@ PINS = {
     "2.12": Pin("9fe28ee2e5b2cb535cd51b6572394bddeb684bf0c58650a698cf7724ce62d94d", 43_037_167),
     "2.13": Pin("5d84b0ae7e72909b5aae7ed87df878bf06b28d9ac3005765c3529d0a66dbae6f", 43_037_532),
 }
-"""The listener's jars by Scala version; there are no others."""
+"""The published jars of the listener, by Scala version."""
 
 JAR_NAME = re.compile(
     r"(?:io\.openlineage_)?openlineage-spark(?:_(?P<scala>\d\.\d+))?-(?P<version>\d[\w.-]*)\.jar"
 )
 _COORDINATE = re.compile(rf"{GROUP}:openlineage-spark(?:_(?P<scala>\d\.\d+))?:(?P<version>[^:]+)")
 
-# From a version of Spark on: the first listener that does not end its SparkContext
-# (OpenLineage's issue 3931 and pull request 4779).
+# Pairs (a version of Spark, the first version of the listener that does not end the SparkContext of
+# this Spark or a later one); see OpenLineage's issue 3931 and pull request 4779.
 _FIRST_LISTENERS = (((4, 2), "1.53.0"), ((4, 0), "1.37.0"))
 NEWEST_SPARK = (4, 2)
 """The newest Spark that this package is tested with."""
@@ -58,7 +59,7 @@ _FIRST_SPARK = (3, 2)  # the first version in OpenLineage's own test matrix
 
 
 class Identity(Frozen, frozen=True):
-    """Version and Scala version of a listener, as it declares them; None if it does not."""
+    """The version and the Scala version of a listener; None for one that it does not declare."""
 
     version: str | None
     scala: str | None
@@ -70,35 +71,36 @@ def artifact(scala: str) -> str:
 
 
 def coordinate(scala: str, version: str = VERSION) -> str:
-    """Give the Maven coordinate of a listener, as ``--packages`` takes it."""
+    """Give the Maven coordinate of a listener, in the form of ``--packages``."""
     return f"{GROUP}:{artifact(scala)}:{version}"
 
 
 def identity_of_coordinate(text: str) -> Identity | None:
-    """Read the listener's identity from a Maven coordinate; None if it is another artifact's."""
+    """Read the listener's identity from a Maven coordinate; None if it names another artifact."""
     match = _COORDINATE.fullmatch(text.strip())
-    # Up to 1.8.0 there was one artifact without a suffix, for Scala 2.12.
+    # Up to version 1.8.0 there was only one artifact, without a suffix, for Scala 2.12.
     return Identity(match["version"], match["scala"] or "2.12") if match else None
 
 
 def identity_of_name(name: str) -> Identity | None:
-    """Read the listener's identity from a jar's file name; None if it is another jar's."""
+    """Read the listener's identity from the file name of a jar; None if it names another jar."""
     match = JAR_NAME.fullmatch(name)
     return Identity(match["version"], match["scala"]) if match else None
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
-    """Give the leading numbers of a version: (4, 0, 1) for ``4.0.1-SNAPSHOT``; () without any."""
+    """Give the numbers with which a version begins: (4, 0, 1) for ``4.0.1-SNAPSHOT``; else ()."""
     match = re.match(r"\d+(?:\.\d+)*", version)
     return tuple(int(number) for number in match.group().split(".")) if match else ()
 
 
 def misfit(name: str, found: Identity, spark: str, scala: str) -> ListenerError | None:
-    """Give the error of a listener that would end the SparkContext of a Spark; None if it fits.
+    """Give the error for a listener that would end the SparkContext; None if the listener fits.
 
-    :param name: of the listener, for people
-    :param spark: version of Spark, e.g. ``4.0.1``
-    :param scala: Scala's binary version that it runs on, e.g. ``2.13``
+    :param name: the listener's name, for the message
+    :param found: the versions that the listener declares
+    :param spark: the version of Spark, e.g. ``4.0.1``
+    :param scala: the binary version of Scala that Spark runs on, e.g. ``2.13``
     """
     if found.scala is not None and found.scala != scala:
         return ListenerError(
@@ -124,14 +126,14 @@ def misfit(name: str, found: Identity, spark: str, scala: str) -> ListenerError 
     return None
 
 
-# A submission waits for this, and all of lineage may take 100 ms of it. So a jar is not opened with
-# ``zipfile``, which first lists the 11,000 entries, in 70 ms. To find three entries in the bytes of
-# the directory takes half a millisecond.
+# A submission waits while a jar is read, and lineage may delay a submission by only 100 ms in all.
+# So a jar is not opened with ``zipfile``, which takes 70 ms to list the 11,000 entries. Finding
+# three entries in the bytes of the zip's directory takes half a millisecond.
 
 
 _LISTENER_ENTRY = LISTENER_CLASS.replace(".", "/") + ".class"
 _VERSION_ENTRY = "io/openlineage/spark/agent/version.properties"
-# A class whose code names the converters of collections, which differ between Scala's versions.
+# The code of this class names Scala's converters of collections, whose names tell Scala's version.
 _SCALA_ENTRY = "io/openlineage/spark/agent/util/ScalaConversionUtils.class"
 _SCALA_CLASSES = (
     (b"scala/collection/convert/Decorators", "2.12"),
@@ -147,7 +149,7 @@ _ZIP64 = 0xFFFFFFFF
 
 
 class ListenerJar(Frozen, frozen=True):
-    """A readable jar with the listener's class in it."""
+    """A readable jar that contains the listener's class."""
 
     path: Path
     identity: Identity
@@ -156,9 +158,11 @@ class ListenerJar(Frozen, frozen=True):
 def read_jar(path: Path) -> ListenerJar:
     """Read the identity of a listener's jar.
 
-    The content counts for more than the file name, which people change.
+    The identity comes from the jar's content, and only if that does not show a version from the
+    file name, because people rename files.
 
-    :raise ListenerError: if the jar is missing, damaged or not a listener; names the fix
+    :raise ListenerError: if the jar is missing, damaged or not a listener; the message names the
+        fix
     """
     if not path.is_file():
         problem = f"The listener jar {path} does not exist."
@@ -169,7 +173,7 @@ def read_jar(path: Path) -> ListenerJar:
         raise ListenerError(problem, fix)
     try:
         entries = _entries(path, (_LISTENER_ENTRY, _VERSION_ENTRY, _SCALA_ENTRY))
-        entries[_LISTENER_ENTRY]  # a KeyError if it is another jar
+        entries[_LISTENER_ENTRY]  # raises a KeyError if the jar is not a listener
     except (OSError, zipfile.BadZipFile, zlib.error, struct.error, KeyError) as error:
         problem = f"{path} is not a readable OpenLineage listener jar ({type(error).__name__})."
         fix = (
@@ -188,7 +192,7 @@ def read_jar(path: Path) -> ListenerJar:
 
 
 def holds_listener(path: Path) -> bool:
-    """Whether a file is a jar with the listener's class in it; False if it cannot be read."""
+    """Whether a file is a jar that contains the listener's class; False if it cannot be read."""
     try:
         return bool(_entries(path, (_LISTENER_ENTRY,)))
     except (OSError, zipfile.BadZipFile, zlib.error, struct.error):
@@ -208,7 +212,7 @@ def _scala_of_code(code: bytes) -> str | None:
 
 
 def _entries(path: Path, names: tuple[str, ...]) -> dict[str, bytes]:
-    """Read the named entries of an archive; a name that it does not have is left out."""
+    """Read the named entries of an archive; leave out names that are not in the archive."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - _MAX_COMMENT - _END_RECORD.size))
@@ -261,12 +265,13 @@ def _entry_content(record: bytes, header: tuple[int, ...]) -> bytes:
     return content
 
 
-# Whether a jar is whole is checked before each job. A published jar is recognised by its digest,
-# which takes 30 ms. Of another jar every entry is unpacked, once per content, which takes 700 ms.
+# Before each job, this code checks whether the jar is whole. A published jar is recognised by its
+# digest, which takes 30 ms. Of another jar all entries are unpacked, which takes 700 ms, but only
+# once for each content of a jar.
 
 
-# The errors of zipfile and the libraries below it for damaged content. An OSError is not among
-# them: a disk that fails now may work the next time, so its failure must not be remembered.
+# The errors that zipfile and the libraries below it raise for damaged content. OSError is not in
+# the list: it is a failure of the disk, which may work the next time, and no property of the jar.
 _DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError),
     *(NotImplementedError, RuntimeError, ValueError, OverflowError),
@@ -274,7 +279,7 @@ _DAMAGED = (
 
 
 class _Whole(msgspec.Struct, frozen=True):
-    """A kept answer: the content of a jar could be unpacked."""
+    """A stored answer: all entries of a jar could be unpacked."""
 
 
 def digest_of(jar: Path) -> str:
@@ -287,9 +292,9 @@ def digest_of(jar: Path) -> str:
 
 
 def damage(jar: Path, cache: Path) -> str:
-    """Describe the damage of a jar, as ``it is no archive``; empty if the jar is whole.
+    """Describe the damage of a jar, such as ``it is no archive``; empty if the jar is whole.
 
-    :param cache: folder in which the digests of whole jars are kept, if it can be written
+    :param cache: the folder in which the digests of whole jars are stored, if it can be written
     :raise OSError: if the jar cannot be read
     """
     digest = digest_of(jar)
@@ -299,13 +304,13 @@ def damage(jar: Path, cache: Path) -> str:
     if remembered.recall(cache, question, _Whole, float("inf")) is not None:
         return ""
     problem = _unpacked_damage(jar)
-    if not problem and digest_of(jar) == digest:  # otherwise the jar was being copied meanwhile
+    if not problem and digest_of(jar) == digest:  # otherwise the jar changed while it was unpacked
         remembered.remember(cache, question, _Whole())
     return problem
 
 
 def _unpacked_damage(jar: Path) -> str:
-    """Unpack all entries; describe the first that cannot be unpacked; empty if there is none."""
+    """Unpack all entries of a jar; describe the first that cannot be unpacked, or give ""."""
     what = "it is no archive"
     try:
         with zipfile.ZipFile(jar) as archive:

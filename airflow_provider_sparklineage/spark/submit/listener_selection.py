@@ -1,10 +1,10 @@
-"""The Spark that will run, the listener that its job has already, and the one that it is given.
+"""Selection of a job's listener: the job's own, the configured jar, or the jar in the cache.
 
-There is one listener in a driver. If the job has one, that is used; two listeners, or one that does
-not fit its Spark, end the SparkContext. A listener on the driver's own class path is loaded by
-another loader than connectors in ``--jars`` (Delta, Iceberg), does not see their classes, and
-leaves their datasets out silently. A job without a listener gets the configured jar, else the one
-in the cache.
+A driver must have only one listener. So a job's own listener is used if it has one; two listeners,
+or a listener that does not fit the Spark, would end the SparkContext. A listener on the driver's
+own class path is loaded by another class loader than the connectors in ``--jars`` (Delta, Iceberg).
+Such a listener does not see the connectors' classes, and silently leaves out their datasets. A job
+without a listener gets the configured jar, or else the jar in the cache.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class ListenerSource(StrEnum):
-    """The place that a listener of the job comes from."""
+    """The place from which a job gets a listener."""
 
     JARS = "--jars"
     PACKAGES = "--packages"
@@ -48,15 +48,17 @@ class ListenerSource(StrEnum):
 
     @property
     def is_of_jvm(self) -> bool:
-        """Whether the JVM's own loader has the listener, which then does not see ``--jars``."""
+        """Whether the JVM's own loader has the listener; it then sees no class of ``--jars``."""
         return self in (ListenerSource.DRIVER, ListenerSource.SPARK)
 
 
 class JobListener(NamedTuple):
-    """A listener that the job has.
+    """A listener that the job has without this package.
 
-    :param name: path or coordinate, as the user wrote it
-    :param path: of the jar on this machine; None if it is on another machine
+    :param source: the place from which the job gets the listener
+    :param name: the path or coordinate, as the user wrote it
+    :param identity: the versions of the listener, as far as they are known
+    :param path: the path of the jar; None if this machine does not have the jar
     """
 
     source: ListenerSource
@@ -65,7 +67,7 @@ class JobListener(NamedTuple):
     path: Path | None = None
 
 
-# Connectors whose classes the listener looks into; it does not look into JDBC drivers, for one.
+# The connectors whose classes the listener uses; JDBC drivers, for example, are not among them.
 _CONNECTOR = (
     r"(?:^|[/_:-])(delta-(?:core|spark|iceberg|hudi)|iceberg-spark|hudi-spark|paimon-spark|"
     r"spark(?:-\d[\d.]*)?-bigquery|spark-snowflake|spark-mssql|spark-redshift|spark-cassandra|"
@@ -76,9 +78,10 @@ _CONNECTOR = (
 def job_listeners(
     submission: Submission, distribution: SparkDistribution
 ) -> tuple[JobListener, ...]:
-    """Find all listeners that a submission would have, mostly by the names of its jars.
+    """Find all listeners that a submission would have.
 
-    A jar of another name is looked into if it is on this machine: people rename jars.
+    A listener is recognised by the name of its jar. If this machine has a jar of another name, the
+    content of the jar is searched, because people rename jars.
     """
     found = [*_in_files(ListenerSource.JARS, submission.listed_jars())]
     found += _in_files(ListenerSource.DRIVER, _class_path_entries(submission.class_path()))
@@ -98,11 +101,13 @@ def only_listener(
     distribution: SparkDistribution,
     cache: Path,
 ) -> JobListener | None:
-    """Give the only listener of those found; None if none was found.
+    """Check that a job has at most one listener, and that the listener works; give the listener.
 
-    :param cache: folder in which the digests of whole jars are kept
-    :raise ListenerError: if there are several, or the one does not fit this Spark, is damaged, or
-        would not see connectors of the job; names the fix
+    :param found: the listeners that the job has
+    :param cache: the folder in which the digests of whole jars are stored
+    :return: None if the job has no listener
+    :raise ListenerError: if there are several listeners, or the only one does not fit this Spark,
+        is damaged, or would not see connectors of the job; the message names the fix
     """
     if not found:
         return None
@@ -135,9 +140,9 @@ def only_listener(
 
 
 def require_fit(name: str, identity: Identity, distribution: SparkDistribution) -> None:
-    """Refuse a listener that would end the SparkContext.
+    """Refuse a listener that does not fit the Spark, and so would end the SparkContext.
 
-    :raise ListenerError: names the fix
+    :raise ListenerError: if the listener does not fit; the message names the fix
     """
     error = listener.misfit(name, identity, distribution.version, distribution.scala)
     if error is not None:
@@ -145,10 +150,10 @@ def require_fit(name: str, identity: Identity, distribution: SparkDistribution) 
 
 
 def require_whole(jar: Path, cache: Path) -> None:
-    """Refuse a listener with a damaged class, which would end the SparkContext when it is loaded.
+    """Refuse a damaged jar, because loading a damaged class would end the SparkContext.
 
-    :param cache: folder in which the digests of whole jars are kept
-    :raise ListenerError: names the fix
+    :param cache: the folder in which the digests of whole jars are stored
+    :raise ListenerError: if the jar is damaged; the message names the fix
     """
     if problem := _damage(jar, cache):
         problem = f"The listener jar {jar} is damaged ({problem})."
@@ -168,13 +173,15 @@ def checked_extensions(
 ) -> tuple[tuple[str, ...], tuple[ListenerError, ...]]:
     """Check which jars that extend the listener can be added to ``--jars``.
 
-    A jar that does not exist would end the job, and one that is a listener would be a second one.
+    A jar that does not exist would end the job, and a jar that is a listener itself would be a
+    second listener.
 
-    :param given: paths on this machine, or URLs that Spark knows
-    :param own: the job's own listener, if it has one
-    :param cache: folder in which the digests of whole jars are kept
-    :param is_remote: whether the driver runs elsewhere; ``local:`` is a path there
-    :return: the names that can be added, and an error for each other one
+    :param given: the jars, as paths on this machine or as URLs that Spark can read
+    :param own: the job's own listener; None if it has none
+    :param cache: the folder in which the digests of whole jars are stored
+    :param is_remote: whether the driver runs on another machine, so that ``local:`` means a path on
+        that machine
+    :return: the jars that can be added, and an error for each other jar
     """
     usable, errors = [], []
     for name in given:
@@ -193,7 +200,7 @@ def _extension_problem(
     if own is not None and own.source.is_of_jvm:
         problem = f"would not be seen by a listener on {own.source}"
         return problem, f"Take {own.name} away from there."
-    if scrub(name) != name:  # it would be an argument, which every user of the machine can read
+    if scrub(name) != name:  # every user of the machine could read the URL in the arguments
         return "has a user or a key in its URL", "Put the jar on the worker and give its path."
     is_there = is_remote and submitted_files.scheme(name) == "local"
     path = None if is_there else local_path(name)
@@ -246,13 +253,17 @@ def spark_of(
     *,
     in_task: bool = False,
 ) -> SparkDistribution:
-    """Find the Spark of a ``spark-submit``: as declared, else by its files, else by asking it.
+    """Find the Spark to which a ``spark-submit`` belongs.
 
-    :param env: environment with which the job would be submitted
-    :param declared: versions of Spark and Scala (:func:`.distribution.declared`)
-    :param in_task: whether a job waits: then the limit is shorter, and a command that has just
-        given no answer is not asked again
-    :raise ListenerError: if there is no Spark, or its version is not known; names the fix
+    The versions are the declared ones, or else are read from Spark's files, or else are printed by
+    ``spark-submit --version``.
+
+    :param env: the environment with which the job would be submitted
+    :param declared: the declared versions of Spark and Scala (:func:`.distribution.declared`)
+    :param in_task: whether a job waits; then the time limit is shorter, and a command that gave no
+        answer a few minutes ago is not run again
+    :raise ListenerError: if there is no Spark, or its version is not known; the message names the
+        fix
     """
     by_files = distribution.find(spark_binary, env)
     if declared is not None:
@@ -283,12 +294,14 @@ def jar_for(
     *,
     is_remote: bool = False,
 ) -> str:
-    """Find the listener jar to add to a job that has none: the configured one, else the cached.
+    """Find the listener's jar for a job without a listener: the configured jar, or else the cached.
 
-    :param configured: path on this worker, or a URL, of which only the name is checked
-    :param is_remote: whether the driver runs elsewhere; ``local:`` is a path there
-    :return: the path, or the URL
-    :raise ListenerError: if there is no jar, or it does not work; names the fix
+    :param configured: the path of the configured jar on this worker, or a URL, of which only the
+        file name is checked; None if no jar is configured
+    :param is_remote: whether the driver runs on another machine, so that ``local:`` means a path on
+        that machine
+    :return: the path or the URL of the jar
+    :raise ListenerError: if there is no jar, or the jar would not work; the message names the fix
     """
     if configured is None:
         return str(_cached_jar(spark, env).absolute())
@@ -315,7 +328,7 @@ def _cached_jar(spark: SparkDistribution, env: Mapping[str, str]) -> Path:
             problem = f"The listener {jar} is damaged: it {damage}."
             fix = "Run `sparklineage fetch-listener` on the worker, which replaces it."
         raise ListenerError(problem, fix)
-    # The jar need not be read for its version: its digest is that of the pinned version.
+    # The jar is not read for its version, because its digest is the digest of the pinned version.
     require_fit(jar.name, Identity(VERSION, spark.scala), spark)
     return jar
 
@@ -330,15 +343,17 @@ def fetch_for(
     progress: fetching.Progress = lambda _: None,
     in_task: bool = False,
 ) -> Path:
-    """Fetch the listener for a Spark into the cache; return at once if it is there.
+    """Fetch the listener for a Spark into the cache, unless the cache has it already.
 
-    :param spark_binary: the command whose resolver is used if no ``location`` is given
-    :param location: path or URL of the jar
+    :param spark: the Spark that will get the listener
+    :param spark_binary: the command whose resolver is used if ``location`` is None
+    :param location: the path or URL of the jar
     :param repositories: further repositories for the resolver
-    :param progress: takes lines for the user who waits
-    :param in_task: whether a job waits: then the limit is shorter, and a fetch that has just
-        failed is not tried again
-    :raise ListenerError: if the jar cannot be fetched; names the fix
+    :param progress: is called with lines of text for the user who waits
+    :param in_task: whether a job waits; then the time limit is shorter, and a fetch that failed a
+        few minutes ago is not tried again
+    :return: the path of the jar in the cache
+    :raise ListenerError: if the jar cannot be fetched; the message names the fix
     """
     if fetching.is_cached(spark.scala, env):
         return fetching.cached(spark.scala, env)
@@ -359,7 +374,8 @@ def fetch_for(
     try:
         return fetching.fetch(spark.scala, fetcher, env, progress, limit_s=limit_s)
     except ListenerError as error:
-        # A process that waited for a failed fetch does not know its reason, which is kept already.
+        # A process that waited for another process's fetch does not know why that fetch failed. The
+        # other process has stored the reason already, so it is not replaced.
         if remembered.recall(cache, failed, _FailedFetch, remembered.FAILURE_S) is None:
             remembered.remember(cache, failed, _FailedFetch(error.problem, error.fix))
         raise
@@ -399,7 +415,10 @@ def _resolving_fetcher(
 
 
 def _submit_command(spark: SparkDistribution, spark_binary: str) -> str:
-    """Give the path of ``spark-submit`` in SPARK_HOME; the one on PATH may be of another Spark."""
+    """Give the path of ``spark-submit`` in SPARK_HOME if it exists, else the command on PATH.
+
+    The command on PATH may belong to another Spark.
+    """
     if spark.home and (found := spark.home / "bin" / "spark-submit").is_file():
         return str(found)
     return spark_binary

@@ -1,11 +1,12 @@
-"""A spark-submit call as data: the arguments that injection reads and replaces.
+"""The arguments of a spark-submit call, which injection reads and replaces.
 
-A value of the user can stand in four places, and Spark merges none of them: a flag beats
-``--conf``, which beats the properties file, which replaces ``spark-defaults.conf``
+The user can set a property in four places, and Spark does not merge the values: a flag wins over
+``--conf``, ``--conf`` over the properties file, and the properties file replaces
+``spark-defaults.conf``
 (``org.apache.spark.deploy.SparkSubmitArguments.mergeDefaultSparkProperties``).
 
-If spark-submit stands in a command of the user's own, :func:`read_command_line` reads the parts of
-the call that the command's text shows, and :func:`shell_arguments` writes the added arguments.
+If spark-submit is in a shell command of the user's own, :func:`read_command_line` reads the parts
+of the call that the command's text shows, and :func:`shell_arguments` writes the added arguments.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ class Submission(Frozen, frozen=True):
 
     :param application: the submitted file; only a ``.py`` file has a Python driver to observe
     :param file_properties: the content of the properties file, or else of ``spark-defaults.conf``
-    :param new_file: the content of a properties file that has to replace that one, because some
-        value may be a secret and so must not become an argument; None if that file stays
+    :param new_file: the content of a new properties file that has to replace ``file_properties``,
+        because a new value may be a secret and must not become an argument; None if the file is
+        not replaced
     """
 
     conf: Mapping[str, str] = field(default_factory=dict)
@@ -51,16 +53,19 @@ class Submission(Frozen, frozen=True):
         return self.file_properties if self.new_file is None else self.new_file
 
     def value(self, key: str) -> str | None:
-        """Give a property's value as Spark would take it: ``--conf`` before the file; else None."""
+        """Give the value that Spark would use for a property: of ``--conf``, else of the file.
+
+        :return: None if neither has the property
+        """
         value = self.conf.get(key, self.in_file.get(key))
         return None if value is None else str(value)
 
     def keys(self) -> set[str]:
-        """Give all properties that have a value."""
+        """Give the names of all properties that have a value."""
         return {*self.conf, *self.in_file}
 
     def listed_jars(self) -> list[str]:
-        """List the jars that Spark would take: of the flag, which replaces ``spark.jars``."""
+        """List the jars that Spark would use: those of ``--jars``, or else of ``spark.jars``."""
         return listed(self.jars or self.value("spark.jars"))
 
     def listed_packages(self) -> list[str]:
@@ -72,21 +77,21 @@ class Submission(Frozen, frozen=True):
         return self.driver_class_path or self.value("spark.driver.extraClassPath")
 
     def with_conf(self, values: Mapping[str, str]) -> Submission:
-        """Set properties by ``--conf``."""
+        """Set properties by ``--conf``, and replace values that they have there."""
         return replace(self, conf={**self.conf, **values})
 
     def without_conf(self, *keys: str) -> Submission:
-        """Remove these properties from the arguments ``--conf``."""
+        """Remove properties from the arguments ``--conf``."""
         return replace(self, conf={k: v for k, v in self.conf.items() if k not in keys})
 
     def with_file(self, values: Mapping[str, str], without: Collection[str]) -> Submission:
-        """Set properties in the file, and remove others from it."""
+        """Set properties in the properties file, and remove the properties ``without`` from it."""
         kept = {key: value for key, value in self.in_file.items() if key not in without}
         new = {**kept, **values}
         return self if new == self.in_file else replace(self, new_file=new)
 
     def all_in_file(self) -> Submission:
-        """Move all arguments to the file; any argument of the same name then beats the file."""
+        """Move all arguments to the properties file, so that any argument added later wins."""
         flags = {
             "spark.jars": self.jars,
             "spark.jars.packages": self.packages,
@@ -104,12 +109,12 @@ class Submission(Frozen, frozen=True):
 
 
 def listed(text: str | None) -> list[str]:
-    """Split a list as Spark does: at commas, without spaces around the items."""
+    """Split the text of a list as Spark does: at commas, without the spaces around the items."""
     return [item.strip() for item in (text or "").split(",") if item.strip()]
 
 
-# The text of a command is a template that is being rendered, so it is only searched, and not parsed
-# as a shell would parse it: a variable or an expression in it has no value yet.
+# The text of a command is a template that is not rendered yet: its variables and expressions have
+# no values. So the text is searched with patterns, and not parsed as a shell would parse it.
 
 
 _EXPRESSION = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
@@ -119,7 +124,8 @@ _UNKNOWN, _MACRO = "$", "\0"
 _STATEMENT_ENDS = re.compile(r"(?<!\\)\n|;|&&|\|\|?")
 _BINARY = re.compile(r"(?<![^\s;&|(\"'])((?:[\w.~+/-]*/)?spark\d?-submit)(?=\s|\Z)")
 _APPLICATION = re.compile(r"(?<![^\s\"'])([^\s\"'=]+\.py)(?=[\s\"']|\Z)")
-# Spark takes only one of each. If it takes the user's, our jar is left out, but not the listener.
+# Spark uses only one value of each. If it used the user's value, our jar would be missing, and the
+# listener's class, which ``spark.extraListeners`` would still name, could not be loaded.
 _COLLIDING = re.compile(
     r"(?<![^\s\"'])(--jars|--py-files|--properties-file)(?=[\s=\"'])"
     r"|(?<![\w.])(spark\.(?:jars|submit\.pyFiles|extraListeners))(?==)"
@@ -127,9 +133,9 @@ _COLLIDING = re.compile(
 
 
 class CommandLine(Frozen, frozen=True):
-    """The parts of a spark-submit call that the text of a command shows; empty where it shows none.
+    """The parts of a spark-submit call that a command's text shows; a part not shown is empty.
 
-    :param colliding: flags and properties of the text that would replace added ones
+    :param colliding: the flags and properties in the text that would replace those that are added
     """
 
     binary: str = ""
@@ -142,8 +148,8 @@ class CommandLine(Frozen, frozen=True):
 def read_command_line(text: str, macro: str) -> CommandLine:
     """Read the spark-submit call in a template.
 
-    :param macro: name of the macro in the text; the statement that calls it is read, if it has a
-        spark-submit, and otherwise the whole text
+    :param macro: the name of the macro that the text calls; if the statement with the macro has a
+        spark-submit, only this statement is read, and otherwise the whole text
     """
     text = _EXPRESSION.sub(lambda found: _MACRO if macro in found[0] else _UNKNOWN, text)
     own = [s for s in _STATEMENT_ENDS.split(text) if _MACRO in s and _BINARY.search(s)]
@@ -160,7 +166,7 @@ def read_command_line(text: str, macro: str) -> CommandLine:
 
 
 def named_scripts(text: str) -> Iterator[str]:
-    """Yield the contents of the shell scripts on this machine whose paths are in a text."""
+    """Yield the contents of the shell scripts on this machine that a text names by their paths."""
     for name in dict.fromkeys(_SCRIPT.findall(text)):
         with suppress(OSError), open_regular(Path(name)) as file:
             yield file.read(_MAX_SCRIPT).decode(errors="replace")
@@ -172,7 +178,7 @@ def _flag_value(text: str, flag: str) -> str:
 
 
 def shell_arguments(submission: Submission, properties_file: str | None) -> str:
-    """Give the arguments of a submission as a shell reads them, on one line."""
+    """Give the arguments of a submission on one line, quoted for a shell."""
     flags = {
         "--properties-file": properties_file,
         "--jars": submission.jars,

@@ -1,14 +1,14 @@
-"""The files that go with a submission: their paths, the properties file, the observer's zip.
+"""The files that are submitted with a job: their paths, the properties file, the observer's zip.
 
-``--jars`` and ``--py-files`` are lists with commas between. An entry that is a URI is taken as one,
-with ``#`` before a fragment and ``%2C`` for a comma; for any other entry Spark follows the links
-first. Both are globs. A py-file ends up in ``PYTHONPATH``, where colons stand between, the script
-that starts Spark drops carriage returns, and a JVM of the C locale knows ASCII only. No way of
-writing gets past all of these, so a file whose path :func:`is_plain` does not allow gets a second
-path (:class:`Links`).
+``--jars`` and ``--py-files`` are lists, separated by commas. Spark reads an entry with a scheme as
+a URI, in which ``#`` begins a fragment and ``%2C`` stands for a comma; in an entry that is a path,
+Spark first follows the links. Spark reads both kinds of entries as globs. The path of a py-file is
+added to ``PYTHONPATH``, where colons separate the entries. The script that starts Spark drops
+carriage returns, and a JVM in the C locale knows only ASCII. No quoting works in all these places.
+So a file whose path :func:`is_plain` does not accept gets a second path (:class:`Links`).
 
 A :class:`PropertiesFile` holds values that must not become arguments. :func:`observer_zip` packs
-the observer for ``--py-files``; one version of the package gives the same bytes.
+the observer for ``--py-files``; each version of this package always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _PLAIN = re.compile(r"(?:/(?!\.\.(?:/|\Z))[\w.+=@~-]+)+", re.ASCII)
 _ODD = re.compile(r"[^/\w.+=@~-]", re.ASCII)
-# The characters of a URI, except commas, and except ``#``, as a fragment renames the file.
+# The characters of a URI without commas, and without ``#``, because a fragment renames the file.
 _URL = re.compile(r"(?:[\w.~:/?@!$&'()*+;=-]|%[0-9A-Fa-f]{2})+", re.ASCII)
 
 _FIX = (
@@ -43,32 +43,33 @@ _FIX = (
 
 
 def is_plain(path: Path) -> bool:
-    """Whether Spark reads an absolute path, and the path that its links lead to, back unchanged."""
+    """Whether Spark reads an absolute path in a list correctly, also after following its links."""
     return all(_PLAIN.fullmatch(str(p)) is not None for p in (path, path.resolve()))
 
 
 def require_plain(path: Path) -> None:
     """Refuse a path that is not plain.
 
-    :raise CaptureError: names the character that Spark would misread
+    :raise CaptureError: if the path is not plain; the message names the character that Spark would
+        misread
     """
     if not is_plain(path):
         raise CaptureError(_misread(path), _FIX)
 
 
 def is_plain_url(url: str) -> bool:
-    """Whether Spark reads a URL in a list as this one URL."""
+    """Whether Spark reads a URL in a list as this one URL, unchanged."""
     return _URL.fullmatch(url) is not None
 
 
 def scheme(name: str) -> str:
-    """Give the scheme of a URI, in lower case; empty for a path."""
+    """Give the scheme of a URI in lower case; the empty text for a path."""
     match = re.match(r"([A-Za-z][\w+.-]*):", name)
     return match[1].lower() if match else ""
 
 
 def local_path(name: str) -> Path | None:
-    """Give the file on this machine that an entry of ``--jars`` names; None if there is none."""
+    """Give the file that an entry of ``--jars`` names; None if this machine has no such file."""
     try:
         is_uri = scheme(name) in ("file", "local")
         path = Path(unquote(urlsplit(name).path) if is_uri else name)
@@ -78,7 +79,7 @@ def local_path(name: str) -> Path | None:
 
 
 def _misread(path: Path) -> str:
-    """Give the sentence about a path that is not plain; names the character."""
+    """Give a sentence about a path that is not plain, with the character Spark would misread."""
     real = path.resolve()
     if odd := _ODD.search(str(path)):
         return f"Spark would misread {path}, because of {odd[0]!r}."
@@ -88,39 +89,44 @@ def _misread(path: Path) -> str:
 
 
 def _link(path: Path, link: Path) -> None:
-    """Link to a folder; give a file a hard link or a copy, as Spark follows links of files."""
+    """Make a symbolic link to a folder, or a hard link or copy of a file.
+
+    A symbolic link to a file would not help, because Spark replaces it by the file's own path.
+    """
     if path.is_dir():
         link.symlink_to(path)
         return
     try:
         os.link(path.resolve(), link)
-    except OSError:  # on another file system, or of another user
+    except OSError:  # the file is on another file system, or belongs to another user
         shutil.copyfile(path, link)
 
 
 class Links:
-    """Links for one submission, in a private folder that is made with the first of them."""
+    """The links of one submission, in a private folder that is made with the first link."""
 
     def __init__(self, bundle: Path | None) -> None:
-        """Make no link yet.
+        """Note the folder in which links will be made; make no link yet.
 
-        :param bundle: folder of the try's bundle; links are put into it if its path is plain
+        :param bundle: the folder of the try's bundle; if its path is not plain, links are made in
+            the temporary folder
         """
         self._bundle = bundle
         self._folder: Path | None = None
         self._forbidden: str | None = None
 
     def forbid(self, reason: str) -> None:
-        """Allow no links from now on.
+        """Allow no links from now on, so that a path that is not plain raises an error.
 
-        :param reason: a sentence with the reason, for the error
+        :param reason: a sentence for the error's message that explains why
         """
         self._forbidden = reason
 
     def plain(self, path: Path) -> Path:
-        """Give a plain path of a file or folder: its own, or that of a link to it.
+        """Give a plain path to a file or folder: the path itself, or the path of a link.
 
-        :raise CaptureError: if no link can be made; names the character that Spark would misread
+        :raise CaptureError: if a link is needed and cannot be made; the message names the character
+            that Spark would misread
         """
         if is_plain(path):
             return path
@@ -151,7 +157,7 @@ class Links:
         return name if plain == path else str(plain)
 
     def remove(self) -> None:
-        """Remove the folder of links, and no file that a link leads to."""
+        """Remove the folder of links, but not the files and folders to which the links lead."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
@@ -163,27 +169,29 @@ class Links:
         if not is_plain(base):
             problem = f"{_misread(path)} {_misread(base)}"
             raise CaptureError(problem, _FIX)
-        return Path(tempfile.mkdtemp(prefix=capture.LINKS_PREFIX, dir=base))  # which makes it 0700
+        return Path(tempfile.mkdtemp(prefix=capture.LINKS_PREFIX, dir=base))  # its mode is 0700
 
 
 class PropertiesFile:
-    """A properties file for this user only, and for the time that the job runs."""
+    """A properties file that only this user can read, and that is removed after the job."""
 
     def __init__(self) -> None:
         self._path: Path | None = None
 
     def write(self, properties: Mapping[str, str], folders: Iterable[Path]) -> str:
-        """Write the file into the first folder that takes it; give its path.
+        """Write the file into the first folder in which this is possible; give the file's path.
 
-        :param properties: all properties, also those of the replaced file: Spark reads only one
-        :raise CaptureError: if no folder takes the file
+        :param properties: all properties, also those of the user's file, because Spark reads only
+            one file
+        :param folders: the folders to try, in this order
+        :raise CaptureError: if the file can be written into none of the folders
         """
         reasons = []
         for folder in folders:
             try:
                 require_plain(folder)
                 capture.require_private(folder)  # or others could put another file in its place
-                # mkstemp makes it 0600.
+                # mkstemp makes the file with the mode 0600.
                 handle, name = tempfile.mkstemp(prefix=capture.PROPERTIES_PREFIX, dir=folder)
                 self._path = Path(name)
                 os.close(handle)
@@ -206,15 +214,16 @@ class PropertiesFile:
 
 DRIVER = Path(__file__).parents[1] / "driver"
 OBSERVER_ZIP = "sparklineage_observer.zip"
-# The earliest time that a zip can hold: no build, checkout or clock shows in the bytes.
+# The earliest time that a zip can hold. With a fixed time, the bytes do not depend on the time of a
+# build or checkout.
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def observer_zip() -> bytes:
-    """Pack ``sitecustomize.py`` and the observer's modules, deterministically."""
+    """Pack ``sitecustomize.py`` and the observer's modules into a zip; its bytes never differ."""
     files = [DRIVER / "sitecustomize.py", *sorted((DRIVER / "sparklineage_observer").glob("*.py"))]
     buffer = io.BytesIO()
-    # Stored: Python imports it without zlib, and it is read from a local disk once.
+    # Not compressed: so Python needs no zlib to import it, and its size matters little.
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for file in files:
             entry = zipfile.ZipInfo(file.relative_to(DRIVER).as_posix(), _ZIP_EPOCH)
@@ -224,8 +233,9 @@ def observer_zip() -> bytes:
 
 
 def write_observer(bundle: Path) -> Path:
-    """Write the zip into a capture bundle, readable for this user only.
+    """Write the observer's zip into a capture bundle, as a file that only this user can read.
 
+    :return: the path of the zip
     :raise CaptureError: if the bundle cannot be written to
     """
     path = bundle / OBSERVER_ZIP
