@@ -1,8 +1,8 @@
-"""Is imported by every Python that has our zip on its path; acts in a PySpark driver only."""
+"""Installs the observer in a PySpark driver; in other processes with our zip, does nothing."""
 
 
 def _run_shadowed():
-    """Run the ``sitecustomize`` that ours hides, as Python would have without us."""
+    """Run the ``sitecustomize`` that ours hides, as Python would have done without our zip."""
     import os
     import sys
     from importlib.machinery import PathFinder

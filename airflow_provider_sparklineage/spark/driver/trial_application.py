@@ -1,4 +1,4 @@
-"""The application that ``doctor --spark-submit`` runs: it sums up a partition of a small table."""
+"""The application that ``doctor --spark-submit`` runs; it sums up a partition of a small table."""
 
 
 def main(folder):

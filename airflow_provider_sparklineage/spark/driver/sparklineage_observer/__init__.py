@@ -1,33 +1,35 @@
 """Records which partitions each query of this PySpark driver read and wrote.
 
-One line of JSON per finished query is appended to the file that ``spark.sparklineage.observations``
-names. Every error in here becomes one line ``{"error": ...}``; the job sees none of it.
-With ``spark.sparklineage.deliver``, a URL, this file and the listener's are delivered there.
+For each finished query, one line of JSON is appended to the file that the property
+``spark.sparklineage.observations`` names. Every error of the observer becomes one line
+``{"error": ...}``; the job does not notice the error. If the property
+``spark.sparklineage.deliver`` has a URL, this file and the listener's file are delivered to that
+URL.
 
 ==================  ================================================================================
-:mod:`.attaching`   from interpreter start to a listener on each SparkSession, and to the drain at
-                    exit; its changes to PySpark, py4j and Log4j
-:mod:`.in_process`  the same in a process that runs several applications, one after the other
-:mod:`.observer`    one query to one record, within the budget
-:mod:`.plans`       a physical plan to its scans, write commands and Python UDFs
-:mod:`.scans`       a scan to the partitions that it selected, and the columns of its relation
-:mod:`.relations`   a leaf of a logical plan to the paths and tables that it reads; a query that is
-                    answered from statistics to its leaves
-:mod:`.streams`     the batches of streams, and the partitions that they wrote into files
-:mod:`.file_writes` a write command to the partitions that it wrote, by listing and checking
-:mod:`.iceberg`     snapshots of this application to written and removed partitions
-:mod:`.delta`       tagged commits to written and removed partitions
-:mod:`.commands`    a write command to its target and, where it is needed, its plan
-:mod:`.records`     the output file and the limits
-:mod:`.jvm`         calls that are short in Scala and long in py4j
-:mod:`.delivery`    in a cluster, the delivery of all this and of the listener's events to a folder
-                    that the worker reads; the lines in the driver's log about failed deliveries
+:mod:`.attaching`   registers a listener with each SparkSession, waits at exit for the last queries;
+                    makes all changes to PySpark, py4j and Log4j
+:mod:`.in_process`  does this in a process that runs several applications, one after the other
+:mod:`.observer`    makes one record of each query, within the limits
+:mod:`.plans`       finds the scans, write commands and Python UDFs of a physical plan
+:mod:`.scans`       finds the partitions that a scan selected, and the columns of its relation
+:mod:`.relations`   finds the paths and tables that a leaf of a logical plan reads, and the tables
+                    of a query that is answered from statistics
+:mod:`.streams`     records the batches of streams, and the partitions that they wrote into files
+:mod:`.file_writes` finds the partitions that a write command wrote, by listing and checking
+:mod:`.iceberg`     finds the partitions that this application's snapshots wrote and removed
+:mod:`.delta`       finds the partitions that this application's commits wrote and removed
+:mod:`.commands`    describes the target of a write command and, where it is needed, the plan
+:mod:`.records`     writes the file, and has the limits
+:mod:`.jvm`         makes calls that are short in Scala and long in py4j
+:mod:`.delivery`    in a cluster, delivers the file and the listener's events to a folder that the
+                    worker reads, and writes lines about failures into the driver's log
 ==================  ================================================================================
 """
 
 
 def install():
-    """Attach the observer to each SparkSession of this process, once the session is made."""
+    """Attach the observer to each SparkSession of this process as soon as the session is made."""
     from sparklineage_observer import attaching
 
     attaching.install()

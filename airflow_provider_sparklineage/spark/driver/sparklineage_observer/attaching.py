@@ -1,10 +1,10 @@
-"""From interpreter start to listeners on each SparkSession, and to the drain at exit.
+"""Attaches the observer to each SparkContext and SparkSession, and finishes it at exit.
 
-The observer itself starts with the SparkContext: the listener also has events of a job without a
-SparkSession, and the observer may have to deliver them.
+The observer begins with the SparkContext, and not only with a SparkSession: a job without a
+SparkSession has events of the listener, too, and the observer may have to deliver them.
 
-An interpreter that starts waits for the imports of this module. So the modules of PySpark, py4j and
-the observer are imported where they are used.
+The imports of this module delay each start of an interpreter. So the modules of PySpark, py4j and
+the observer are imported only where they are used.
 """
 
 import atexit
@@ -16,39 +16,43 @@ from importlib.machinery import PathFinder
 
 
 class Replacements:
-    """Replaced attributes of classes, in the order in which they were replaced."""
+    """The replaced attributes of classes, with their originals, so that they can be put back."""
 
     def __init__(self):
         self._replaced = []
 
     def replace(self, owner, name, new):
-        """Replace a class's own attribute, and remember the original."""
+        """Replace an attribute that a class itself defines, and remember the original."""
         self._replaced.append((owner, name, vars(owner)[name], new))
         setattr(owner, name, new)
 
     def undo(self):
-        """Put the originals back, except where others have replaced ours: theirs may call ours."""
+        """Put the originals back, except where other code has replaced our replacement since.
+
+        That code may still call our replacement.
+        """
         while self._replaced:
             owner, name, original, new = self._replaced.pop()
             if vars(owner).get(name) is new:
                 setattr(owner, name, original)
 
 
-# One message of the listener is kept out of the driver's log: it reads like a fault, but is not. A
-# listener in ``--jars`` warns, in each application, about connectors that extend it and are on
-# another class path, whether there are any or not. It then gives them the classes that they need,
-# and logs another message if that fails. Log4j drops the first message, at the logger that has it.
-# If people have Log4j settings of their own, nothing is changed.
+# One message of the listener is dropped from the driver's log, because it reads like a fault, but
+# is none. A listener in ``--jars`` warns in each application about connectors that extend the
+# listener and are on another class path, whether there are such connectors or not. Then the
+# listener gives such connectors the classes that they need, and logs another message if that fails.
+# A filter at the listener's logger makes Log4j drop the first message. If the user has other Log4j
+# settings, nothing is changed.
 
 
 _WARNING_LOGGER = "io.openlineage.spark.agent.lifecycle.SparkOpenLineageExtensionVisitorWrapper"
 _WARNING = "(?s)An illegal reflective access operation will occur.*"
 _OF_SPARK = "!/org/apache/spark/log4j2-"
-"""Part of the location of Log4j settings that Spark takes if people have none."""
+"""A part of the location of Spark's own Log4j settings, which Spark uses if the user has none."""
 
 
 def drop_warning(client):
-    """Drop the listener's warning, in a JVM whose Log4j has Spark's own settings.
+    """Make Log4j drop the listener's warning, in a JVM whose Log4j has Spark's own settings.
 
     :param client: the gateway client of py4j, for the driver's JVM
     """
@@ -57,8 +61,8 @@ def drop_warning(client):
     def of_log4j(name):
         return JavaClass("org.apache.logging.log4j." + name, client)
 
-    # Spark initialises its log with the first message of any of its classes, and would then read
-    # the settings anew. So it is made to do so now.
+    # Spark reads its Log4j settings with the first message of any of its classes, and that would
+    # remove the filter. So Spark has to read the settings now.
     spark = getattr(JavaClass("org.apache.spark.util.Utils$", client), "MODULE$")
     spark.initializeLogIfNecessary(False)
     context = of_log4j("LogManager").getContext(False)
@@ -69,24 +73,25 @@ def drop_warning(client):
     dropped = of_log4j("core.filter.RegexFilter").createFilter(
         _WARNING, None, False, result.DENY, result.NEUTRAL
     )
-    # Without a level, the logger has that of the root logger, also when that is changed later.
+    # A logger without a level has the level of the root logger, even if that is changed later.
     logger = of_log4j("core.config.LoggerConfig")(_WARNING_LOGGER, None, True)
     logger.addFilter(dropped)
     configuration.addLogger(_WARNING_LOGGER, logger)
     context.updateLoggers()
 
 
-# Java calls Python through py4j's callback server, which foreachBatch uses, too.
+# Java calls Python through py4j's callback server, which a job's foreachBatch uses as well.
 
 
-_TCP_SEGMENT = 1400  # bytes, as in most networks
+_TCP_SEGMENT = 1400  # bytes, the usual size in most networks
 
 
 def start_callback_server(gateway):
-    """Start the callback server in such a way that a job can end it.
+    """Start py4j's callback server, and make sure that the job can end it without waiting.
 
-    py4j ends the server by closing files from which its own threads read, and waits for the threads
-    without limit. A job in which Java calls no Python has no such threads, and would not wait.
+    To end the server, py4j closes files from which the server's threads read, and waits for these
+    threads without a limit. So the threads are woken first. Without the observer, a job in which
+    Java calls no Python has no such threads, and does not wait.
     """
     from py4j.java_gateway import pre_server_shutdown
     from pyspark.java_gateway import ensure_callback_server_started
@@ -98,14 +103,15 @@ def start_callback_server(gateway):
 
 
 def _answer_at_once(server_socket):
-    """Have Java send segments that are smaller than its writes, on the connections it will open.
+    """Limit the TCP segments of Java's future connections to less than the size of Java's writes.
 
-    Java writes a long answer 8 KB at a time. Where a segment holds more, the kernel keeps a write
-    back until the one before it is acknowledged, and our side acknowledges only after some 40 ms.
+    Java writes a long answer in pieces of 8 KB. If a segment can hold more, the kernel sends a
+    piece only after the piece before is acknowledged, and Python's side acknowledges only after
+    some 40 ms.
     """
     try:
         server_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, _TCP_SEGMENT)
-    except (AttributeError, OSError):  # this system cannot do it: long answers are slow then
+    except (AttributeError, OSError):  # this system has no such option: long answers are slow
         return
 
 
@@ -120,7 +126,10 @@ def _wake_readers(server, **_):
 
 
 def java_reference(jvm, listener):
-    """Give Java's reference to a Python object; py4j would make a new one in each call."""
+    """Give a Java reference to a Python object.
+
+    If the Python object itself were passed, py4j would make a new reference in each call.
+    """
     from sparklineage_observer.jvm import Classes
 
     held = Classes(jvm).array_list()
@@ -133,8 +142,11 @@ _DRAIN_MS = 10000
 
 
 def install():
-    """Wait for the module with SparkSession; pyspark itself must not be imported early."""
-    atexit.register(_at_exit)  # the first of all, so it runs last: others may still write
+    """Observe each SparkSession, as soon as the job imports the module that defines SparkSession.
+
+    This function must not import pyspark itself.
+    """
+    atexit.register(_at_exit)  # registered first, so it runs last: other functions may still write
     if _MODULE in sys.modules:
         _wrap(sys.modules[_MODULE])
     else:
@@ -142,7 +154,7 @@ def install():
 
 
 class _Finder(MetaPathFinder):
-    """Finds the one module that it waits for, and removes itself from ``sys.meta_path`` then."""
+    """A finder that waits for one module, and then removes itself from ``sys.meta_path``."""
 
     def find_spec(self, name, path, target=None):
         if name != _MODULE:
@@ -161,7 +173,10 @@ class _Finder(MetaPathFinder):
 
 
 class _Loader(Loader):
-    """Wraps the real loader for one module: one zipimporter serves all modules of pyspark.zip."""
+    """A wrapper of the real loader, for one module.
+
+    The real loader is not changed, because one zipimporter loads all modules of pyspark.zip.
+    """
 
     def __init__(self, inner):
         self._inner = inner
@@ -189,15 +204,15 @@ def _wrap(module):
 def wrap_sessions(module):
     """Observe each SparkSession and each SparkContext that is made from now on.
 
-    :param module: the imported module that has SparkSession
+    :param module: the imported module that defines SparkSession
     """
     _wrap_init(module.SparkSession, attach)
-    # The class is imported by now, except with Spark Connect.
+    # SparkContext is imported by now, except with Spark Connect.
     _wrap_init(sys.modules["pyspark"].SparkContext, observe)
 
 
 def _wrap_init(of, act):
-    """Call a function with each instance of a class, once the instance is made."""
+    """Call ``act`` with each new instance of a class, after the instance is initialised."""
     original = of.__init__
 
     def __init__(self, *args, **kwargs):  # noqa: N807  (replaces the original)
@@ -210,7 +225,7 @@ def _wrap_init(of, act):
 
 
 def _wrap_jvm(of):
-    """Prepare the JVM as soon as there is one, because the listener is made soon after."""
+    """Prepare the JVM as soon as it is started, because Spark makes the listener soon after."""
     original = of._ensure_initialized.__func__
 
     def _ensure_initialized(cls, *args, **kwargs):
@@ -219,14 +234,14 @@ def _wrap_jvm(of):
         for prepare in (drop_warning, _prepare_delivery):
             try:
                 prepare(cls._jvm._gateway_client)
-            except Exception:  # noqa: S112  (a Spark with another log than Log4j 2, for one)
+            except Exception:  # noqa: S112  (for example, a Spark without Log4j 2)
                 continue
 
     of._ensure_initialized = classmethod(_ensure_initialized)
 
 
 def _prepare_delivery(client):
-    from sparklineage_observer import delivery  # which an interpreter at start need not import
+    from sparklineage_observer import delivery  # imported late: see the module's docstring
 
     attached.delivered_from = delivery.prepare(client)
 
@@ -234,8 +249,9 @@ def _prepare_delivery(client):
 class _Attached:
     """The observer of this process, and the changes that it made to the process.
 
-    observer: None until a context with our configuration is made; settings: these stand for that
-    configuration in a process with other work, which removes the listeners at the end.
+    observer: None until a SparkContext with our configuration is made; settings: the configuration
+    in a process that also does other work, where it is not in Spark's configuration; in such a
+    process, the listeners are removed at the end.
     """
 
     def __init__(self):
@@ -252,7 +268,7 @@ class _Attached:
         self.process = os.getpid()
 
     def registered(self, remove, listener):
-        """Remember how to remove a listener, if this process will do so."""
+        """Remember a listener and the function that removes it, if this process has to do that."""
         if self.settings:
             self.listeners.append((remove, listener))
 
@@ -261,9 +277,9 @@ attached = _Attached()
 
 
 def observe(context):
-    """Observe the queries of a SparkContext, and deliver the records if that is configured.
+    """Make the observer for a SparkContext, which delivers its records if that is configured.
 
-    :return: the observer; None if the configuration asks for none
+    :return: the observer; None if the configuration asks for no observer
     """
     try:
         if attached.observer is None:
@@ -296,11 +312,11 @@ def _begin(context):
 
 
 def attach(session):
-    """Register a listener with a session; a session that has one is left alone."""
+    """Register a listener with a session, unless the session has our listener already."""
     observer = None
     try:
         java_session = getattr(session, "_jsparkSession", None)
-        if java_session is None:  # Spark Connect: no driver JVM to listen to
+        if java_session is None:  # a session of Spark Connect has no JVM here
             return
         context = session.sparkContext
         observer = observe(context)
@@ -321,7 +337,10 @@ def attach(session):
 
 
 def _wrap_streams(observer):
-    """Listen to a session's streams from its first stream on: a job without any has no listener."""
+    """Listen to the streams of a session when its first stream is made.
+
+    So a job without streams gets no listener for streams.
+    """
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     def listen(writer):
@@ -335,7 +354,7 @@ def _wrap_streams(observer):
 
 
 class _Listener:
-    """org.apache.spark.sql.util.QueryExecutionListener; called on Spark's listener bus thread."""
+    """The Python side of a QueryExecutionListener, which Spark calls on its listener bus thread."""
 
     class Java:
         """Names the Java interface for py4j."""
@@ -352,7 +371,7 @@ class _Listener:
         self._observer.finished(function, execution, 0, exception)
 
     def equals(self, _other):
-        """Answer Java, which does not compare an object with itself: no other object is equal."""
+        """Tell Java that no other object is equal; Java never compares an object with itself."""
         return False
 
     def toString(self):  # noqa: N802  (Java's name)
@@ -360,7 +379,8 @@ class _Listener:
 
 
 def _at_exit():
-    # A child that the job has forked shares the connection to the JVM, and would disturb it.
+    # A child process that the job has forked would disturb the connection to the JVM, which it
+    # shares with the driver.
     if attached.observer is None or os.getpid() != attached.process:
         return
     try:
@@ -370,5 +390,5 @@ def _at_exit():
     try:
         if attached.delivery is not None:
             attached.delivery.finish()
-    except Exception:  # the JVM is gone, for one
+    except Exception:  # for example, the JVM is gone
         return

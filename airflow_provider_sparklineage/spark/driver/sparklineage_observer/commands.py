@@ -1,9 +1,9 @@
-"""A write command to its target and, where Spark's listener reports too little of it, to its plan.
+"""Describes the target of a write command and, where the listener reports too little, its plan.
 
 The plan is Spark's own analysed plan, as JSON. The JSON does not name the relations that the plan's
-leaves read, so the leaves are asked for them. A write of files is described elsewhere already
-(``writes`` of the record), so its command is recorded only with a plan; a command that writes a
-table is recorded in any case, with its target.
+leaves read, so each leaf is asked for its relations. A write of files is described in the record's
+``writes`` already, so its command is recorded only if the plan is needed. A command that writes a
+table is always recorded, with its target.
 
 A call through py4j costs a fraction of a millisecond, and the JSON of a plan a few milliseconds.
 """
@@ -17,7 +17,7 @@ from sparklineage_observer.relations import leaves_of, name_of, place_of, relati
 
 _MORE = re.compile(r"\.\.\. (\d+) more fields")
 _JVM = re.compile(r',"jvmId":"[^"]*"')
-_BYTES = 400  # of one attribute in the plan's JSON, roughly
+_BYTES = 400  # the rough size of one attribute in the plan's JSON
 
 _FILES = "InsertIntoHadoopFsRelationCommand"
 _HIVE = "InsertIntoHiveTable"
@@ -28,9 +28,9 @@ _DELTA_PARTITIONS = "DeltaDynamicPartitionOverwriteCommand"
 _V2_WRITES = ("AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic")
 _ROW_LEVEL = ("ReplaceData", "WriteDelta")
 _CREATIONS = ("CreateTableAsSelect", "ReplaceTableAsSelect")
-# Commands that the listener does not report, or reports with columns that are not theirs.
+# Commands that the listener does not report, or reports with wrong columns.
 _UNREPORTED = (*_DELTA, _DELTA_PARTITIONS, *_ROW_LEVEL, *_CREATIONS)
-# Parts of a plan's text for which the listener reports too few columns, or none: docs/limits.md.
+# Parts of a plan's text for which the listener reports too few columns, or none (docs/limits.md).
 _LOST = re.compile(
     r"\)#\d|In(?:Pandas|Arrow)|TransformWithState"  # functions of Python
     r"|Expand|Except|Intersect|scalar-subquery#| FILTER \("
@@ -41,7 +41,7 @@ _LOST = re.compile(
 
 
 class Commands:
-    """Describes write commands, as many as fit into the limits."""
+    """A describer of write commands; it leaves out plans that exceed the limits."""
 
     def __init__(self, limits):
         self._limits = limits
@@ -50,10 +50,10 @@ class Commands:
     def observe(self, kind, execution, is_hidden, budget):
         """Describe the write command of a query.
 
-        :param kind: class of the command, if that is known
-        :param is_hidden: gives whether the listener reports nothing of such a plan
-        :return: None if the query has no known write command, if the command is part of another, or
-            if it writes files and needs no plan
+        :param kind: the class name of the command, if it is known
+        :param is_hidden: a function that tells whether the listener drops the events of such a plan
+        :return: None if the query has no known write command, if the command is part of another
+            command, or if the command writes files and needs no plan
         """
         if kind and kind not in _KINDS:
             return None
@@ -69,7 +69,7 @@ class Commands:
         text = write.query.toString() if kind == "MergeIntoCommand" else plan.toString()
         is_needed = self._is_needed(write, text) or is_hidden()
         leaves, cut = [], ""
-        # Each leaf has a line of its own.
+        # The text has a line for each leaf, so a text with few lines has not too many leaves.
         if is_needed or kind == _SAVE or text.count("\n") > self._limits.leaves:
             leaves = write.leaves()
             cut = self._too_many(leaves)
@@ -88,7 +88,7 @@ class Commands:
 
     @staticmethod
     def target_of(parts, execution):
-        """Give the target of a write command, without a plan; None if there is no such command."""
+        """Describe a write command by its target alone; None if the query has no such command."""
         if not parts.commands and not parts.v2_writes:
             return None
         plan = execution.analyzed()
@@ -99,7 +99,11 @@ class Commands:
         return None if write.is_part else write.record()
 
     def of_batch(self, record, query, budget):
-        """Add the plan and the columns of a stream's batch to the record of its command."""
+        """Add the plan and the columns of a stream's batch to the description of its command.
+
+        :param record: the description, which has the target
+        :param query: the plan of the rows that the batch writes
+        """
         write = _Query(query)
         record.update(schema=write.schema(), columns=write.columns())
         leaves = leaves_of([query])
@@ -121,7 +125,7 @@ class Commands:
         return f"a plan that reads {count} times is left out, for more than {limit}"
 
     def _too_long(self, text):
-        """Give why the JSON of a plan is too long, as estimated by the plan's text; else ""."""
+        """Say why the JSON of a plan is too long, by an estimate from the plan's text; else ""."""
         expressions = text.count("#") + sum(map(int, _MORE.findall(text)))
         return self._too_large(expressions * _BYTES)
 
@@ -141,7 +145,7 @@ class Commands:
             return
         self._bytes += len(text)
         nodes = json.loads(text)
-        nodes[0].pop("analyzedQuery", None)  # the child once more, in an earlier form
+        nodes[0].pop("analyzedQuery", None)  # this repeats the child, in an earlier form
         relations = {}
         for *place, leaf in leaves:
             budget.check()
@@ -149,13 +153,13 @@ class Commands:
                 relations[leaf] = relations_of(*place, leaf)
         found = [relation for of in relations.values() for relation in of]
         if not all(relation["path"] or relation["table"] for relation in found):
-            return  # a relation of a database, which the listener names and the plan does not
+            return  # the listener names this relation of a database, but the plan does not
         columns = write.columns()
         record.update(schema=write.schema(columns), columns=columns, plan=nodes, relations=found)
 
 
 class _Write:
-    """A write command; each property costs calls only when it is asked for."""
+    """A write command of a query's plan; its methods make the calls to the JVM that they need."""
 
     def __init__(self, kind, plan, execution):
         self.kind = kind
@@ -164,7 +168,8 @@ class _Write:
         self.relation = plan.table() if kind in (*_V2_WRITES, *_ROW_LEVEL) else None
         self._table = None
         self.is_part = False
-        """Whether it writes nothing, or writes the rows of a table that another command creates."""
+        """Whether the command writes nothing, or writes the rows of a table that another command
+        creates."""
         if self.relation is not None:
             self._table = self.relation.table()
             self.is_part = class_name(self._table).startswith(("Staged", "NoopTable"))
@@ -177,14 +182,14 @@ class _Write:
         return self.plan.target() if self.kind in _DELTA else self.plan.query()
 
     def record(self):
-        """Begin a record; None if the target has neither a path nor a name."""
+        """Describe the command by its target; None if the target has neither a path nor a name."""
         path, table = self.target()
         if not path and not table:
             return None
         return {"node": self.kind, "target": {"path": path, "table": table}}
 
     def target(self):
-        """Give path and name of the target; "" for a missing path, None for a missing name."""
+        """Give the path and the name of the target; a missing path is "", a missing name None."""
         if self.kind == TABLE_AS_SELECT:
             return _made(self.plan.table().identifier(), self._execution.sparkSession())
         if self.relation is not None:
@@ -204,10 +209,10 @@ class _Write:
         return path, None if self.kind == _SAVE else name_of(option(self.plan.catalogTable()))
 
     def leaves(self):
-        """Give the leaves of the plan, and those of each of its subqueries.
+        """Give the leaves of the command's plan and of each subquery of the plan.
 
-        Some commands do not have their query as a child, so Spark finds no leaves below them: for
-        these the leaves of the query are given.
+        Some commands do not have their query as a child, so Spark finds no leaves below them. For
+        these commands, the leaves of the query are given.
         """
         plans = [self.plan]
         if self.kind in (*_DELTA, *_CREATIONS, _SAVE):
@@ -217,7 +222,7 @@ class _Write:
         return leaves_of(plans)
 
     def columns(self):
-        """Give the names of the target's columns, in the order of the query's columns."""
+        """List the names of the target's columns, in the order of the query's columns."""
         if self.kind == "DeleteCommand":
             return []
         if self.kind in (_FILES, _HIVE):
@@ -226,7 +231,7 @@ class _Write:
         return names_of(query.output())
 
     def schema(self, columns):
-        """Give the schema of the target, as the JSON of Spark's StructType."""
+        """Give the schema of the target, as the parsed JSON of Spark's StructType."""
         if self.relation is not None:
             return json.loads(self.relation.schema().json())
         if self.kind in _DELTA:
@@ -238,7 +243,7 @@ class _Write:
 
 
 class _Query:
-    """A query whose columns become those of its sink."""
+    """A query of a stream's batch; its columns are also the columns of the sink."""
 
     def __init__(self, plan):
         self.plan = plan
@@ -267,19 +272,25 @@ _KINDS = frozenset(
 
 
 def _created(resolved):
-    """Give path and name of a table that a V2 command created; the path is "" if it is gone."""
+    """Give the path and the name of a table that a V2 command created.
+
+    The path is "" if the table does not exist any more.
+    """
     catalog, name = resolved.catalog(), resolved.identifier()
     try:
         path, _ = place_of(catalog.loadTable(name))
-    except Exception:  # it was dropped, or replaced, since
+    except Exception:  # the table was dropped or replaced since
         path = ""
     return path, f"{catalog.name()}.{name.toString()}"
 
 
 def _made(identifier, session):
-    """Give path and name of a table in Spark's own catalog; the path is "" if it is not there."""
+    """Give the path and the name of a table in Spark's own catalog.
+
+    The path is "" if the table does not exist.
+    """
     try:
         table = session.sessionState().catalog().getTableMetadata(identifier)
         return table.location().toString(), name_of(table)
-    except Exception:  # it was not made, or is gone
+    except Exception:  # the table was not made, or is gone
         return "", identifier.unquotedString()

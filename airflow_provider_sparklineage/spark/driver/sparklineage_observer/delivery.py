@@ -1,12 +1,13 @@
-"""Brings the files of the listener and the observer from a driver in a cluster to the worker.
+"""Delivers the files of the listener and the observer from a driver in a cluster to the worker.
 
-Both write into a folder of the driver's container, which is gone with the container. A thread
-copies new lines into a folder that the worker reads, too: whole lines, in segments that are never
-changed. It does so shortly after each query that has written, at the latest every 30 s, and at
-exit. ``spark/capture/remote.py`` has the layout.
+The listener and the observer write into a folder of the driver's container, which is deleted with
+the container. A thread copies new whole lines to a folder that the worker can read. The lines are
+in segments, files that are never changed. The thread delivers shortly after each query that has
+written, at least every 30 s, and at exit. ``spark/capture/remote.py`` describes the layout of the
+worker's folder.
 
 The job never waits for the thread, except at exit, and then for a limited time. A failed delivery
-is tried again, with pauses that grow.
+is repeated after a pause; each pause is longer than the one before.
 """
 
 import json
@@ -20,16 +21,16 @@ import uuid
 from sparklineage_observer.jvm import Classes, option
 from sparklineage_observer.records import shortened
 
-# In the driver's log there must be no secret: ``scheme://user:password@`` and ``?signature=…`` in
-# an URL; ``container@`` of Azure is not a secret.
+# The driver's log must not show a secret. In a URL, ``scheme://user:password@`` and
+# ``?signature=…`` are secrets; ``container@`` in a URL of Azure is not.
 _USER_IN_URL = re.compile(r"(?<=://)(?:[^/\s@]*:[^/\s@]*|(?<!abfs://)(?<!abfss://)[^/\s@]*)@")
 _QUERY_IN_URL = re.compile(r"(?<=\?)[^\s?=]+=\S+")
-# The exception of Java, below the first line that py4j adds.
+# The first line of an exception of Java, which follows the line that py4j adds.
 _JAVA_EXCEPTION = re.compile(r"\n: (?:[\w$]+\.)*([^\n]+)")
 
 
 def reason_of(error):
-    """Describe an exception in one line without secrets; an exception of Java in Java's text."""
+    """Describe an exception in one line without secrets; an exception of Java in Java's words."""
     text = str(error)
     java = _JAVA_EXCEPTION.search(text)
     line = java.group(1) if java else f"{type(error).__name__}: {text}".partition("\n")[0]
@@ -50,13 +51,14 @@ def say(text):
         return
 
 
-_SEGMENT_BYTES = 8 * 1024 * 1024  # of a segment, unless its first line is longer
+_SEGMENT_BYTES = 8 * 1024 * 1024  # a segment is longer only if its first line is longer
 
 
 class Segments:
-    """Reads a file segment by segment; knows how much of the file is delivered.
+    """A reader that cuts a growing file into segments, and counts those that are delivered.
 
-    pending: the segment that was taken and is not delivered yet; it stays the same until then.
+    pending: the bytes of the segment that was cut off but is not delivered yet; empty if there is
+    no such segment. They do not change until the segment is delivered.
     """
 
     def __init__(self, kind, file):
@@ -73,7 +75,10 @@ class Segments:
         return f"{self.kind}-{self.delivered + 1:05d}.ndjson"
 
     def take(self):
-        """Take the new lines of the file, unless a segment is pending; give whether one is now."""
+        """Make new lines of the file the pending segment, unless there is one already.
+
+        :return: whether there is a pending segment now
+        """
         if not self.pending:
             self.pending = self._lines()
             self._at += len(self.pending)
@@ -85,7 +90,7 @@ class Segments:
         self.delivered += 1
 
     def left(self):
-        """Describe the bytes that were not taken, as they end in no line; "" if there are none."""
+        """Describe the bytes after the last line end, which are in no segment; "" without any."""
         if not os.path.exists(self._file):
             return ""
         size = os.path.getsize(self._file) - self._at
@@ -98,7 +103,7 @@ class Segments:
             status = os.fstat(file.fileno())
             identity = (status.st_dev, status.st_ino)
             if identity != self._identity or status.st_size < self._at:
-                self._at = 0  # another file is in its place, and all its lines are new
+                self._at = 0  # the file was replaced by another file, whose lines are all new
             self._identity = identity
             file.seek(self._at)
             found = b""
@@ -110,16 +115,21 @@ class Segments:
                     return found[:end]
 
 
-_MASK = "007"  # the worker collects and removes the files, maybe as another user of the group
-_BLOCK = 1024 * 1024  # of one call: py4j makes a text of the bytes, which both sides keep in memory
+_MASK = "007"  # the worker reads and removes the files, maybe as another user of the same group
+_BLOCK = 1024 * 1024  # bytes in one call: py4j makes a text of them, on both sides
 _PUTS_WHOLE_FILES = ("s3a", "s3", "s3n", "gs")
-"""Schemes of stores in which a file is not there before it is closed, and renaming is copying."""
+"""The schemes of stores in which a file appears only when it is closed, and in which a rename
+copies the file."""
 
 
 class RemoteFolder:
-    """Puts files into the remote folder; each appears whole or not at all.
+    """The remote folder of a driver; each file put into it appears as a whole or not at all.
 
-    The file system is an instance of its own: a job may close the instance that Spark shares.
+    It uses its own instance of the file system, because a job may close the instance that Spark
+    shares.
+
+    :param jvm: the JVM view of py4j
+    :param url: the folder's URL, in Spark's form
     """
 
     def __init__(self, jvm, hadoop_conf, url):
@@ -131,18 +141,18 @@ class RemoteFolder:
         self._thread = None
         self.url = url
         self.has_worked = False
-        """Whether the present instance of the file system has put a file."""
+        """Whether a file was written with the present instance of the file system."""
 
     def make(self):
-        """Make the folder, except in stores where a file makes its folders."""
+        """Make the folder, except in stores (such as S3) that need no folder before its files."""
         if not self._is_whole:
             self._connected().mkdirs(self._classes.path(self.url))
 
     def put(self, name, content):
-        """Write a file; to be called again, with the same content, after a failure."""
+        """Write a file; after an error, the caller has to repeat the call with the same content."""
         file_system = self._connected()
         final = aside = self._path(name)
-        # After a failure the file may be there nevertheless: only the answer to the write was lost.
+        # After an error the file may exist nevertheless, if only the answer to the write was lost.
         if self._tried != name or not file_system.exists(final):
             self._tried = name
             if not self._is_whole:
@@ -158,29 +168,29 @@ class RemoteFolder:
         stream = file_system.create(path, True)
         for begin in range(0, len(content), _BLOCK):
             stream.write(content[begin : begin + _BLOCK])
-        # Not closed after an error: a store would take the part that it has for the whole file.
+        # After an error the stream is not closed: a store would then publish the part that it has.
         stream.close()
 
     def disconnect(self):
-        """Close the file system; the next call opens another one, as this one may be the cause."""
+        """Close this instance of the file system, which may be broken; later calls open another."""
         file_system, self._file_system = self._file_system, None
         self.has_worked = False
         if file_system is not None:
             file_system.close()
 
     def interrupt(self):
-        """Interrupt a call that hangs: its thread in the JVM can keep the JVM from ending."""
+        """Interrupt a call that hangs, whose thread in the JVM could keep the JVM from ending."""
         if self._thread is not None:
             self._thread.interrupt()
 
     def _connected(self):
         if self._file_system is None:
-            self._thread = self._classes.thread.currentThread()  # one for each of Python's
+            self._thread = self._classes.thread.currentThread()  # the JVM's, for this Python thread
             uri = self._classes.path(self.url).toUri()
-            conf = self._classes.configuration(self._conf)  # as it is now: a job may change it
+            conf = self._classes.configuration(self._conf)  # copied now: a job may have changed it
             conf.set("fs.permissions.umask-mode", _MASK)
             file_system = self._classes.file_system.newInstance(uri, conf)
-            file_system.setWriteChecksum(False)  # of a local file system: a second file for each
+            file_system.setWriteChecksum(False)  # else a local one would write a .crc for each file
             self._file_system = file_system
         return self._file_system
 
@@ -190,21 +200,21 @@ class RemoteFolder:
 
 _KINDS = ("events", "observations")
 _EVERY_S = 30
-_SHORTLY_S = 0.5  # in this time the listener's event of the query arrives, and other queries end
-_BREATH = 10  # a pause lasts so many times as long as the delivery took, up to the next limit
+_SHORTLY_S = 0.5  # in this time the listener writes the query's event, and other queries may end
+_BREATH = 10  # a pause is so many times as long as the last delivery, up to the next limit
 _LONGEST_BREATH_S = 5
-_THINNING = 100  # an application that is hours old need not deliver each second
+_THINNING = 100  # a pause lasts at least 1/100 of the application's age, up to _EVERY_S
 _LONGEST_PAUSE_S = 120
 _AGAIN_S = 1
 _EXIT_S = 10
 
 
 def prepare(client):
-    """Make the folder for files to deliver, before a SparkContext, and with it a listener, is made.
+    """Make the folder of the files to deliver, before Spark makes a SparkContext and its listener.
 
     :param client: the gateway client of py4j
-    :return: the absolute path of the observer's file in the folder; None if nothing is delivered,
-        if another process of this JVM delivers, or if the folder cannot be made
+    :return: the absolute path of the observer's file in the folder; None if nothing has to be
+        delivered, if another Python process of this JVM delivers, or if the folder cannot be made
     """
     from py4j.java_gateway import JavaClass
 
@@ -219,7 +229,8 @@ def prepare(client):
     try:
         os.makedirs(folder, 0o700, exist_ok=True)
         for kind in _KINDS:
-            # A container that is started again has delivered the files that its former driver left.
+            # If the container is started again, these files are from its former driver, which has
+            # delivered them.
             if os.path.exists(_file(folder, kind)):
                 os.unlink(_file(folder, kind))
     except OSError as error:
@@ -229,16 +240,18 @@ def prepare(client):
 
 
 def begun(context, url, run, file, observer):
-    """Begin to deliver the files of a driver's observer and its listener.
+    """Begin to deliver the files of the observer and the listener of a driver.
 
-    :param url: of the remote folder of this run
-    :param run: the application's run id
-    :param file: the observer's; the listener's is next to it
+    :param context: the SparkContext
+    :param url: the URL of the remote folder of the try
+    :param run: the OpenLineage run id of the application
+    :param file: the path of the observer's file; the listener's file is in the same folder
+    :return: the Delivery
     """
     java = context._jsc.sc()
     started_ms = int(time.time() * 1000)
     number = option(java.applicationAttemptId()) or ""
-    # Zeros in front, so that the names sort in time.
+    # The numbers have leading zeros, so that the names sort by time.
     attempt = f"{int(number) if number.isdigit() else 1:05d}-{started_ms:013d}"
     folder = f"{url.rstrip('/')}/{attempt}-{uuid.uuid4().hex[:8]}"
     start = {
@@ -246,7 +259,7 @@ def begun(context, url, run, file, observer):
         "application_id": java.applicationId(),
         "started_ms": started_ms,
     }
-    # The remote folder keeps objects of the context that outlive it: the job may stop the context.
+    # The remote folder gets only objects that work after the job has stopped the context.
     remote = RemoteFolder(context._jvm, context._jsc.hadoopConfiguration(), folder)
     delivery = Delivery(remote, os.path.dirname(file), start, observer.report)
     observer.after_write = delivery.wanted
@@ -255,11 +268,12 @@ def begun(context, url, run, file, observer):
 
 
 class Delivery:
-    """Delivers the files of a folder, in a thread.
+    """The delivery of the files in a folder of the driver, by a thread.
 
     :param remote: the RemoteFolder of this driver
-    :param start: the content of its ``start.json``
-    :param record: function that records the text of an error
+    :param folder: the folder with the files of the listener and the observer
+    :param start: the content of ``start.json``
+    :param record: a function that records the text of an error
     """
 
     def __init__(self, remote, folder, start, record):
@@ -286,11 +300,11 @@ class Delivery:
         self._thread.start()
 
     def wanted(self):
-        """Deliver soon, as a query has written."""
+        """Ask the thread to deliver soon, because a query has written."""
         self._wanted.set()
 
     def finish(self):
-        """Deliver the rest, or give up after a limited time, with a line in the driver's log."""
+        """Deliver the rest; if that takes too long, give up, and say so in the driver's log."""
         self._ending.set()
         self._wanted.set()
         self._thread.join(_EXIT_S)
@@ -355,7 +369,7 @@ class Delivery:
                 self._put_new()
             if is_last:
                 self._end = self._end_of(begun)
-        if self._end is not None:  # nothing else is put after it, even if it has to be put again
+        if self._end is not None:  # the last file: a repeated call puts only this file again
             self._remote.put("end.json", _json(self._end))
 
     def _end_of(self, begun):
@@ -376,7 +390,7 @@ class Delivery:
                 segments.put()
 
     def _recovered(self):
-        """Record the failures so far: before, their record could not have been delivered either."""
+        """Record the failures before this delivery; until now, no record could be delivered."""
         late = time.monotonic() - self._failed_since
         self._failures = 0
         for reason in self._unrecorded:
@@ -388,7 +402,7 @@ class Delivery:
             self._failed_since = time.monotonic()
         self._failures += 1
         self._reason = reason_of(error)
-        kind = self._reason.partition(":")[0]  # the rest has names of files, which differ
+        kind = self._reason.partition(":")[0]  # without names of files, which differ each time
         if kind not in self._known:
             self._known.add(kind)
             self._unrecorded.append(self._reason)

@@ -1,8 +1,8 @@
-"""Delta: the tagged commits of this application to written and removed partitions.
+"""Finds the partitions of Delta tables that this application's commits wrote and removed.
 
-Every commit carries ``spark.databricks.delta.commitInfo.userMetadata``, which the injection sets to
-the application's tag (unless the user has set the property). The logs are read at exit, newest
-commit first, with the driver's own file system and credentials.
+Every commit has the value of ``spark.databricks.delta.commitInfo.userMetadata``, which the
+injection sets to the application's tag (unless the user has set the property). The logs of the
+tables are read at exit, the newest commit first, with the driver's own file system and credentials.
 """
 
 import json
@@ -19,8 +19,8 @@ from sparklineage_observer.jvm import (
 from sparklineage_observer.records import OverBudgetError, message_of
 
 _COMMIT = re.compile(r".*/(\d{20})\.json")
-_PHYSICAL = re.compile("col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")  # as Delta makes them
-_SLACK_MS = 60000  # a commit's time is the writer's clock; another host may have made the table
+_PHYSICAL = re.compile("col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")  # names that Delta makes
+_SLACK_MS = 60000  # a commit has the time of its writer's clock, maybe on another host
 
 
 class DeltaTables:
@@ -33,12 +33,12 @@ class DeltaTables:
         self._may_skip = []
 
     def scan(self, read):
-        """Remember the table of a file scan, if it is one of Delta."""
+        """Remember the table of a file scan, if it is a Delta table."""
         if "delta" in (read.get("format") or "").lower() or "Tahoe" in read.get("index", ""):
             self._paths.update(read.get("roots", ()))
 
     def command(self, command, session):
-        """Remember the table of a write command or V1 write node, if it has one."""
+        """Remember the table of a write command or V1 write node, if the table can be found."""
         self.written(path_of(command, session))
 
     def written(self, path):
@@ -47,21 +47,28 @@ class DeltaTables:
             self._paths.add(path.rstrip("/"))
 
     def may_skip(self, command, session, started, ended):
-        """Remember a command that writes nothing if its table exists, or if no row matches it."""
+        """Remember a command that writes nothing if its table exists, or if no row matches.
+
+        :param started: the time in ms when the command began
+        :param ended: the time in ms when it had ended
+        """
         path = path_of(command, session)
         if path:
             self.written(path)
             self._may_skip.append((path.rstrip("/"), started, ended))
 
     def writes(self, classes, hadoop_conf, limits):
-        """Yield one record per table with this application's commits, or with the table's error."""
+        """Yield a record for each table: this application's commits, or the error of reading them.
+
+        Tables without such commits have no record.
+        """
         tables = {}
         for path in self._paths:
             tables.setdefault(qualified(classes, hadoop_conf, path), set()).add(path)
         for path in sorted(tables):
             try:
                 commits, times = self._commits(path, classes, hadoop_conf, limits)
-            except Exception as error:  # an error of one table must not stop the others
+            except Exception as error:  # the other tables are read nevertheless
                 yield {"error": message_of(f"Delta log of {path}", error)}
                 continue
             spans = [span for known, *span in self._may_skip if known in tables[path]]
@@ -70,10 +77,10 @@ class DeltaTables:
                 yield {"kind": "commits", "writes": commits}
 
     def _commits(self, path, classes, hadoop_conf, limits):
-        """Give this application's commits, and the times of all commits since it began.
+        """Give this application's commits in a table, and the times of all commits since it began.
 
-        The times include those of other writers: a job may have given some of its own commits
-        another tag while it ran.
+        The times of commits with another tag are included, because a job may have given some of its
+        own commits another tag while it ran.
         """
         log = classes.path(path + "/_delta_log")
         file_system = log.getFileSystem(hadoop_conf)
@@ -108,10 +115,10 @@ class DeltaTables:
 
 
 def _skipped(path, spans, times):
-    """Describe the commands that may have written nothing, and during which nothing was committed.
+    """Describe as skipped the commands during which nobody committed anything to the table.
 
-    :param spans: begin and end of each command, in ms
-    :param times: when commits of any writer were made, in ms; if one time is missing, no command
+    :param spans: the begin and end, in ms, of each command that may have written nothing
+    :param times: the times of the commits of all writers, in ms; if one time is None, no command
         counts as skipped
     """
     if None in times:
@@ -133,10 +140,10 @@ def _skipped(path, spans, times):
 
 
 class _Schema:
-    """The names and types of columns, learned from a table's log, newest commit first.
+    """The names and types of a table's columns, learned from its log, the newest commit first.
 
-    With column mapping, files have the partition values by physical names. In tables that were made
-    with column mapping, these differ from the names of the columns.
+    With column mapping, a file's partition values have the physical names of the columns. If the
+    table was made with column mapping, the physical names differ from the columns' names.
     """
 
     def __init__(self):
@@ -157,24 +164,25 @@ class _Schema:
             self._incomplete = []
 
     def expect(self, write, actions):
-        """Note a write that removed files, if only an older commit has their partition columns.
+        """Note a write whose removed files do not show their columns: an older commit names them.
 
-        A removed file has no values for columns that are null. Its folders do not name the columns
-        where they are random, as Delta 4.4 makes them for tables with column mapping.
+        A removed file has no values for partition columns that are null. Its folders may have
+        random names, which Delta 4.4 gives them in tables with column mapping, and then do not name
+        the columns either.
         """
         added, removed = _changed(actions)
         if not added and any(_in_folders(*_place(file)) is None for file in removed):
             self._incomplete.append((write, removed))
 
     def misses(self, write):
-        """Whether columns of a write are unknown, or only their physical names are known."""
+        """Whether a write has columns that are unknown, or known only by their physical names."""
         if any(write is incomplete for incomplete, _ in self._incomplete):
             return True
         fields = {d["field"] for d in _dimensions(write)}
         return any(_PHYSICAL.match(f) and f not in self._known for f in fields)
 
     def describe(self, write):
-        """Give the columns of a write their names and types."""
+        """Set the names and types of a write's columns; if some are missing, give no partitions."""
         if self.misses(write):
             cut = "the commit that names its columns is gone from the log"
             write.update(how="unknown", cut=cut, layouts=[], removed=[])
@@ -188,7 +196,7 @@ def _dimensions(write):
 
 
 def _changed(actions):
-    """Give the files that a commit added and removed, other than by moving the same data."""
+    """Give the files that a commit added, and those that it removed, where it changed data."""
     return [
         [a[key] for a in actions if a.get(key, {}).get("dataChange")] for key in ("add", "remove")
     ]
@@ -197,17 +205,18 @@ def _changed(actions):
 def _write(path, version, info, actions):
     added, removed = _changed(actions)
     if not added and not removed and any("add" in a or "remove" in a for a in actions):
-        return None  # OPTIMIZE and the like: the same data in other files
+        return None  # OPTIMIZE and similar commands put the same data into other files
     parameters = info.get("operationParameters") or {}
-    # For a stream, the mode is its output mode: Append, Complete or Update.
+    # The commit of a stream has the stream's output mode: Append, Complete or Update.
     mode = str(parameters.get("mode") or parameters.get("outputMode", "")).lower()
     if version == 0:
         mode = "create"
     elif "REPLACE TABLE" in str(info.get("operation")):
         mode = "whole"
     elif mode == "overwrite":
-        # With a predicate (replaceWhere) rows are replaced. The log is the same for full and for
-        # dynamic overwrites, so the overwrite of a partitioned table counts as the weaker: dynamic.
+        # With a predicate (replaceWhere), rows are replaced. The log does not distinguish full and
+        # dynamic overwrites, so the overwrite of a partitioned table counts as dynamic, the weaker
+        # of the two.
         partly = parameters.get("predicate") not in (None, "[]", "")
         partitioned = any(a.get("partitionValues") for a in added)
         mode = "rows" if partly else "dynamic" if partitioned else "whole"
@@ -256,7 +265,11 @@ def _place(file):
 
 
 def _columns(path, values, complete):
-    """Give the partition columns of a file; a removed file has no values for its null columns."""
+    """Give the names of a file's partition columns.
+
+    A removed file has no values for the columns that are null, so their names come from its folders
+    or else from ``complete``.
+    """
     named = _in_folders(path, values)
     if named is None and set(complete) > set(values):
         return tuple(complete)
@@ -264,9 +277,11 @@ def _columns(path, values, complete):
 
 
 def _in_folders(path, values):
-    """Give the columns in the names of a file's folders; None if the folders do not name them.
+    """Give the partition columns that the names of a file's folders show.
 
-    They do not if they are random, if they hold change data, or if they belong to another table.
+    :return: () for a file that is in no folder; None if the folders do not show the columns,
+        because their names are random, because they hold change data, or because they belong to
+        another table
     """
     if "/" not in path:
         return ()
@@ -277,7 +292,8 @@ def _in_folders(path, values):
     return named if named and set(named) >= set(values) else None
 
 
-# The ways to a table's path in commands and nodes of Delta: they are private, and differ by class.
+# The calls that give a table's path in the commands and nodes of Delta. These methods are private,
+# and each class has others.
 _PATHS = (
     lambda c: c.deltaLog().dataPath().toString(),
     lambda c: c.targetFileIndex().path().toString(),
@@ -295,10 +311,10 @@ def path_of(command, session):
     for path in _PATHS:
         try:
             return path(command)
-        except Exception:  # noqa: S112  (not this one)
+        except Exception:  # noqa: S112  (this class has other methods)
             continue
     try:
         identifier = command.table().identifier()
         return session.sessionState().catalog().getTableMetadata(identifier).location().toString()
-    except Exception:  # not a command on a table
+    except Exception:  # the command has no table
         return None

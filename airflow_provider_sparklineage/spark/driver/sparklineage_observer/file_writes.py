@@ -1,10 +1,11 @@
-"""A V1 write command to the partitions that it wrote.
+"""Finds the partitions that a V1 write command wrote.
 
-No object in the driver keeps them: the command's metrics count files, bytes and partitions. But
-Spark gives all files of one write job one UUID (``part-00000-<uuid>…``). So the folders are
-listed, newest first, until there is one new UUID with exactly the command's numbers: then its
-folders are the partitions written (``exact``). Without such a match, the folders of all new files
-are given (``listing``); without new files, no partition is known (``unknown``).
+No object in the driver has the names of these partitions: the command's metrics only count files,
+bytes and partitions. But the names of all files of one write job have the same UUID
+(``part-00000-<uuid>…``). So the table's folders are listed, the newest first, until the files with
+one new UUID have exactly the numbers of the command. Then the folders of these files are the
+partitions that the command wrote (``exact``). If no UUID has these numbers, the folders of all new
+files are given (``listing``); if there are no new files, no partition is known (``unknown``).
 """
 
 import re
@@ -22,9 +23,9 @@ from sparklineage_observer.jvm import (
 )
 from sparklineage_observer.records import OverBudgetError
 
-# The files in the folders of a table are listed level by level, and some folders per call: a call
-# cannot be stopped. The answer of a call stays in the JVM if only the next call needs it. If Python
-# looks at the answer, it comes over as one text.
+# The folders of a table are listed level by level, and a limited number of folders in each call,
+# because a call cannot be stopped. If only the next call needs the answer of a call, Python passes
+# the Java object on. If Python needs the answer itself, Java prints it as one text.
 
 
 CHUNK = 400  # folders in one listing call
@@ -33,7 +34,7 @@ _GLOB = re.compile(r"([\\{}\[\]*?,^])")
 
 
 class Folders:
-    """The folders of one table's partitions."""
+    """The folders of a table's partitions, below the folder ``base``."""
 
     def __init__(self, classes, hadoop_conf, base, budget):
         self._classes = classes
@@ -42,11 +43,11 @@ class Folders:
         self._file_system = classes.path(base).getFileSystem(hadoop_conf)
 
     def files(self, patterns, first):
-        """Give the files below the base, those in the folders that were changed last first.
+        """Yield the files below the base; files in the folders that were changed last come first.
 
-        :param patterns: of the folders' names, level by level
-        :param first: how many folders are listed at first, if there are more
-        :return: the statuses of the files, one iterable for each call to the file system
+        :param patterns: for each level, the pattern of the folders' names
+        :param first: the number of folders in the first call, if there are more
+        :return: for each call to the file system, an iterable of the files' statuses
         """
         for paths in self._folders(patterns, first):
             listed = self._listed(paths)
@@ -54,7 +55,7 @@ class Folders:
             yield self._statuses(listed)
 
     def _folders(self, patterns, first):
-        """Give the folders of the last level, as a Path[] for each call that lists them."""
+        """Yield the folders of the last level, as one Path[] for each call that will list them."""
         self._budget.check()
         if not patterns:
             yield self._paths([self._base])
@@ -63,7 +64,7 @@ class Folders:
         found, count = [], 0
         for paths in self._folders(patterns[:-1], CHUNK):
             listed = self._listed(paths, matching)
-            # Counted in the JVM: to make a text of the answer takes longer than the listing.
+            # The JVM counts the entries, because printing them takes longer than the listing.
             count += _count(listed)
             self._budget.require(count, "directories", "folders")
             found += listed
@@ -79,7 +80,11 @@ class Folders:
             start, size = start + size, CHUNK
 
     def _listed(self, paths, *matching):
-        """List the entries of some folders that match a filter of paths: a list of FileStatus[]."""
+        """List the entries of some folders; leave out folders that are gone.
+
+        :param matching: a filter of paths, if not all entries are wanted
+        :return: a list of FileStatus[]
+        """
         try:
             return [self._file_system.listStatus(paths, *matching)]
         except Exception as error:
@@ -116,11 +121,11 @@ def _is_gone(error):
 
 
 _FILE = re.compile(r"part-\d+-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})")
-_SLACK_MS = 60000  # clocks of a file system may differ from the driver's
+_SLACK_MS = 60000  # the clock of a file system may differ from the driver's clock
 
 
 class FileWrites:
-    """Finds the files of write commands; remembers the UUIDs of the application's own writes."""
+    """A finder of the files of write commands, which remembers the UUIDs of the writes it found."""
 
     def __init__(self, classes, hadoop_conf):
         self._classes = classes
@@ -130,7 +135,11 @@ class FileWrites:
         self._paths = {}
 
     def observe(self, kind, command, started_ms, budget):
-        """Describe a write command; None for a command that does not write files itself."""
+        """Describe a write command as a write; None for a command that does not write files itself.
+
+        :param kind: the class name of the command
+        :param started_ms: the time when the query began
+        """
         if kind == "InsertIntoHadoopFsRelationCommand":
             write, path = _insert_into_files(kind, command, self._classes)
         elif kind == "InsertIntoHiveTable":
@@ -159,7 +168,7 @@ class FileWrites:
         return write
 
     def gone(self, budget):
-        """Give the written folders that do not exist any more.
+        """List the folders that were written by their paths, and do not exist any more.
 
         :raise OverBudgetError: if the time is up
         """
@@ -173,14 +182,15 @@ class FileWrites:
 
     @staticmethod
     def _place(write):
-        """Give the folder whose files are listed: the path of a write, and the values it fixes."""
+        """Give the place that a write lists: its path, and the fixed values of leading columns."""
         columns = [d["field"] for d in write["layouts"][0]["dimensions"]]
         return (write["path"], *_leading(write["static"], columns))
 
     def _find(self, write, layout, started_ms, budget):
         columns = [d["field"] for d in layout["dimensions"]]
         if not columns:
-            # The full relation. Whether an append found it empty is not worth a listing.
+            # The write has the full relation. To list it would only show whether an append found
+            # the relation empty.
             layout["partitions"] = [[]]
             write["shared"] = [[]] if write["mode"] == "append" else []
             return
@@ -201,8 +211,8 @@ class FileWrites:
         if len(matched) == 1 or len({frozenset(groups[u].parts) for u in matched}) == 1:
             write["how"] = "exact"
         else:
-            # No group fits, or several do, of writes of equal size at the same time: all new
-            # files count.
+            # Either no group fits, and all new files count; or several groups fit, because several
+            # writes of equal size ran at the same time, and the files of all these groups count.
             new = [u for u, g in groups.items() if u not in own and g.modified >= started_ms]
             matched = matched or new
             if layout["partitions"] and not matched:
@@ -218,15 +228,15 @@ class FileWrites:
         write["shared"] = sorted_partitions(foreign & parts)
 
     def _groups(self, write, base, columns, started_ms, budget):
-        """List the files below a base by the UUID of their write, until one group fits.
+        """List the files below a base, grouped by UUID, until a group of new files fits the write.
 
-        :return: the groups of new files by UUID; the partitions of all listed files by UUID
+        :return: the groups of new files, by UUID; and the partitions of all listed files, by UUID
         """
         own = self._own.get(base, {})
         groups = {}
         others = {}
         below, patterns = self._below(base, columns, _leading(write["static"], columns))
-        # The folders of this write are among the newest, unless the file system keeps no times.
+        # The folders of this write are among the newest, unless the file system has no times.
         first = min(CHUNK, max(16, 4 * write.get("numParts", 0)))
         for files in Folders(self._classes, self._conf, below, budget).files(patterns, first):
             for path, directory, length, modified in files:
@@ -246,7 +256,7 @@ class FileWrites:
         return groups, others
 
     def _below(self, base, columns, static):
-        """Give the folder above all partitions of a write, and the patterns of folders in it."""
+        """Give the folder above all partitions of a write, and the patterns of the levels below."""
         names = [
             None if value is None else self._classes.partition_folder(column, value)
             for column, value in zip_longest(columns, static)
@@ -260,7 +270,7 @@ class FileWrites:
 
 
 class _Group:
-    """The files of one write job."""
+    """The files of one write job, which have the same UUID in their names."""
 
     def __init__(self):
         self.files = 0
@@ -281,7 +291,7 @@ def is_ignore(command):
 
 
 def _is_skipped(command):
-    """Whether a command found that its target existed: then it has never committed."""
+    """Whether a command wrote nothing because its target existed: then it has no commit time."""
     took = option(command.metrics().get("jobCommitTime"))
     return is_ignore(command) and took is not None and took.isZero()
 
@@ -296,7 +306,7 @@ def _fits(group, write):
 
 
 def _leading(static, columns):
-    """Give the fixed values of a write for its leading partition columns; None is null."""
+    """Give the fixed values of a write for its leading partition columns; None stands for null."""
     values = []
     for column in columns:
         if column not in static:

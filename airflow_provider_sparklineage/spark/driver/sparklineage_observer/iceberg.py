@@ -1,4 +1,4 @@
-"""Iceberg: a scan's planned files, and the snapshots of this application, to partitions."""
+"""Finds the partitions of Iceberg tables in a scan's files, and in this application's snapshots."""
 
 import re
 from urllib.parse import unquote_plus
@@ -15,7 +15,7 @@ _FILE = re.compile(r"spec_id=(\d+), partition=(PartitionData\{.*?\}), record_cou
 
 
 def table_of(spark_table):
-    """Give the Iceberg table of a Spark table; None for tables of other formats."""
+    """Give the Iceberg table of a Spark table; None if the table has another format."""
     if spark_table is None:
         return None
     if class_name(spark_table) == "RowLevelOperationTable":
@@ -24,7 +24,7 @@ def table_of(spark_table):
 
 
 def scan(read, node, budget):
-    """Describe a BatchScanExec of Iceberg; None for a scan of a metadata table."""
+    """Complete the read of a BatchScanExec of Iceberg; None for a scan of a metadata table."""
     spark_scan = node.scan()
     read.update(table=node.table().name(), scan=class_name(spark_scan))
     description = spark_scan.description()
@@ -33,7 +33,7 @@ def scan(read, node, budget):
     if table is None or _OF_METADATA.search(table.getClass().getName()):
         return None
     static, runtime = _STATIC.search(description), _RUNTIME.search(spark_scan.toString())
-    # In versions that describe their scans in another way, the full text stands for the filters.
+    # Some versions of Iceberg describe scans in another way; then the full text is recorded.
     filters = [static.group(1) if static else description, runtime.group(1) if runtime else ""]
     read["pushed_filters"] = [text for text in filters if text and text != "[]"]
     base = table.location().rstrip("/")
@@ -51,23 +51,23 @@ def scan(read, node, budget):
 
 
 def _splits(node, spark_scan):
-    """Give the splits that were read: after dynamic pruning, unlike inputPartitions."""
+    """Give the splits that were read after dynamic pruning; ``inputPartitions`` has all splits."""
     if node.runtimeFilters().isEmpty():
         return items(node.inputPartitions())
     try:
         return [s for group in items(node.filteredPartitions()) for s in items(group.toList())]
-    except Exception:  # private in Spark 3; the scan itself keeps the splits that were left
+    except Exception:  # private in Spark 3, where the scan itself has the splits that were read
         return list(spark_scan.toBatch().planInputPartitions())
 
 
 def _snapshot_id(table, spark_scan):
-    """Give the id of the snapshot that is read, as text: it is too long for a JSON number.
+    """Give the id of the snapshot that is read, as text, because it is too long for a JSON number.
 
-    None if the table has no snapshot.
+    :return: None if the table has no snapshot
     """
     try:
         asked = spark_scan.snapshotId()
-    except Exception:  # not public in every version
+    except Exception:  # the method is not public in every version
         asked = None
     if asked is None:
         current = table.currentSnapshot()
@@ -76,7 +76,7 @@ def _snapshot_id(table, spark_scan):
 
 
 class _Collected:
-    """The distinct partitions of files, by partition spec."""
+    """A collection of the distinct partitions of files, grouped by partition spec."""
 
     def __init__(self, table):
         self._specs = table.specs()
@@ -89,7 +89,7 @@ class _Collected:
         partition = file.partition()
         written = partition.toString()
         nulls = ()
-        if "null" in written:  # a null value, or the text "null"
+        if "null" in written:  # a null and the text "null" print alike
             nulls = tuple(partition.get(i) is None for i in range(partition.size()))
         key = (spec_id, written, nulls)
         if key not in self._known:
@@ -97,7 +97,10 @@ class _Collected:
             self._found.setdefault(spec_id, set()).add(self._known[key])
 
     def add_all(self, files, classes, budget):
-        """Add many files: print them all in one call, then look at one file of each partition."""
+        """Add the partitions of many files with few calls.
+
+        One call prints all files; then only one file of each partition is read.
+        """
         listed = classes.array_list()
         for file in each(files):
             budget.check()
@@ -111,7 +114,7 @@ class _Collected:
             return
         first = {}
         for position, key in enumerate(files):
-            # A null and the text "null" print alike, so those are looked at one by one.
+            # A null and the text "null" print alike, so files with "null" are read one by one.
             first.setdefault((*key, position) if "null" in key[1] else key, position)
         for position in first.values():
             budget.check()
@@ -124,7 +127,7 @@ class _Collected:
         if not path:
             return ()
         values = [unquote_plus(s.partition("=")[2]) for s in path.split("/")]
-        # The path has "null" both for a null and for the text.
+        # The path has "null" both for a null and for the text "null".
         for position, value in enumerate(values):
             if value == "null" and partition.get(position) is None:
                 values[position] = None
@@ -151,7 +154,7 @@ class _Collected:
         return self._dimensions[spec_id]
 
     def layouts(self, base):
-        """Give the layouts of the files; without files, one empty layout of the latest spec."""
+        """Give the layouts of the added files; without files, one empty layout of the last spec."""
         found = self._found or {max(self._specs.keySet()): set()}
         return [
             {
@@ -164,7 +167,7 @@ class _Collected:
 
 
 class Snapshots:
-    """The snapshots of this application in the tables that it wrote, each reported once."""
+    """The snapshots that this application made in the tables it writes; each is reported once."""
 
     def __init__(self):
         self._tables = {}
@@ -175,7 +178,7 @@ class Snapshots:
         self._tables[table.location().rstrip("/")] = table
 
     def fresh(self, application_id, classes, budget):
-        """Describe the snapshots of the application that were made since the last call."""
+        """Describe as writes the snapshots that the application made since the last call."""
         writes = []
         for base in sorted(self._tables):
             table = self._tables[base]
@@ -196,7 +199,7 @@ _MODES = {"append": "append", "overwrite": "rows", "delete": "rows"}
 
 def _write(base, table, snapshot, classes, budget):
     operation = snapshot.operation()
-    if operation == "replace":  # compaction: the same data in other files
+    if operation == "replace":  # a compaction puts the same data into other files
         return None
     write = {
         "node": "IcebergSnapshot",
@@ -223,7 +226,7 @@ def _write(base, table, snapshot, classes, budget):
 
 
 def written_table(node):
-    """Give the Iceberg table that a V2 write node writes; None for other formats."""
+    """Give the Iceberg table that a V2 write node writes; None if the table has another format."""
     for path in (("table",), ("write", "table"), ("relation", "table")):
         try:
             thing = node

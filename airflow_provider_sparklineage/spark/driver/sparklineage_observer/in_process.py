@@ -1,8 +1,8 @@
 """The observer in a process that is more than a driver: an Airflow task in which PySpark runs.
 
-The process has other work before and after, and may run several applications, of which only some
-are observed. So the observer leaves nothing behind when an application has ended: neither in
-PySpark, nor in a session that goes on.
+The process does other work before and after the task's function, and may run several applications,
+of which only some are observed. So, when an application has ended, the observer removes all its
+changes to PySpark, and its listeners from a session that continues.
 """
 
 import importlib
@@ -13,13 +13,15 @@ from sparklineage_observer.attaching import attached
 
 _LOGGERS = ("py4j.clientserver", "py4j.java_gateway")
 _SERVING = ("run", "wait_for_commands")
-"""Functions of py4j that log each call from Java: a line for each query in Airflow's log."""
+"""The functions of py4j that log each call from Java; without a filter, Airflow's log would have a
+line for each query."""
 
 
 def begin(settings):
-    """Observe the applications of this process from now on, until :func:`end`.
+    """Observe the applications of this process from now on, until :func:`end` is called.
 
-    :param settings: the settings that a driver has in its configuration (``spark.sparklineage.…``)
+    :param settings: the properties ``spark.sparklineage.…``, which other drivers have in Spark's
+        configuration
     """
     attached.begin(settings)
     for name in _LOGGERS:
@@ -28,13 +30,16 @@ def begin(settings):
 
 
 def finish(drain_ms):
-    """Wait until Spark has reported the queries that are over, and write the last records."""
+    """Wait until Spark has reported all ended queries, and write the last records.
+
+    :param drain_ms: the longest time to wait
+    """
     if attached.observer is not None:
         attached.observer.finish(drain_ms)
 
 
 def end():
-    """Put PySpark and its sessions back into the state before :func:`begin`."""
+    """Undo the changes to PySpark and its sessions that were made since :func:`begin`."""
     attached.replacements.undo()
     for remove, listener in attached.listeners:
         try:

@@ -1,7 +1,7 @@
-"""Calls that are short in Scala and long in py4j.
+"""Calls of the JVM that are short in Scala and long in py4j.
 
-A call through py4j costs a fraction of a millisecond, so a collection comes over as one text
-wherever it has many elements.
+A call through py4j costs a fraction of a millisecond. So a collection that may have many elements
+is printed in the JVM, and its text is read in one call.
 """
 
 import json
@@ -15,16 +15,17 @@ _STATUS = re.compile(
     r"path=(.+?); isDirectory=(true|false)(?:; length=(\d+))?.*?modification_time=(\d+)", re.DOTALL
 )
 _NUMBER = re.compile(r"#\d+L?(?:-T\S+)?\Z")  # the id of an attribute, behind its name
-# A metric, as Spark prints a map: ``numFiles -> SQLMetric(id: 7, name: Some(…), value: 3)``.
+# A metric in the text of a map of metrics: ``numFiles -> SQLMetric(id: 7, name: Some(…), value:
+# 3)``.
 _METRIC = re.compile(r"(?:\A|\x01)(\w+) -> [^\x01]*, value: (-?\d+)\)(?=\x01|\Z)")
 
 
 class Classes:
-    """The classes of the driver's JVM that the observer calls, each looked up once.
+    """The classes and static methods of the driver's JVM that the observer calls.
 
-    They are looked up by their full names: for ``jvm.org.apache`` py4j asks for ``org`` and
-    ``org.apache`` as classes first, and Spark asks all its class loaders for each of them, which
-    costs some 2 ms per part.
+    Each class is looked up once, by its full name. For the expression ``jvm.org.apache``, py4j
+    would first ask for classes with the names ``org`` and ``org.apache``, and Spark would ask all
+    its class loaders for each name, which costs some 2 ms per name.
     """
 
     def __init__(self, jvm):
@@ -54,32 +55,35 @@ class Classes:
 
     @cached_property
     def split(self):
-        """Make a String[] of a text and the separator of its parts."""
+        """Split a text at a separator into a String[]."""
         return self._named("org.apache.hadoop.util.StringUtils").getStrings
 
     @cached_property
     def paths(self):
-        """Make a Path[] of a String[]."""
+        """Convert a String[] to a Path[]."""
         return self._named("org.apache.hadoop.util.StringUtils").stringToPath
 
     @cached_property
     def paths_of(self):
-        """Make a Path[] of a FileStatus[]."""
+        """Convert a FileStatus[] to a Path[]."""
         return self._named("org.apache.hadoop.fs.FileUtil").stat2Paths
 
     @cached_property
     def pattern(self):
-        """Make a filter of paths by their names."""
+        """Make a filter of paths from a glob pattern for their names."""
         return self._named("org.apache.hadoop.fs.GlobFilter")
 
     @cached_property
     def text_of(self):
-        """Print any Java array, in one call; py4j cannot pass ``Foo[]`` as ``Object[]``."""
+        """Print a Java array of any type in one call.
+
+        Java's own methods need an ``Object[]``, and py4j cannot pass a ``Foo[]`` as that.
+        """
         return self._named("scala.runtime.ScalaRunTime").stringOf
 
     @cached_property
     def struct_of(self):
-        """Make a StructType of a Seq of attributes."""
+        """Convert a Seq of attributes to a StructType."""
         return self._named("org.apache.spark.sql.catalyst.types.DataTypeUtils").fromAttributes
 
     @cached_property
@@ -92,17 +96,17 @@ class Classes:
 
     @cached_property
     def content_of(self):
-        """Read an input stream to its end, as text."""
+        """Read the rest of an input stream as text."""
         return self._named("org.apache.commons.io.IOUtils").toString
 
     @cached_property
     def streaming_listener(self):
-        """Make a StreamingQueryListener of one in Python."""
+        """Make a Java StreamingQueryListener from a listener in Python."""
         return self._named("org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper")
 
     @cached_property
     def partition_folder(self):
-        """Give the name of a value's folder, ``column=value``, escaped as by Spark and Hive."""
+        """Give the name of a partition's folder, ``column=value``, with the escapes of Hive."""
         utils = self._named("org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils")
         return utils.getPartitionPathString
 
@@ -113,7 +117,7 @@ def class_name(thing):
 
 
 def kind_of(node):
-    """Give the class name of a plan's node, or of another case class of Scala, in one call."""
+    """Give the class name of a node of a plan, or of another Scala case class, in one call."""
     return node.productPrefix()
 
 
@@ -125,7 +129,7 @@ def is_array(thing):
 
 
 def items(sequence):
-    """Give the elements of a Scala Seq."""
+    """Give the elements of a Scala Seq as a list."""
     return [sequence.apply(i) for i in range(sequence.size())]
 
 
@@ -137,20 +141,21 @@ def each(iterable):
 
 
 def option(value):
-    """Give the value of a Scala Option; None if it is empty."""
+    """Give the value of a Scala Option; None if the Option is empty."""
     return value.get() if value.isDefined() else None
 
 
 def texts(sequence):
-    """Give the texts of a Scala collection's elements, in one call."""
+    """Print the elements of a Scala collection in one call; give a list of their texts."""
     joined = sequence.mkString("\x01")
     return joined.split("\x01") if joined else []
 
 
 def statuses(classes, array):
-    """Read a FileStatus[]: (path, is directory, length, modified at in ms), one after the other.
+    """Yield (path, whether it is a directory, length, modified at in ms) for a FileStatus[].
 
-    This is a generator, as a list of so many could start a full garbage collection in the job.
+    This is a generator, because a list of so many tuples could start a full garbage collection in
+    the job.
     """
     for match in _STATUS.finditer(classes.text_of(array)):
         path, directory, length, modified = match.groups()
@@ -158,13 +163,13 @@ def statuses(classes, array):
 
 
 def qualified(classes, hadoop_conf, path):
-    """Give a path with its scheme, so that each folder has one form of its path."""
+    """Add the scheme and host to a path, so that the path of a folder always has the same form."""
     hadoop_path = classes.path(path)
     return hadoop_path.getFileSystem(hadoop_conf).makeQualified(hadoop_path).toString()
 
 
 def text_of_file(classes, file_system, path):
-    """Read a text file, as UTF-8."""
+    """Read a text file in UTF-8."""
     stream = file_system.open(classes.path(path))
     try:
         return classes.content_of(stream, "UTF-8")
@@ -173,13 +178,16 @@ def text_of_file(classes, file_system, path):
 
 
 def metrics(known, *names):
-    """Read the named metrics of a plan or command, in one call; missing ones are left out."""
+    """Read metrics of a plan or command in one call; leave out names without a metric.
+
+    :param known: all metrics of the plan or command, a Scala Map
+    """
     values = dict(_METRIC.findall(known.mkString("\x01")))
     return {name: int(values[name]) for name in names if name in values}
 
 
 def dimensions(struct):
-    """Give the fields of a StructType as identity dimensions."""
+    """Describe the fields of a StructType as dimensions with the identity transform."""
     fields = json.loads(struct.json())["fields"]
     return [
         {
@@ -192,16 +200,16 @@ def dimensions(struct):
 
 
 def names_of(sequence):
-    """Give the names of attributes, in one call."""
+    """Give the names of the attributes in a Seq, in one call."""
     return [_NUMBER.sub("", text) for text in texts(sequence)]
 
 
 def attributes(classes, sequence):
-    """Give partition attributes as identity dimensions, with few calls for all of them."""
+    """Describe partition attributes as dimensions with the identity transform, in a few calls."""
     names = names_of(sequence)
     if not names:
         return []
-    # As ``struct<dt:date,region:string>``; the type of a partition column has no fields itself.
+    # The text is like ``struct<dt:date,region:string>``; a partition column has no nested type.
     struct = ",".join(f"{re.escape(name)}:(.+?)" for name in names)
     types = re.fullmatch(f"struct<{struct}>", classes.struct_of(sequence).catalogString())
     return [
@@ -211,26 +219,26 @@ def attributes(classes, sequence):
 
 
 def plain_path(path):
-    """Undo the URI encoding of a path's text as ``SparkPath`` prints it."""
+    """Undo the URI encoding with which ``SparkPath`` prints a path."""
     return unquote(path)
 
 
 def key_of(segment):
-    """Give the column in ``column=value``."""
+    """Give the column in a directory name ``column=value``, without Hive's escapes."""
     return _ESCAPE.sub(lambda m: chr(int(m.group(1), 16)), segment.partition("=")[0])
 
 
 def value_of(segment):
-    """Give the value in ``column=value``, a directory name as Hive escapes it; None is null."""
+    """Give the value in a directory name ``column=value`` without Hive's escapes; None for null."""
     value = _ESCAPE.sub(lambda m: chr(int(m.group(1), 16)), segment.partition("=")[2])
     return None if value == NULL else value
 
 
 def split_directory(directory, columns):
-    """Split a directory of files into (base, values of the partition columns).
+    """Split the path of a directory into (base, values of the partition columns).
 
-    :return: None if the directory does not end in ``column=value`` for all the columns, as with
-        a partition that was added with a location of its own
+    :return: None if the path does not end in ``column=value`` for all the columns, because the
+        partition was added with a location of its own
     """
     if not columns:
         return directory, ()
@@ -243,7 +251,7 @@ def split_directory(directory, columns):
 
 
 def sorted_partitions(partitions):
-    """Sort partitions (tuples of texts and None); null comes first."""
+    """Sort partitions (tuples of texts and None) into lists; None comes before all texts."""
     return sorted(
         map(list, partitions), key=lambda values: [(v is not None, v or "") for v in values]
     )

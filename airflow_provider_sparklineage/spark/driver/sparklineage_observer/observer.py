@@ -1,4 +1,4 @@
-"""One query to one record, within the budget; at exit the drain and the last records."""
+"""The observer: it records each query within limits, and at exit waits for the last queries."""
 
 import re
 import threading
@@ -38,7 +38,12 @@ _CHANGES = ("UpdateCommand", "DeleteCommand", "MergeIntoCommand")
 
 
 class Observer:
-    """Observes all queries of one driver."""
+    """The observer of all queries of one driver.
+
+    :param file: the path of the file of records
+    :param tag: the text that marks the Delta commits of this application; empty if there is no mark
+    :param limits: the changed limits, as :class:`.records.Limits` reads them
+    """
 
     def __init__(self, file, tag, limits=""):
         self._limits = Limits(limits)
@@ -59,12 +64,15 @@ class Observer:
         self._commands = Commands(self._limits)
         self._schemas = Schemas()
         self.after_write = lambda: None
-        """Is called after each query that wrote, once the query is recorded."""
+        """A function that is called after each query that wrote, when the query is recorded."""
 
     def context_is(self, jvm, java_context):
-        """Take a SparkContext; called for each session, so a known context changes nothing.
+        """Begin with a SparkContext; do nothing if it is the present one.
+
+        This is called for each session, and sessions share their SparkContext.
 
         :param jvm: the JVM view of py4j
+        :param java_context: the JavaSparkContext
         """
         if self._java_context is java_context:
             return
@@ -91,14 +99,14 @@ class Observer:
         self.report(message_of(where, error))
 
     def report(self, text):
-        """Record the text of an error."""
+        """Write the text of an error as a record."""
         try:
             self._records.write({"error": shortened(text)})
         except Exception:  # the job must never notice
             return
 
     def finished(self, function, execution, duration_ns, exception=None):
-        """Record a query that has ended; Spark's listener calls this once or more per query."""
+        """Record a query that has ended; further calls for the same query do nothing."""
 
         def look():
             # A cloned session inherits its listeners, so a query may come more than once.
@@ -112,9 +120,10 @@ class Observer:
         self.observe("query", look)
 
     def observe(self, what, look):
-        """Record the result of a function; do nothing once the application's budget is spent.
+        """Write the record that a function gives; do nothing if the total time limit is reached.
 
-        :param look: gives a record, or None if there is nothing to record
+        :param what: the place of an error, for the error's record
+        :param look: a function that gives a record, or None if there is nothing to record
         """
         begun = time.monotonic()
         try:
@@ -175,7 +184,10 @@ class Observer:
         return record if any(record.get(key) for key in content) else None
 
     def read(self, record, scan, budget):
-        """Add the read of a scan to a record, and give it; None if it reads no data of the user."""
+        """Describe a scan as a read, and add the read to a record.
+
+        :return: the read; None if the scan reads no data of the user
+        """
         read = scans.observe(scan.kind, scan.node, self._classes, budget)
         if read is None:
             return None
@@ -211,7 +223,7 @@ class Observer:
             record["command"] = command
 
     def _failed_command(self, record, parts, execution):
-        """Name the target of a failed write: the listener reports some failures as successes."""
+        """Record the target of a failed write, because the listener reports some as successes."""
         command = self._commands.target_of(parts, execution)
         if command is not None:
             record["command"] = command
@@ -248,14 +260,14 @@ class Observer:
             return
         record["writes"].append(write)
         if write.get("skipped"):
-            # Whether files were opened is known, so reads of files stay. Other scans need not
-            # have been asked for rows.
+            # A read of files is recorded only if its files were opened. Other scans may have read
+            # nothing, because the write was skipped.
             record["reads"] = [r for r in record["reads"] if r["node"] == "FileSourceScanExec"]
         else:
             self._last_writes[write["path"]] = started
 
     def _table_as_select(self, record, command, started):
-        """Record the command as skipped, by IF NOT EXISTS, if no query below it wrote the table."""
+        """Record a CREATE TABLE IF NOT EXISTS AS SELECT as skipped if no query wrote the table."""
         target = record.get("command", {}).get("target")
         if target is None or not is_ignore(command):
             return
@@ -273,12 +285,15 @@ class Observer:
             self._delta.command(node, execution.sparkSession())
 
     def commit_snapshots(self, record, budget):
-        """Add to a record the Iceberg snapshots that are new since the last call."""
+        """Add the Iceberg snapshots that were made since the last call to a record's ``writes``."""
         fresh = self._snapshots.fresh(self._application_id, self._classes, budget)
         record["writes"].extend(fresh)
 
     def finish(self, drain_ms):
-        """Wait until Spark has reported all queries, then record commits, folders and the end."""
+        """Wait until Spark has reported all queries; then record commits, gone folders and the end.
+
+        :param drain_ms: the longest time to wait
+        """
         try:
             context = self._java_context.sc()
             if not context.isStopped():

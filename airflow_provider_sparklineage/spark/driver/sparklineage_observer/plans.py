@@ -1,16 +1,16 @@
-"""A physical plan to its scans, write commands and Python UDFs.
+"""Finds the scans, write commands and Python UDFs of a physical plan.
 
-The plan's text, which is one call, shows whether it has any: the nodes of other plans are not
-walked. The walk goes through adaptive plans, query stages, caches, reused exchanges and
-sub-queries. It does not go into the result of a command that was executed already
-(``CommandResultExec``): the command was a query of its own.
+The plan's text, which costs only one call, shows whether the plan has any of them; if not, its
+nodes are not visited. The walk through a plan enters adaptive plans, query stages, caches, reused
+exchanges and sub-queries. It does not enter the result of a command that was executed already
+(``CommandResultExec``), because the command was a query of its own.
 """
 
 import re
 
 from sparklineage_observer.jvm import items, kind_of
 
-# The beginnings of the nodes that are recorded, in the text of a plan.
+# The texts with which the recorded nodes begin in the text of a plan.
 _READS = re.compile("FileScan |Scan hive |BatchScan")
 _WRITES = re.compile(
     r"ExecV1|AppendData|OverwriteByExpression|OverwritePartitionsDynamic|ReplaceData|WriteDelta"
@@ -40,14 +40,15 @@ _V2_WRITES = (
 ADAPTIVE = "AdaptiveSparkPlanExec"
 _CACHED = "InMemoryTableScanExec"
 _REUSED = ("ReusedExchangeExec", "ReusedSubqueryExec")
-_MAX_DEPTH = 60  # of plans in plans; a guard: real plans have a handful
+_MAX_DEPTH = 60  # levels of plans in plans; real plans have a handful
 
 
 class Scan:
-    """A scan, and the nodes above it in the plan.
+    """A scan of a plan, with facts from the nodes above the scan.
 
-    filters: SQL of the predicates that a V2 scan left to Spark; is_limited: whether the query may
-    have ended before all of the scan was read; is_alone: whether it is the only scan of the plan.
+    filters: the SQL of the predicates that a V2 scan did not take over from Spark; is_limited:
+    whether the query may have ended before the whole scan was read; is_alone: whether the plan has
+    no other scan.
     """
 
     def __init__(self, kind, node, filters=(), is_limited=False):
@@ -61,9 +62,10 @@ class Scan:
 class PlanParts:
     """The parts of a plan that read or write.
 
-    kind: class name of the plan's root; scans: a list of :class:`Scan`; rows: leaves with rows in
-    the place of a scan; commands: ``(class name, command)`` of V1 writes; v2_writes:
-    ``(class name, node)``; udfs: Python UDFs with their argument columns.
+    kind: the class name of the plan's root; scans: a list of :class:`Scan`; rows: leaves that have
+    rows in place of a scan; commands: a list of ``(class name, command)`` for V1 writes; v2_writes:
+    a list of ``(class name, node)`` for V2 writes; udfs: the Python UDFs, with their argument
+    columns.
     """
 
     def __init__(self):
@@ -75,16 +77,17 @@ class PlanParts:
         self.udfs = []
 
     def has_data(self):
-        """Whether any part reads or writes data."""
+        """Whether the plan has a part that reads or writes data."""
         return bool(self.scans or self.rows or self.commands or self.v2_writes)
 
 
 def parts_of(plan, identity, is_about_tables=bool):
     """Collect the parts of a physical plan.
 
-    :param identity: ``System.identityHashCode`` of the driver, to distinguish nodes
-    :param is_about_tables: gives whether the query names tables, so that rows in the place of a
-        scan may be an answer from a table's statistics; called only if there are such rows
+    :param identity: Java's ``System.identityHashCode``, which distinguishes nodes
+    :param is_about_tables: a function that tells whether the query names tables; then rows in place
+        of a scan may be an answer from a table's statistics. It is called only if there are such
+        rows.
     """
     found = PlanParts()
     text = plan.toString()
@@ -100,7 +103,7 @@ def parts_of(plan, identity, is_about_tables=bool):
 
 
 class _Walk:
-    """A walk through a plan and its inner plans; skips kinds of nodes missing from its text."""
+    """A walk through a plan and its inner plans, only for kinds of nodes that its text shows."""
 
     def __init__(self, found, identity, text):
         self._found = found
@@ -108,7 +111,7 @@ class _Walk:
         self._seen = set()
         self._has_subqueries = "ubquery" in text
         self._has_limits_or_udfs = bool(_LIMIT.search(text)) or _UDF in text
-        # The other leaves of a write without scans are of no use.
+        # If a plan only writes, and has no scans, its leaves are not needed.
         self._has_leaves = bool(_READS.search(text)) or _UDF in text or not _WRITES.search(text)
 
     def collect(self, plan, depth=0, is_limited=False, kind=None):
@@ -126,7 +129,7 @@ class _Walk:
 
     def _is_seen(self, plan):
         if not (self._has_leaves or self._has_subqueries):
-            return False  # no plan contains more than one other plan then
+            return False  # then each plan contains at most one other plan, and none is met twice
         number = self._identity(plan)
         is_seen = number in self._seen
         self._seen.add(number)
@@ -164,10 +167,10 @@ class _Walk:
                 self.collect(leaf, depth + 1, may_end_early, kind)
 
 
-# Nodes that may stand between a scan and the filter of its rows.
+# Nodes that may be between a scan and the filter of the scan's rows.
 _TRANSPARENT = ("WholeStageCodegenExec", "InputAdapter", "ColumnarToRowExec")
-# Nodes that may end before they have all rows of their child; and nodes that have all rows of their
-# child before they give one.
+# Limits may end before they have read all rows of their child. Blocking nodes read all rows of
+# their child before they give the first row.
 _LIMITS = ("CollectLimitExec", "CollectTailExec", "LocalLimitExec", "GlobalLimitExec")
 _BLOCKING = (
     "ShuffleExchangeExec",
@@ -180,11 +183,11 @@ _BLOCKING = (
 
 
 def _above(plan, identity, is_limited):
-    """Give for each leaf: (filters right above it, whether a limit may end it early).
+    """Find the filters directly above each leaf, and whether a limit may end the leaf early.
 
-    V1 scans know their filters, V2 scans only those that they took over from Spark.
+    V1 scans know all their filters, V2 scans only the filters that they took over from Spark.
 
-    :return: by the identity of the leaf
+    :return: the pair (filters, whether a limit may end the leaf early), by the leaf's identity
     """
     found = {}
     waiting = [(plan, [], is_limited)]
@@ -207,12 +210,12 @@ def _above(plan, identity, is_limited):
 
 
 def _is_around(kind):
-    """Whether a node stands for another plan."""
+    """Whether a node is a wrapper of another plan."""
     return kind.endswith("QueryStageExec") or kind in (ADAPTIVE, _CACHED, *_REUSED)
 
 
 def _inner(plan, kind):
-    """Give the plan that a node stands for."""
+    """Give the plan inside a node that is a wrapper."""
     if kind == ADAPTIVE:
         return plan.executedPlan()
     if kind == _CACHED:
@@ -221,9 +224,9 @@ def _inner(plan, kind):
 
 
 def _stages(plan):
-    """Give the stages that were run, also those that the final plan does not have any more.
+    """Give the stages of an adaptive plan that were run, even if the final plan dropped them.
 
-    If one side of a join turns out to be empty, the final plan has neither of its sides.
+    If one side of a join turns out to be empty, the final plan has neither side of the join.
     """
     try:
         stages = items(plan.context().stageCache().values().toSeq())

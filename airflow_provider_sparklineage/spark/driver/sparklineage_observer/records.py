@@ -1,4 +1,4 @@
-"""The output file and the limits; a limit that is exceeded is reported once."""
+"""The file of records, the limits on the observer, and the clock that it watches."""
 
 import errno
 import json
@@ -11,25 +11,25 @@ VERSION = 1
 
 
 class Limits:
-    """The most that the observer looks at; a text ``name=value,...`` overrides the defaults.
+    """The limits on the observer's work; a text ``name=value,...`` overrides the defaults.
 
-    Each limit is far above the need of a job of ordinary size, and low enough that the observer
-    takes only seconds on Spark's listener thread.
+    Each limit is far above the need of an ordinary job, but so low that the observer uses Spark's
+    listener thread only for seconds.
     """
 
     def __init__(self, text=""):
         self.partitions = 20000  # of one scan or write
-        self.files = 60000  # named in one call: some 15 MB of text through py4j
-        self.directories = 20000  # listed for one write
+        self.files = 60000  # in one call, which are some 15 MB of text through py4j
+        self.directories = 20000  # that are listed for one write
         self.seconds = 10.0  # for one query
-        self.total_seconds = 600.0
-        self.total_bytes = 64 * 1024 * 1024
-        self.commits = 1000  # of one table, read at exit
+        self.total_seconds = 600.0  # for all queries
+        self.total_bytes = 64 * 1024 * 1024  # of all records
+        self.commits = 1000  # of one table, which are read at exit
         self.written = 1000  # folders whose existence is checked at exit
-        self.plans = "needed"  # plans are recorded where needed, or of "all" writes
-        self.plan_bytes = 1024 * 1024  # of the JSON of one plan: some 100 ms
-        self.plans_bytes = 16 * 1024 * 1024
-        self.leaves = 100  # of a plan; each costs some six calls
+        self.plans = "needed"  # record plans where they are "needed", or of "all" writes
+        self.plan_bytes = 1024 * 1024  # of the JSON of one plan, which takes some 100 ms
+        self.plans_bytes = 16 * 1024 * 1024  # of the JSON of all plans
+        self.leaves = 100  # of one plan; each leaf costs some six calls
         for item in text.split(","):
             name, _, value = item.partition("=")
             if name.strip() in self.__dict__:
@@ -38,16 +38,17 @@ class Limits:
 
 
 MAX_MESSAGE = 500
-"""Characters of an error message: an exception of the JVM can contain a plan of megabytes."""
+"""The largest number of characters of an error message: an exception of the JVM can contain a plan
+of megabytes."""
 
 
 def message_of(where, error):
-    """Describe an exception in one short text that begins with the place of the error."""
+    """Describe an exception in one short text, which begins with the place of the error."""
     return shortened(f"{where}: {type(error).__name__}: {error}")
 
 
 def shortened(text):
-    """Truncate a message, between words if possible: masking would miss half a secret."""
+    """Truncate a message, if possible between words: a later mask would not find half a secret."""
     if len(text) <= MAX_MESSAGE:
         return text
     kept = text[: MAX_MESSAGE - 1]
@@ -56,9 +57,10 @@ def shortened(text):
 
 
 class Clock:
-    """Compares the driver's clock, which can be set, with the monotonic clock, which cannot.
+    """A comparison of the driver's clock, which can be set, with the monotonic clock, which cannot.
 
-    put_back: the sum of the ms by which the clock was put back between calls of :meth:`look`.
+    put_back: the number of ms by which the driver's clock was put back in all, as far as calls of
+    :meth:`look` have noticed it.
     """
 
     def __init__(self):
@@ -66,9 +68,10 @@ class Clock:
         self._ahead = _ahead()
 
     def look(self):
-        """Give by how many ms the clock was put back since the last look; 0 for up to a second.
+        """Give the number of ms by which the clock was put back since the last call of this method.
 
-        A service that adjusts the clock slowly adjusts both clocks, and so is not noticed.
+        The number is 0 if it would be no more than a second. A service that adjusts the clock
+        slowly adjusts both clocks, and so is not noticed.
         """
         ahead = _ahead()
         if ahead is None:
@@ -87,7 +90,10 @@ _PUT_BACK_MS = 1000
 
 
 def _ahead():
-    """Give the seconds by which one clock is ahead; None if other threads disturbed each try."""
+    """Give the seconds by which the driver's clock is ahead of the monotonic clock.
+
+    None if in three tries other threads ran between the two readings.
+    """
     for _ in range(3):
         before = time.monotonic()
         now = time.time()
@@ -98,11 +104,11 @@ def _ahead():
 
 
 class OverBudgetError(Exception):
-    """Raised when a limit is reached; the message names it."""
+    """Raised when a limit is reached; the message names the limit."""
 
 
 class Budget:
-    """The time that one query may take."""
+    """The time that the observer may take for one query."""
 
     def __init__(self, limits):
         self.limits = limits
@@ -115,7 +121,11 @@ class Budget:
             raise OverBudgetError(message)
 
     def require(self, count, limit, what):
-        """Raise OverBudgetError if a count is above the named limit."""
+        """Raise OverBudgetError if a count is above a limit.
+
+        :param limit: the name of an attribute of :class:`Limits`
+        :param what: a noun for the counted things, for the message
+        """
         allowed = getattr(self.limits, limit)
         if count > allowed:
             message = f"{count} {what} are more than the limit of {allowed}"
@@ -123,10 +133,10 @@ class Budget:
 
 
 def query_record(query, function, started, ended, duration=0):
-    """Begin the record of a query; times in ms.
+    """Make the record of a query without reads and writes; all times are in ms.
 
-    started: when Spark began to optimise the query, None if not known; ended: a time at which the
-    query was over; duration: 0 if not known.
+    started: the time when Spark began to optimise the query, or None if it is not known; ended: a
+    time at which the query had ended; duration: the query's duration, or 0 if it is not known.
     """
     if started is None:
         started = ended - duration
@@ -148,7 +158,7 @@ def query_record(query, function, started, ended, duration=0):
 
 
 def guarded(record, what, act):
-    """Do one part of a query's work; note its error in the record, so that other parts go on."""
+    """Call ``act`` for one part of a record; note its error in the record instead of raising it."""
     try:
         act()
     except OverBudgetError as error:
@@ -158,10 +168,10 @@ def guarded(record, what, act):
 
 
 class Records:
-    """Appends records to the file: full lines only, and readable for this user only.
+    """The file of records, to which full lines are appended, and which only this user can read.
 
-    A record that cannot be written, because the disk is full, is lost; the next record that can be
-    written is preceded by an error that counts the lost ones.
+    A record that cannot be written because the disk is full is lost. Before the next record that
+    can be written, an error is written that counts the lost records.
     """
 
     def __init__(self, file, limits):
@@ -172,10 +182,10 @@ class Records:
         self._lost = 0
         self._is_torn = False
         self.full = False
-        """Whether the size limit is reached: nothing more is written, so looking is of no use."""
+        """Whether the size limit is reached: then no more records are written."""
 
     def write(self, record):
-        """Append a record; at the size limit, append a report of it, and then nothing more."""
+        """Append a record; at the size limit, append a note instead, and from then on nothing."""
         line = _line(record)
         with self._lock:
             if self.full:
@@ -194,7 +204,7 @@ class Records:
         if self._lost:
             error = message_of(f"{self._lost} record(s) could not be written", self._why)
             line = _line({"error": error}) + line
-        if self._is_torn:  # or the half line before would spoil this line, too
+        if self._is_torn:  # ends the half line before, which would otherwise spoil this line, too
             line = b"\n" + line
         handle = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:

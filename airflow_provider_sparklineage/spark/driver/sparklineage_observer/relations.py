@@ -1,7 +1,8 @@
-"""A leaf of a logical plan to the paths and the tables that it reads.
+"""Finds the paths and the tables that a leaf of a logical plan reads.
 
-A leaf is found by its text, which comes over for all leaves in one call. A query that Spark answers
-from statistics has no scan, so :func:`reads_without_scan` finds its tables by its leaves.
+The texts of all leaves are read in one call, and show which leaves read tables or files. A query
+that Spark answers from statistics has no scan, so :func:`reads_without_scan` finds the tables of
+the query by its leaves.
 """
 
 import json
@@ -15,7 +16,10 @@ _MAX_ROOTS = 20  # of one relation
 
 
 def leaves_of(plans):
-    """Give the leaves of plans, and those of each of their subqueries: (Seq, position, text)."""
+    """List the leaves of plans and of all their subqueries.
+
+    :return: for each leaf: the Seq that contains the leaf, the leaf's position in the Seq, its text
+    """
     found = [plan.collectLeaves() for plan in plans]
     for plan in plans:
         found += [subquery.collectLeaves() for subquery in items(plan.subqueriesAll())]
@@ -23,7 +27,7 @@ def leaves_of(plans):
 
 
 def relations_of(leaves, position, text):
-    """Describe the relations that a leaf reads; [] for a leaf that reads no table and no files."""
+    """Describe the relations that a leaf reads; [] if the leaf reads neither a table nor files."""
     if not text.startswith(("Relation ", "RelationV2", "HiveTableRelation ")):
         return []
     leaf = leaves.apply(position)
@@ -34,7 +38,7 @@ def relations_of(leaves, position, text):
 
 
 def _places(leaf, text):
-    """Give (path, table) for each relation that a leaf reads; [] if its roots are too many."""
+    """Give (path, table) for each relation that a leaf reads; [] if it has too many roots."""
     if text.startswith("RelationV2"):
         return [place_of(leaf.table())]
     if text.startswith("HiveTableRelation"):
@@ -44,7 +48,7 @@ def _places(leaf, text):
     try:
         index = leaf.relation().location()
         roots = texts(index.rootPaths())
-    except Exception:  # neither files nor a table of files
+    except Exception:  # the leaf reads neither files nor a table of files
         return [("", name)]
     if leaf.isStreaming() and class_name(index) == "InMemoryFileIndex":
         roots = {root.rpartition("/")[0] for root in roots}  # the roots of a batch are its files
@@ -53,19 +57,19 @@ def _places(leaf, text):
 
 
 def place_of(table):
-    """Give the path and the name of a DataSource V2 table; "" if it has no path."""
+    """Give the path and the name of a DataSource V2 table; the path is "" if there is none."""
     if class_name(table) == "RowLevelOperationTable":
         table = table.table()
     for path in (lambda: table.table().location(), lambda: table.path().toString()):
         try:
-            return str(path()), table.name()  # Iceberg's, Delta's
-        except Exception:  # noqa: S112  (others have none, or call it otherwise)
+            return str(path()), table.name()  # the first works for Iceberg, the second for Delta
+        except Exception:  # noqa: S112  (other tables have no such method)
             continue
     return "", table.name()
 
 
 def name_of(table):
-    """Give the full name of a catalog's table; None if there is no table."""
+    """Give the full name of a catalog's table; None if ``table`` is None."""
     return table.identifier().unquotedString() if table is not None else None
 
 
@@ -76,26 +80,29 @@ def _above_partitions(root):
     return root
 
 
-# Delta and Iceberg answer ``count()`` or ``max()`` from the statistics of files, where these are
-# enough. Such a plan has rows in the place of the scan. The query has read the table all the same,
-# and only the analysed plan names it.
+# Where the statistics of files are enough, Delta and Iceberg answer ``count()`` or ``max()`` from
+# the statistics. The physical plan of such a query has rows in place of a scan. The query has read
+# the table nevertheless, and only the analysed plan names the table.
 
 
 _FROM_STATISTICS = "Spark answered a query from statistics, and opened no file for it"
-# The beginnings of tables and files in the text of an analysed plan. A text that is cut may hide
-# some, so it counts as well.
+# The words that begin tables and files in the text of an analysed plan. A truncated text may hide
+# such a word, so the marks of a truncated text match as well.
 _RELATION = re.compile(
     r"\b(?:Relation|RelationV2|HiveTableRelation)\b|\d more characters|Truncated plan of"
 )
 
 
 def names_tables(execution):
-    """Whether a query names a table or files; most queries that have only rows as a plan do not."""
+    """Whether the analysed plan of a query names a table or files, or may do so."""
     return bool(_RELATION.search(execution.analyzed().toString()))
 
 
 def reads_without_scan(parts, execution):
-    """Describe the tables and files of a query without any scan; [] if it names none."""
+    """Describe as reads the tables and files of a query that has rows in place of all its scans.
+
+    :return: [] if the query has a scan, or names no tables and files
+    """
     if parts.scans or not any(rows.rows().size() for rows in parts.rows):
         return []
     found = {}

@@ -1,8 +1,8 @@
-"""A scan to the partitions that it selected, static and dynamic pruning included.
+"""Finds the partitions that a scan selected, after static and dynamic pruning.
 
-A *layout* is ``{"base", "dimensions", "partitions"}``: partitions are lists of values in the order
-of the dimensions, null is null. An unpartitioned relation has one layout without dimensions and
-one empty partition for each of its roots.
+A *layout* is ``{"base", "dimensions", "partitions"}``. Each partition is a list of values, in the
+order of the dimensions; None stands for null. An unpartitioned relation has a layout for each of
+its roots, without dimensions and with one empty partition.
 """
 
 import datetime
@@ -27,21 +27,22 @@ from sparklineage_observer.records import OverBudgetError
 _FILE_4 = re.compile(r"path: (\S+), range: ")
 _FILE_3 = re.compile(r"path=(.+?); isDirectory=", re.DOTALL)
 _DELTA_LOG = "DeltaLogFileIndex"
-# Indexes that give all files of their roots, except those that the filters and options of a scan
-# leave out. Other indexes may be a choice of files, as Delta makes one before it rewrites files.
+# Indexes with all files of their roots, from which only a scan's filters and options leave out
+# files. Other indexes may have only some files, such as the index that Delta makes before it
+# rewrites files.
 _ALL_FILES = ("InMemoryFileIndex", "CatalogFileIndex", "MetadataLogFileIndex")
 _CHOOSING = {"pathglobfilter", "modifiedbefore", "modifiedafter"}
-# Spark sets this option where it reads the text of files to find the columns of CSV, JSON or XML,
-# and where a stream reads texts.
+# Spark sets this option when it reads files as text to find the columns of CSV, JSON or XML, and
+# when a stream reads text files.
 _INFERENCE = "__globpaths__"
-_MAX_ODD = 1000  # partitions read value by value, at some ten calls each
+_MAX_ODD = 1000  # partitions that are read value by value, with some ten calls each
 _EPOCH = datetime.date(1970, 1, 1)
 
 
 def observe(kind, scan, classes, budget):
-    """Describe a scan; None for one that reads no data of the user.
+    """Describe a scan as a read; None if the scan reads no data of the user.
 
-    ``cut`` in the description says which limit was reached; the partitions are then missing.
+    If a limit was reached, the read has no partitions, and ``cut`` names the limit.
     """
     read = {"node": kind}
     try:
@@ -112,15 +113,15 @@ def _file_scan(read, scan, classes, budget):
 
 
 def _is_unopened(known):
-    """Whether a scan was planned and never run: Spark measures its files when it runs.
+    """Whether a scan was planned but never run, so that Spark has not measured its files.
 
-    A write that was skipped or failed has such scans. To ask such a scan for its partitions would
-    list them for the first time.
+    A write that was skipped or failed has such scans. They must not be asked for their partitions,
+    because Spark would then list the partitions for the first time.
 
     :param known: the scan's metrics
     """
     size = option(known.get("filesSize"))
-    return size is not None and size.isZero()  # unlike one that was set to 0
+    return size is not None and size.isZero()  # isZero() is false for a metric that was set to 0
 
 
 def _is_of_stream(scan):
@@ -129,7 +130,7 @@ def _is_of_stream(scan):
 
 
 def _has_all_files(kind, index):
-    """Whether a file index gives all files of its roots if nothing filters them."""
+    """Whether a file index has all files of its roots; False if that is not known."""
     try:
         if kind == "PreparedDeltaFileIndex":
             scan = index.preparedScan()
@@ -146,7 +147,7 @@ def _layout(base, schema, partitions):
 
 
 def _base(roots, schema):
-    """Find the folder of the relation: the first root without its partitions' folders."""
+    """Find the folder of a relation: the first root, without the partitions' folders at its end."""
     columns = {d["field"].lower() for d in schema}
     segments = roots[0].split("/") if roots else [""]
     while len(segments) > 1 and segments[-1].partition("=")[0].lower() in columns:
@@ -155,7 +156,10 @@ def _base(roots, schema):
 
 
 def _selected(selected, columns, classes, budget):
-    """Read the partitions from the files' paths, in one call; None if a path does not name one."""
+    """Read the selected partitions from the paths of the files, which are printed in one call.
+
+    :return: the partitions by base folder; None if a path does not name its partition
+    """
     if is_array(selected):  # Spark 3: PartitionDirectory[]
         files = _FILE_3.findall(classes.text_of(selected))
     else:  # Spark 4: ScanFileListing
@@ -172,7 +176,7 @@ def _selected(selected, columns, classes, budget):
 
 
 def _by_value(selected, schema, budget):
-    """Read the values of partitions one by one, as their folders do not name them."""
+    """Read the values of partitions one by one, for partitions that their folders do not name."""
     if not is_array(selected):
         iterator = selected.filePartitionIterator()
         rows = []
@@ -212,7 +216,7 @@ def _is_iceberg(node):
 
 
 def _v2_scan(read, node, classes, budget):
-    """Describe a DataSource V2 scan: its transforms; for file sources also its partitions."""
+    """Complete the read of a DataSource V2 scan; only the read of a file source has partitions."""
     scan = node.scan()
     read.update(table=node.table().name(), description=scan.description()[:2000])
     read["partitioning"] = [transform.describe() for transform in node.table().partitioning()]
@@ -257,7 +261,7 @@ def _hive_scan(read, scan, budget):
     pruned = scan.prunedPartitions()
     read["selected"] = pruned.size()
     budget.require(pruned.size(), "partitions", "partitions")
-    # Hive's Partition prints as ``table(dt=2024-05-06/region=us)``, escaped like its folders.
+    # Hive's Partition prints as ``table(dt=2024-05-06/region=us)``, with the folders' escapes.
     found = set()
     for text in texts(pruned):
         split = split_directory(text[text.index("(") + 1 : -1], columns)
@@ -269,20 +273,20 @@ def _hive_scan(read, scan, budget):
     return read
 
 
-# The columns are described in the first read of each relation; later reads cost no call.
+# Only the first read of each relation describes the columns, so later reads cost no call for them.
 
 
 _MAX_SCHEMA_BYTES = 1024 * 1024
 
 
 class Schemas:
-    """Describes the columns of relations, each relation once."""
+    """A describer of relations' columns, which describes each relation only once."""
 
     def __init__(self):
         self._described = set()
 
     def describe(self, read, kind, scan):
-        """Add the columns of the full relation to a read, if it is the first of the relation."""
+        """Add the columns of the full relation to a read, if it is the relation's first read."""
         bases = [layout["base"] for layout in read.get("layouts", ())]
         key = (*(read.get("roots") or bases), read.get("table"))
         if key in self._described or not any(key):

@@ -1,9 +1,10 @@
-"""A stream's batches to records: Spark reports them to no QueryExecutionListener.
+"""Records of the batches of streams, which Spark does not report to a QueryExecutionListener.
 
-Spark reports each batch that has ended to a StreamingQueryListener, by the batch's number. The
-stream's latest execution is then that of the batch, with scans of just the batch's files. Seldom
-the latest execution is already that of the next batch, and then the partitions read are unknown. A
-sink of files has its own log of the files that each batch wrote, and a table its commits.
+Spark reports the number of each batch that has ended to a StreamingQueryListener. The stream's
+latest execution then usually belongs to this batch, and its scans have just the batch's files. In
+rare cases the latest execution belongs to the next batch already, and the partitions that the ended
+batch read are unknown. The files that a batch wrote are in the log of a sink of files, or in the
+commits of a table.
 """
 
 import datetime
@@ -34,19 +35,20 @@ _BEFORE_THE_PATH = re.compile(r"^[A-Za-z][\w+.-]*:(//[^/]*)?")
 
 
 class SinkLog:
-    """Reads the logs of file sinks with the driver's own file system and credentials."""
+    """A reader of the logs of file sinks, with the driver's own file system and credentials."""
 
     def __init__(self, classes, hadoop_conf):
         self._classes = classes
         self._conf = hadoop_conf
 
     def write(self, path, batch, types, began, budget):
-        """Describe the files that a batch wrote, as a write of a record.
+        """Describe the files that a batch wrote, as an entry of a record's ``writes``.
 
-        :param types: of the columns, by name
-        :param began: when a batch without any row began, in ms: if its log file is older, an
-            earlier attempt wrote the files, and the write has no partitions; None for a batch
-            with rows
+        :param path: the folder of the sink
+        :param types: the types of the columns, by the columns' names
+        :param began: for a batch without any row, the time in ms when the batch began: if the
+            batch's log file is older, an earlier attempt wrote the files, and this write has no
+            partitions; None for a batch with rows
         """
         write = {"node": "FileSink", "format": "files", "path": path, "mode": "append"}
         try:
@@ -72,9 +74,9 @@ class SinkLog:
         return {**write, "how": "exact", "layouts": layouts, "numFiles": len(files)}
 
     def _files(self, path, batch, budget):
-        """Give the paths of the files that a batch wrote, and when they were logged, in ms.
+        """Give the paths of the files that a batch wrote, and the time of its log file, in ms.
 
-        :raise OverBudgetError: if the log misses a batch, or a log file is too long
+        :raise OverBudgetError: if a batch is missing from the log, or a log file is too long
         """
         log = self._classes.path(f"{path}/_spark_metadata")
         file_system = log.getFileSystem(self._conf)
@@ -108,7 +110,7 @@ class SinkLog:
 
 
 def _bare(uri):
-    """Give the path of a URI, without scheme and host."""
+    """Give the path in a URI, without the scheme and the host."""
     return _BEFORE_THE_PATH.sub("", uri)
 
 
@@ -119,9 +121,9 @@ _MADE_UP = ("Rate", "MemoryStream")  # sources with generated rows, which are no
 
 
 class Streams:
-    """The streams of one SparkContext; each batch becomes a record of the observer's.
+    """The streams of one SparkContext; the observer records each batch of each stream.
 
-    :param tables: the observer's DeltaTables, Snapshots and Commands
+    :param tables: a tuple of the observer's DeltaTables, Snapshots and Commands
     """
 
     def __init__(self, observer, classes, hadoop_conf, limits, tables):
@@ -137,9 +139,10 @@ class Streams:
         self._folders = set()
 
     def listen_to(self, session):
-        """Register a listener with the session of a stream, once per session.
+        """Register a listener for streams with a session, unless the session has one already.
 
-        :return: pairs (function that removes the listener, listener); empty if it was there already
+        :return: a list with the pair (function that removes the listener, listener); empty if the
+            session had a listener already
         """
         java_session = session._jsparkSession
         key = java_session.hashCode()  # Java's default hash, so no other session has it
@@ -154,7 +157,7 @@ class Streams:
     def started(self, run, query):
         """Remember a stream that starts; the stream's own thread waits for this call."""
         if query is not None:
-            self._has_begun = True  # for good: queries are reported later than streams are
+            self._has_begun = True  # never reset: Spark reports queries later than streams
             self._running[run] = _Stream(query.streamingQuery())
 
     def progressed(self, progress):
@@ -164,7 +167,7 @@ class Streams:
             self._observer.observe("stream", lambda: self._batch(stream, progress))
 
     def terminated(self, run):
-        """Record the reads of a batch that a stream began and did not end."""
+        """Record the reads of the batch that a stream had begun, but not ended, when it stopped."""
         stream = self._running.pop(run, None)
         if stream is not None:
             self._observer.observe("stream", lambda: self._interrupted(stream))
@@ -206,9 +209,9 @@ class Streams:
             record["python_udfs"] = parts.udfs
 
     def narrow(self, read, scan):
-        """Mark a stream batch's read as one of chosen files: its scan has the batch's files alone.
+        """Mark a read as one of chosen files if it is of a stream: it has only the batch's files.
 
-        A table that the stream is joined with keeps its read as it is.
+        The read of a table with which the stream is joined is not changed.
         """
         link = option(scan.logicalLink()) if self._has_begun else None
         if link is None or not link.isStreaming():
@@ -226,7 +229,7 @@ class Streams:
 
     @staticmethod
     def _note_others(record, stream, sources):
-        """Note, once for each stream, the sources whose reads are not recorded."""
+        """Note the sources of a stream whose reads are not recorded, once for each stream."""
         names = [source["description"] for source in sources]
         others = [n for n in names if not _SOURCE.match(n) and not n.startswith(_MADE_UP)]
         if others and not stream.is_noted:
@@ -234,7 +237,7 @@ class Streams:
             record["cut"] = [shortened(f"what a stream reads from {name}") for name in others]
 
     def _sink(self, record, stream, execution, progress, budget):
-        """Describe the write of a batch: files from the sink's log, tables from their commits."""
+        """Describe the write of a batch, from the log of a file sink or the commits of a table."""
         sink = _SINK.match(progress["sink"]["description"])
         if sink is None:
             table = iceberg.table_of(stream.sink())
@@ -260,8 +263,8 @@ class Streams:
 class _Stream:
     """A running stream.
 
-    batch: number of the latest batch that has ended, None before the first; ended: when that batch
-    ended, or else when the stream began, in ms.
+    batch: the number of the latest batch that has ended, None if no batch has ended; ended: the
+    time in ms when that batch ended or, if there is none, when the stream began.
     """
 
     def __init__(self, query):
@@ -280,7 +283,8 @@ class _Stream:
 class _Listener:
     """The Python side of Spark's StreamingQueryListener.
 
-    Spark calls ``onQueryStarted`` on the stream's thread, the other methods on that of its events.
+    Spark calls ``onQueryStarted`` on the stream's thread, and the other methods on the thread for
+    the stream's events.
     """
 
     class Java:
@@ -318,27 +322,27 @@ class _Listener:
 
 
 def _milliseconds(text):
-    """Give the ms since the epoch of a time as Spark writes it: ``2024-05-06T10:00:00.123Z``."""
+    """Convert a time in Spark's form, ``2024-05-06T10:00:00.123Z``, to ms since the epoch."""
     at = datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%f%z")
     return int(at.timestamp() * 1000)
 
 
 def _folders(sources):
-    """Give the folders of those sources that read files or Delta tables."""
+    """Give the folders of the sources; a source that reads no files and no Delta table has none."""
     found = (_SOURCE.match(source["description"]) for source in sources)
     return [match.group(1) for match in found if match]
 
 
 def _missed(folder):
-    """Describe a read of a batch whose plan is gone."""
+    """Describe the read of a folder by a batch whose plan is no longer available."""
     cut = "the stream had gone on to its next batch before this one was looked at"
     return {"node": "FileSourceScanExec", "roots": [folder], "cut": cut}
 
 
 def _folder_of(file, folders):
-    """Give the source's folder that has a file in it, or the file's own folder if none has.
+    """Give the folder of a source that contains a file; else the file's own folder.
 
-    None has it where the source is a pattern of folders.
+    No source's folder contains the file if the source is a pattern of folders.
     """
     inside = [folder for folder in folders if file.startswith(f"{folder.rstrip('/')}/")]
     return max(inside, key=len, default=file.rpartition("/")[0])
