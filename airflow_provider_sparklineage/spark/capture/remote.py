@@ -104,7 +104,7 @@ class Attempt(Frozen, frozen=True):
     problems: tuple[str, ...] = ()
 
     def segments(self) -> list[str]:
-        """List the names of the attempt's segments, sorted by number and then by kind."""
+        """List the names of the attempt's segments in the order in which they were delivered."""
         found = (name for name in self.sizes if SEGMENT.fullmatch(name))
         return sorted(found, key=lambda name: _kind_and_number(name)[::-1])
 
