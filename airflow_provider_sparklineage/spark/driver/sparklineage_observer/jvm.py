@@ -15,8 +15,7 @@ _STATUS = re.compile(
     r"path=(.+?); isDirectory=(true|false)(?:; length=(\d+))?.*?modification_time=(\d+)", re.DOTALL
 )
 _NUMBER = re.compile(r"#\d+L?(?:-T\S+)?\Z")  # the id of an attribute, behind its name
-# A metric in the text of a map of metrics: ``numFiles -> SQLMetric(id: 7, name: Some(…), value:
-# 3)``.
+# A metric in the printed map: ``numFiles -> SQLMetric(id: 7, name: Some(…), value: 3)``.
 _METRIC = re.compile(r"(?:\A|\x01)(\w+) -> [^\x01]*, value: (-?\d+)\)(?=\x01|\Z)")
 
 
