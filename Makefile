@@ -25,7 +25,7 @@ demo-cluster: ## The demo on a real HDFS and YARN of this machine, drivers in co
 # order, or the modules with the fewest tests came last, which are those that start Spark.
 ON_TWO_CORES := -n 2 --dist loadfile --no-loadscope-reorder
 
-test: ## Run the tests on two cores, in 15 minutes; ARGS='-k merge' for some of them, ARGS='-n 0' one by one
+test: ## Run the tests on two cores, without those that take long; ARGS='-k merge' for some of them, ARGS='-n 0' one by one
 	$(SETUP)
 	$(RUN) python -m pytest $(ON_TWO_CORES) -m '(not cluster or smoke) and not long' $(ARGS)
 

@@ -13,6 +13,8 @@ import pytest
 from tests.adoption.adopting import DAGS, SubmitDouble
 from tests.adoption.comparing import TIMEOUT_S, without_run
 
+pytestmark = pytest.mark.long
+
 HERE = Path(__file__).parent
 # The others are the same but for how their tasks are made, which is serialised.
 RUN = ("default_args", "mapped", "subclass", "trigger_rule", "plugin", "own_policy")

@@ -22,6 +22,7 @@ def tab(new_page, standalone, standalone_session):
     return open_tab
 
 
+@pytest.mark.long
 def test_an_open_tab_follows_its_task(tab, standalone):
     _, latest = tab()
     # Of the second try, which runs until it is released.

@@ -14,7 +14,7 @@ from tests.conftest import GOLDEN
 from tests.dag_runs.scheduler import Airflow
 from tests.spark_submit_double import FakeSparkSubmit
 
-pytestmark = pytest.mark.airflow
+pytestmark = [pytest.mark.airflow, pytest.mark.long]
 
 RECORDED = GOLDEN / "airflow" / "dag_runs.ndjson"
 DAG, CONSUMER = "team.daily_revenue", "bad"

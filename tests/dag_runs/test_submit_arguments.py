@@ -60,6 +60,7 @@ def reported(event):
     return sides
 
 
+@pytest.mark.long
 def test_what_is_collected_of_a_command_is_what_the_operator_reports(
     spark_on_path, lake, captures, run_dag, events_of, tmp_path, capsys
 ):

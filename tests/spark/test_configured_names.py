@@ -13,7 +13,7 @@ from tests import record_events
 from tests.spark import submissions
 from tests.spark.lakes import lines
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 CONF = "spark.openlineage.dataset"
 TRIMMER = "io.openlineage.client.dataset.partition.trimmer"

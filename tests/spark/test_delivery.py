@@ -18,7 +18,7 @@ from tests.spark import submissions
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 KINDS = ("events", "observations")
 APPLICATION = record_events.APPLICATIONS / "delivered.py"

@@ -12,7 +12,7 @@ from tests import record_events
 from tests.spark import submissions
 from tests.spark.lakes import lines
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 ROOT = Path(__file__).parents[2]
 

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from tests import record_events
 from tests.spark import submissions
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 KINDS = ("files", "table", "delta", "iceberg")
 RANDOM = os.environ.get("RANDOM_LAKES")

@@ -11,7 +11,7 @@ from tests.truth.queries import load
 from tests.truth.running import Options, run
 from tests.truth.verdict import verdict
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 # Dynamic pruning, blanks and escaped values, anti joins, two levels, a scalar subquery.
 QUERIES = ("q05", "q07", "q12", "q16", "q22")
