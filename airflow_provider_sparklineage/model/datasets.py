@@ -41,7 +41,7 @@ class Naming(Frozen, frozen=True):
     """The user's own configuration of the listener's names; without arguments, its defaults.
 
     :param disabled_trimmers: class names of the trimmers that are not used, as one text
-    :param extra_trimmers: class names of the trimmers that are used besides the default trimmers
+    :param extra_trimmers: class names of the trimmers that are used with the default ones
     :param remove_path: Java regex; the match of its group ``remove`` is removed from trimmed names
     """
 

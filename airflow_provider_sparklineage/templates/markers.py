@@ -32,7 +32,7 @@ log = logger(__name__)
 
 
 class Expression(NamedTuple):
-    """An output expression of a template, or several whose results cannot be told apart.
+    """An output expression of a template, or several whose results cannot be distinguished.
 
     :param text: the expression's text in the template, e.g. ``macros.ds_add(ds, -6)``
     :param variables: the context variables that the expression uses, sorted

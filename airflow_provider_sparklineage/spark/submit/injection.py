@@ -9,7 +9,7 @@ with two exceptions, without which nothing could be collected: the transport is 
 The listener sends its events into the bundle, in addition to the user's own transport. A secret key
 of a backend that the user gave to Spark must not become an argument, because every user of the
 machine can read arguments. So the key is passed in a properties file that only this user can read,
-and Spark is told to redact the key.
+and Spark is configured to redact the key.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _original(key: str) -> str:
 def without_secrets(submission: Submission) -> Submission:
     """Move transport properties that may be secrets from the arguments to the properties file.
 
-    Spark is told to redact them, too.
+    Spark is configured to redact them, too.
     """
     moved = {
         key: str(value)
