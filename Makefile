@@ -78,7 +78,6 @@ lint: ## Check style, types, the layering of imports, the sizes of modules, and 
 	$(RUN) mypy
 	$(RUN) lint-imports
 	$(RUN) python -m pytest -q -n 0 $(LINT_TESTS)
-	$(RUN) python -m pytest -q -n 0 $(LINT_TESTS)
 
 page: ## Build the page "Spark lineage" of Airflow's navigation anew; needs Node 20 and npm
 	@cd airflow_provider_sparklineage/plugins/history/ui && npm ci && npm run build
