@@ -269,8 +269,13 @@ def _row_function(at: Step) -> Relation:
     value = replace(value, guess=_ROW_FUNCTIONS[kind(at.node)], text="", made_of=_MADE_OF_PYTHON)
     for number, _ in attributes(at.node.get("groupingAttributes")):
         at.level.chosen_by(at.inputs[0].find(number), GROUP_BY)
+    return _all_from(at, ("output", "outputObjAttr"), value)
+
+
+def _all_from(at: Step, outputs: tuple[str, ...], value: Value) -> Relation:
+    """Make each column that a node lists under one of these keys from the same value."""
     relation = Relation()
-    for output in ("output", "outputObjAttr"):
+    for output in outputs:
         for number, name in attributes(at.node.get(output)):
             relation.add(number, name, value)
     return relation
@@ -279,11 +284,7 @@ def _row_function(at: Step) -> Relation:
 def _object_of_row(at: Step) -> Relation:
     """Make an object from all columns of a row, or each column of a row from the full object."""
     value = at.inputs[0].all()
-    relation = Relation()
-    for output in ("outputObjAttr", "serializer"):
-        for number, name in attributes(at.node.get(output)):
-            relation.add(number, name, value)
-    return relation
+    return _all_from(at, ("outputObjAttr", "serializer"), value)
 
 
 def _merge_rows(at: Step) -> Relation:
