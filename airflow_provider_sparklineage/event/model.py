@@ -179,14 +179,6 @@ class Capture(Struct):
         return max(0, counted - len(self.degradations or ()))
 
 
-class Compared(Struct):
-    """One side of a comparison: a field, or a literal."""
-
-    type: str | None = None
-    field: str | None = None
-    value: Value = None
-
-
 class Condition(Struct, omit_defaults=True):
     """A condition of the facet ``subset``, of any of its types.
 
