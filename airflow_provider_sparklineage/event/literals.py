@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage, changed, mapped
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected, extent
-from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget
+from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
+from airflow_provider_sparklineage.model.budget import MORE_TIME
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.subset import (
     Binary,
@@ -57,21 +58,22 @@ def hidden(text: str) -> str:
     return made + text[done:]
 
 
-def without_literals(lineage: TaskLineage, budget: Budget = UNLIMITED) -> TaskLineage:
+def without_literals(lineage: TaskLineage, allowance: Allowance = UNLIMITED) -> TaskLineage:
     """Hide the literals in the conditions and descriptions of a task's lineage.
 
     This is done before the event is made, because the event repeats conditions in summaries.
     Partitions and locations stay, for they are the content of the event.
 
-    :param budget: once it is spent, texts are hidden as a whole, and a degradation reports that
+    :param allowance: once the stage is over, texts are hidden as a whole, and a degradation reports
+        that
     """
 
     def hide(text: str) -> str:
-        return HIDDEN if budget.is_spent() else hidden(text)
+        return HIDDEN if allowance.is_over(Stage.LITERALS) else hidden(text)
 
     inputs = tuple(_dataset(d, hide) for d in lineage.inputs)
     outputs = tuple(_dataset(d, hide) for d in lineage.outputs)
-    cut = (_CUT,) if budget.is_spent() else ()
+    cut = (_CUT,) if allowance.is_over(Stage.LITERALS) else ()
     return replace(
         lineage, inputs=inputs, outputs=outputs, degradations=(*lineage.degradations, *cut)
     )

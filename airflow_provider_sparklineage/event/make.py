@@ -34,7 +34,14 @@ from airflow_provider_sparklineage.event.partition_facets import (
     partitioning_facets,
 )
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget
+from airflow_provider_sparklineage.model.allowance import (
+    MAX_FORWARDED_BYTES,
+    UNLIMITED,
+    Allowance,
+    Bound,
+    Stage,
+)
+from airflow_provider_sparklineage.model.budget import MORE_TIME
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_REPRESENTATION,
@@ -132,14 +139,23 @@ _SHAPES: dict[str, type[Facet]] = {
 
 
 class Forwarding:
-    """Decodes the facets of an event's datasets; equal facets become one object.
+    """Decodes the facets of an event's datasets; equal facets become one object."""
 
-    :param lost: a degradation is added to it for each facet that is left out
-    """
-
-    def __init__(self, lost: list[Degradation]) -> None:
-        self._lost = lost
+    def __init__(self, allowance: Allowance = UNLIMITED) -> None:
+        self._allowance = allowance
+        self._memory = Bound(MAX_FORWARDED_BYTES)
+        self._without = 0
+        self._lost: list[Degradation] = []
         self._decoded = lru_cache(maxsize=_REMEMBERED)(_decoded)
+
+    def bounded(self, dataset: LineageDataset) -> LineageDataset:
+        """Give a dataset; without its facets if no time or no memory is left for them."""
+        facets = (*dataset.facets.values(), *dataset.side_facets.values())
+        size = sum(len(memoryview(facet)) for facet in facets)
+        if self._allowance.is_over(Stage.FACETS) or not self._memory.takes(size):
+            self._without += 1
+            return LineageDataset(dataset.name, witness=dataset.witness, failed=dataset.failed)
+        return dataset
 
     def of(self, facets: Mapping[str, msgspec.Raw], dataset: DatasetName) -> Facets:
         """Decode the facets of one side of a dataset."""
@@ -156,6 +172,17 @@ class Forwarding:
                 degradation = Degradation(DegradationCode.MALFORMED_EVENTS, message, dataset)
                 self._lost.append(degradation)
         return kept
+
+    def degradations(self) -> Iterator[Degradation]:
+        """Report the facets that were left out."""
+        yield from self._lost
+        if self._without:
+            yield Degradation(
+                DegradationCode.COLLECTION_CUT,
+                f"The facets of {self._without} dataset(s) were left out, because making them took "
+                f"too long, or they are more than {self._memory.limit // 1024 // 1024} MB; "
+                f"{MORE_TIME}.",
+            )
 
 
 _REMEMBERED = 512
@@ -179,32 +206,38 @@ def _decoded(name: str, text: bytes) -> dict[str, Any]:
 # --- the event ------------------------------------------------------------------------------------
 
 
+SIZE_OPTION = "[sparklineage] max_event_bytes"
+
+
 def made(
     lineage: TaskLineage,
     report: ReadReport | None = None,
     representation: Representation = DEFAULT_REPRESENTATION,
     header: Header | None = None,
-    budget: Budget = UNLIMITED,
+    allowance: Allowance = UNLIMITED,
 ) -> Event:
     """Make the event of a task's lineage, before any step.
 
     :param report: result of reading the listener's events; None before the job has run: then there
         is no capture facet and no partition check, because there is nothing to check
     :param header: None for Airflow's hooks, which fill it in themselves
-    :param budget: time for this function; once it is spent, datasets get no facets
+    :param allowance: once the stage is over, datasets get no facets
     """
+    if report is not None:  # else there are no columns yet, and no facet to declare losses in
+        # Imported here so that START does not wait for it.
+        from airflow_provider_sparklineage.event.column_lineage import bounded
+
+        lineage = bounded(lineage, representation.max_event_bytes, SIZE_OPTION)
     if representation.redact_literals:
         from airflow_provider_sparklineage.event.literals import without_literals
 
-        lineage = without_literals(lineage, budget.part(_FOR_LITERALS))
-    lost: list[Degradation] = []
-    forwarding = Forwarding(lost)
+        lineage = without_literals(lineage, allowance)
+    forwarding = Forwarding(allowance)
     bare = representation.bare_partitions
-    room = _Room(budget)
     # A generator, so that each dataset's time and memory are checked just before its facets are
     # made.
-    outputs = [(d, _output(d, forwarding, bare)) for d in map(room.bounded, lineage.outputs)]
-    inputs = [(d, _input(d, forwarding)) for d in map(room.bounded, lineage.inputs)]
+    outputs = [(d, _output(d, forwarding, bare)) for d in map(forwarding.bounded, lineage.outputs)]
+    inputs = [(d, _input(d, forwarding)) for d in map(forwarding.bounded, lineage.inputs)]
     read, written = ([dataset for dataset, _ in side] for side in (inputs, outputs))
     run_facets: Facets = {}
     job_facets: Facets = {}
@@ -224,40 +257,7 @@ def made(
         run_facets=run_facets,
         job_facets=job_facets,
     )
-    return declared(event, [*lost, *room.degradations()])
-
-
-_FOR_LITERALS = 0.3
-MAX_FACETS_BYTES = 64 * 1024 * 1024
-"""Bytes of JSON of all forwarded facets; as objects they take ten times as much memory."""
-
-
-class _Room:
-    """The time and the memory that are left for facets."""
-
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-        self._bytes = MAX_FACETS_BYTES
-        self._without = 0
-
-    def bounded(self, dataset: LineageDataset) -> LineageDataset:
-        """Give a dataset; without its facets if no time or no memory is left for them."""
-        facets = (*dataset.facets.values(), *dataset.side_facets.values())
-        size = sum(len(memoryview(facet)) for facet in facets)
-        if size > self._bytes or self._budget.is_spent():
-            self._without += 1
-            return LineageDataset(dataset.name, witness=dataset.witness, failed=dataset.failed)
-        self._bytes -= size
-        return dataset
-
-    def degradations(self) -> Iterator[Degradation]:
-        if self._without:
-            yield Degradation(
-                DegradationCode.COLLECTION_CUT,
-                f"The facets of {self._without} dataset(s) were left out, because making them took "
-                f"too long, or they are more than {MAX_FACETS_BYTES // 1024 // 1024} MB; "
-                f"{MORE_TIME}.",
-            )
+    return declared(event, [*forwarding.degradations()])
 
 
 def _input(dataset: LineageDataset, forwarding: Forwarding) -> dict[str, Any]:

@@ -49,7 +49,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from airflow_provider_sparklineage.event.backends import backend_of
 from airflow_provider_sparklineage.event.descriptions import described
 from airflow_provider_sparklineage.event.document import Header
-from airflow_provider_sparklineage.event.make import made
+from airflow_provider_sparklineage.event.make import SIZE_OPTION, made
 from airflow_provider_sparklineage.event.model import CHECK_KEY
 from airflow_provider_sparklineage.event.steps.rename import renamed
 from airflow_provider_sparklineage.event.steps.size import fitted, with_few_columns
@@ -59,8 +59,8 @@ from airflow_provider_sparklineage.event.steps.texts import (
     with_lines,
     without_credentials,
 )
-from airflow_provider_sparklineage.model import budget
-from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
+from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
+from airflow_provider_sparklineage.model.budget import garbage_collector_paused
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_REPRESENTATION,
     Representation,
@@ -79,9 +79,6 @@ if TYPE_CHECKING:
 # --- the event for a backend ----------------------------------------------------------------------
 
 
-SIZE_OPTION = "[sparklineage] max_event_bytes"
-
-
 class Others(NamedTuple):
     """Events of other runs, which have facts on datasets that this run's event lacks.
 
@@ -98,23 +95,23 @@ class Others(NamedTuple):
 NO_OTHERS = Others()
 
 
-def adapted(event: Event, how: Leaving, budget: Budget = UNLIMITED) -> Event:
+def adapted(event: Event, how: Leaving, is_late: Callable[[], bool] = lambda: False) -> Event:
     """Adapt an event to its backend: rename datasets and columns, and repair it.
 
     :param event: the kept event, or the event before its last two steps
-    :param budget: once it is spent, column lineage and facets are dropped as a whole
+    :param is_late: whether column lineage and facets have to be dropped as a whole, to end in time
     :return: the same object if the backend needs no change
     """
     backend = backend_of(how.backend)
     held = backend.repaired(renamed(event, backend.identity, backend.text))
-    return event if held is event else finished(held, how.max_event_bytes, budget)
+    return event if held is event else _finished(held, how.max_event_bytes, is_late)
 
 
-def finished(event: Event, max_bytes: int, budget: Budget = UNLIMITED) -> Event:
+def _finished(event: Event, max_bytes: int, is_late: Callable[[], bool] = lambda: False) -> Event:
     """Do the last two steps of an event, whose names are final: lines of the check, and size."""
     if CHECK_KEY in event["run"]["facets"]:  # a START has no check
         event = with_lines(event)
-    return fitted(event, max_bytes, SIZE_OPTION, budget)
+    return fitted(event, max_bytes, SIZE_OPTION, is_late)
 
 
 def sent_of(kept: Event, how: Leaving, last: Event | None = None) -> Event:
@@ -169,17 +166,15 @@ def event_of(
     representation: Representation = DEFAULT_REPRESENTATION,
     mask: Callable[[str], str] = str,
     header: Header | None = None,
-    budget: Budget = UNLIMITED,
 ) -> Event:
     """Make the event of a task's lineage that is kept.
 
     :param report: result of reading the listener's events; None before the job has run
     :param mask: hides the secrets in a text; Airflow knows them
     :param header: None for Airflow's hooks, which fill it in themselves
-    :param budget: time for all steps; once it is spent, facets are left out
     """
-    clean = _clean(lineage, report, representation, mask, header, budget)
-    return finished(clean, representation.max_event_bytes, budget)
+    clean = _clean(made(lineage, report, representation, header), mask)
+    return _finished(clean, representation.max_event_bytes)
 
 
 def events_of(
@@ -189,73 +184,53 @@ def events_of(
     representation: Representation = DEFAULT_REPRESENTATION,
     mask: Callable[[str], str] = str,
     header: Header | None = None,
-    budget: Budget = UNLIMITED,
+    allowance: Allowance = UNLIMITED,
 ) -> Made:
     """Make the events of a task's lineage: to be kept and for a backend; see :func:`event_of`.
 
     :param how: the settings of the adaptation to the backend
+    :param allowance: once a stage is over, facets are left out
     """
-    clean = _clean(lineage, report, representation, mask, header, budget)
-    sent = adapted(clean, how, budget.part(_FOR_BACKEND))
-    kept = finished(clean, representation.max_event_bytes, budget)
+    clean = _clean(made(lineage, report, representation, header, allowance), mask)
+    sent = adapted(clean, how, partial(allowance.is_over, Stage.EVENT_OF_BACKEND))
+    is_late = partial(allowance.is_over, Stage.EVENT)
+    kept = _finished(clean, representation.max_event_bytes, is_late)
     return Made(kept, kept if sent is clean else sent)
 
 
-def _clean(
-    lineage: TaskLineage,
-    report: ReadReport | None,
-    representation: Representation,
-    mask: Callable[[str], str],
-    header: Header | None,
-    budget: Budget,
-) -> Event:
-    """Make an event without credentials and secrets, and with short texts."""
-    if report is not None:  # else there are no columns yet, and no facet to declare losses in
-        # Imported here so that START does not wait for it.
-        from airflow_provider_sparklineage.event.column_lineage import bounded
-
-        lineage = bounded(lineage, representation.max_event_bytes, SIZE_OPTION)
-    event = made(lineage, report, representation, header, budget.part(_FOR_MAKING))
+def _clean(event: Event, mask: Callable[[str], str]) -> Event:
+    """Give an event without credentials and secrets, and with short texts."""
     steps: tuple[Step, ...] = (without_credentials, partial(masked, mask=mask), shortened)
     return reduce(lambda this, step: step(this), steps, event)
-
-
-_FOR_MAKING = 0.25
-"""The part of the time for making the event; the steps take as long, and sizes twice as long."""
-_FOR_BACKEND = 0.6
-"""The part of the remaining time for the event of the backend, if there are two events."""
 
 
 # --- the event of a bundle ------------------------------------------------------------------------
 
 
-@budget.garbage_collector_paused()
+@garbage_collector_paused()
 def merged_event(
-    bundle: CaptureBundle,
-    lineage: TaskLineage,
-    mask: Callable[[str], str] = str,
-    budget: Budget = UNLIMITED,
+    bundle: CaptureBundle, lineage: TaskLineage, mask: Callable[[str], str] = str
 ) -> Event:
     """Make the merged RunEvent of a bundle that is kept.
 
     :param mask: hides the secrets in a text; Airflow knows them
     """
     representation = bundle.manifest.representation
-    return event_of(lineage, bundle.report, representation, mask, header(bundle, lineage), budget)
+    return event_of(lineage, bundle.report, representation, mask, header(bundle, lineage))
 
 
-@budget.garbage_collector_paused()
+@garbage_collector_paused()
 def merged_events(
     bundle: CaptureBundle,
     lineage: TaskLineage,
     how: Leaving,
     mask: Callable[[str], str] = str,
-    budget: Budget = UNLIMITED,
+    allowance: Allowance = UNLIMITED,
 ) -> Made:
-    """Make a bundle's merged RunEvents: to be kept and for a backend; see :func:`merged_event`."""
+    """Make a bundle's merged RunEvents: to be kept and for a backend; see :func:`events_of`."""
     representation = bundle.manifest.representation
     of = header(bundle, lineage)
-    return events_of(lineage, how, bundle.report, representation, mask, of, budget)
+    return events_of(lineage, how, bundle.report, representation, mask, of, allowance)
 
 
 def header(bundle: CaptureBundle, lineage: TaskLineage) -> Header:

@@ -16,7 +16,6 @@ from airflow_provider_sparklineage.event.capture_facet import with_degradations
 from airflow_provider_sparklineage.event.document import BYTES, MeasuredEvent, replaced
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY, COLUMNS_KEY, name_of
 from airflow_provider_sparklineage.lineage.columns.edges import DIRECT, INDIRECT
-from airflow_provider_sparklineage.model.budget import UNLIMITED
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.model.texts import some
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from airflow_provider_sparklineage.event.document import Event, Measure, Place, Reduced
-    from airflow_provider_sparklineage.model.budget import Budget
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
     Json = dict[str, Any]
@@ -320,16 +318,20 @@ class Fitting:
     The size of the capture facet includes the declarations of the parts dropped so far.
 
     :param option: the setting of the limit, as a sentence names it
-    :param budget: once it is spent, column lineage and facets are dropped as a whole
+    :param is_late: whether column lineage and facets have to be dropped as a whole, to end in time
     :param measure: measures the size that is limited
     """
 
     def __init__(
-        self, event: Event, option: str, budget: Budget = UNLIMITED, measure: Measure = BYTES
+        self,
+        event: Event,
+        option: str,
+        is_late: Callable[[], bool] = lambda: False,
+        measure: Measure = BYTES,
     ) -> None:
         self._event = event
         self._option = option
-        self._budget = budget
+        self._is_late = is_late
         self._measure = measure
         self._capture = self._known = event["run"]["facets"].get(CAPTURE_KEY)
         self._drops: Iterator[None] | None = None
@@ -424,7 +426,7 @@ class Fitting:
 
     def _details(self) -> Iterator[None]:
         for kind in KINDS:
-            if self._budget.is_spent():
+            if self._is_late():
                 return
             if kind.is_text and not self._measure.of_text:
                 continue

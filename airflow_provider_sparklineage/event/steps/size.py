@@ -38,7 +38,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.document import Measure, is_surely_within, replaced
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY, COLUMNS_KEY, name_of
-from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,21 +49,25 @@ if TYPE_CHECKING:
 # --- bytes ----------------------------------------------------------------------------------------
 
 
-def fitted(event: Event, max_bytes: int, option: str, budget: Budget = UNLIMITED) -> Event:
+def fitted(
+    event: Event, max_bytes: int, option: str, is_late: Callable[[], bool] = lambda: False
+) -> Event:
     """Drop detail of an event until it fits into ``max_bytes``, and declare the losses.
 
     :param max_bytes: limit of the event as OpenLineage's client writes it in JSON
     :param option: the setting that a person would change to get more, as a sentence names it:
         ``[sparklineage] max_event_bytes``
-    :param budget: once it is spent, column lineage and facets are dropped as a whole
+    :param is_late: whether column lineage and facets have to be dropped as a whole, to end in time
     :return: the same object if it fits
     """
     if is_surely_within(event, max_bytes):
         return event
-    return ever_smaller(event, option, budget)(max_bytes)
+    return ever_smaller(event, option, is_late)(max_bytes)
 
 
-def ever_smaller(event: Event, option: str, budget: Budget = UNLIMITED) -> Callable[[int], Event]:
+def ever_smaller(
+    event: Event, option: str, is_late: Callable[[], bool] = lambda: False
+) -> Callable[[int], Event]:
     """Give a function that reduces the event to a number of bytes, which must fall with each call.
 
     Each call goes on where the one before stopped, because the order of dropping is always the
@@ -74,12 +77,10 @@ def ever_smaller(event: Event, option: str, budget: Budget = UNLIMITED) -> Calla
         return lambda _: event
     from airflow_provider_sparklineage.event.steps.fitting import Fitting  # few are too large
 
-    return Fitting(event, option, budget).within
+    return Fitting(event, option, is_late).within
 
 
-def reduced(
-    event: Event, max_bytes: int, option: str, budget: Budget = UNLIMITED
-) -> tuple[Event, tuple[Degradation, ...]]:
+def reduced(event: Event, max_bytes: int, option: str) -> tuple[Event, tuple[Degradation, ...]]:
     """Drop detail as :func:`fitted` does, also of an event without the facet that declares it.
 
     :return: the event, which is the same object if it fits, and the degradations
@@ -88,7 +89,7 @@ def reduced(
         return event, ()
     from airflow_provider_sparklineage.event.steps.fitting import Fitting  # few are too large
 
-    fitting = Fitting(event, option, budget)
+    fitting = Fitting(event, option)
     return fitting.within(max_bytes), fitting.dropped
 
 

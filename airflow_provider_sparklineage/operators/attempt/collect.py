@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 from msgspec.structs import replace
 
+from airflow_provider_sparklineage.model.allowance import Stage
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError, NotAwaitedError
@@ -321,14 +322,11 @@ def end_remote_folder(
 
 # The merge of the bundle, and the completion of its gaps.
 
-_FOR_MERGING = 2 / 3
-"""The part of the time that is for merging; the rest is for making the merged lineage's event."""
-
 
 def _merged(capture: Capture, deadline: Deadline) -> TaskLineage:
     from airflow_provider_sparklineage.lineage.bundle import task_lineage
 
-    return task_lineage(capture.bundle, deadline.budget.part(_FOR_MERGING))
+    return task_lineage(capture.bundle, deadline.budget.part(Stage.MERGING))
 
 
 def _unread(capture: Capture) -> Capture:
@@ -374,13 +372,13 @@ def _event(completed: _Completed, deadline: Deadline) -> Made:
     # Making the event always has its part of the time, even if a callback or the relaying has used
     # up more than all.
     timeout = capture.settings.collect_timeout.total_seconds()
-    deadline.begin(max(deadline.left, timeout * (1 - _FOR_MERGING)))
+    deadline.begin(max(deadline.left, timeout * (1 - Stage.MERGING)))
     bundle, how = capture.bundle, capture.settings.leaving
-    made = merged_events(bundle, lineage, how, masked, deadline.budget)
+    made = merged_events(bundle, lineage, how, masked, deadline.allowance(Stage.MERGING))
     if as_sent is None:
         return made
     as_sent = replace(as_sent, degradations=lineage.degradations)
-    sent = merged_events(bundle, as_sent, how, masked, deadline.budget)
+    sent = merged_events(bundle, as_sent, how, masked, deadline.allowance(Stage.MERGING))
     return made._replace(adapted=sent.adapted)
 
 

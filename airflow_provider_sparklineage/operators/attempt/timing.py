@@ -6,6 +6,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.model.allowance import Allowance, Stage
 from airflow_provider_sparklineage.model.budget import Budget
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ class Deadline:
     def budget(self) -> Budget:
         """The time that is left, as a :class:`Budget`, for code that knows nothing of Airflow."""
         return Budget(lambda: self.left)
+
+    def allowance(self, after: Stage | None = None) -> Allowance:
+        """Give the time that is left to the stages, or only to those after a stage."""
+        return Allowance(lambda: self.left, after)
 
     def part(self, seconds: float, kept: float = 0.0) -> Budget:
         """Give a budget of ``seconds`` from now on, whether or not the clock was started.

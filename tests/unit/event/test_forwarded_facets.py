@@ -18,22 +18,21 @@ def raw(**body):
 
 
 def test_equal_facets_of_two_datasets_are_one_object():
-    forwarding = Forwarding([])
+    forwarding = Forwarding()
     one, other = (forwarding.of({"dataSource": raw(name="file")}, d) for d in (ORDERS, RATES))
     assert one["dataSource"] is other["dataSource"]
     assert one["dataSource"]["name"] == "file"
 
 
 def test_a_facet_is_judged_by_its_name_too():
-    lost = []
+    forwarding = Forwarding()
     facets = {"schema": raw(fields=[]), "version": raw(fields=[])}
-    assert list(Forwarding(lost).of(facets, ORDERS)) == ["schema"]
-    assert [d.dataset for d in lost] == [ORDERS]
+    assert list(forwarding.of(facets, ORDERS)) == ["schema"]
+    assert [d.dataset for d in forwarding.degradations()] == [ORDERS]
 
 
 def test_a_facet_that_is_wrong_is_declared_of_each_dataset():
-    lost = []
-    forwarding = Forwarding(lost)
+    forwarding = Forwarding()
     for dataset in (ORDERS, RATES):
         assert forwarding.of({"schema": raw(fields="none")}, dataset) == {}
-    assert [d.dataset for d in lost] == [ORDERS, RATES]
+    assert [d.dataset for d in forwarding.degradations()] == [ORDERS, RATES]

@@ -9,16 +9,17 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.event.pipeline import merged_event
+from airflow_provider_sparklineage.event.pipeline import merged_events
 from airflow_provider_sparklineage.lineage.application import accumulation
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.lineage.columns import composition
 from airflow_provider_sparklineage.lineage.observed import corrections
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
 from airflow_provider_sparklineage.model.budget import Budget, SpentError
+from airflow_provider_sparklineage.model.representation import Leaving
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
-from tests.budgets import lasting
+from tests.budgets import allowance_of, lasting
 
 RUN = "018f0000-0000-7000-8000-000000000000"
 BEGIN = datetime(2024, 5, 6, tzinfo=UTC)
@@ -172,7 +173,7 @@ def test_columns_that_a_loop_writes_again_and_again_take_room_once(tmp_path, mon
 def test_an_event_is_made_with_the_names_alone_when_there_is_no_time_for_more(chain):
     bundle = chain(tables=3, columns=10)
     lineage = task_lineage(bundle)
-    event = merged_event(bundle, lineage, budget=lasting(0))
+    event = merged_events(bundle, lineage, Leaving(), allowance=allowance_of(0)).kept
     assert [d["name"] for d in event["outputs"]] == ["/1", "/2", "/3"]
     assert [d["facets"] for d in event["outputs"]] == [{}, {}, {}]
     entries = event["run"]["facets"]["sparkLineage_capture"]["degradations"]
