@@ -17,21 +17,19 @@ from airflow_provider_sparklineage.datahub.proposals import Proposal
 from airflow_provider_sparklineage.event.backends.checks import (
     TIMEOUT_S,
     Endpoint,
-    Problem,
     ask,
+    attempted,
+    backend_answer,
     checked_web,
     document_of,
-    failed,
     is_html,
-    unusable,
+    refuse_other_servers,
 )
-from airflow_provider_sparklineage.model.exceptions import SparkLineageError
-from airflow_provider_sparklineage.settings.checks import Check, Status, UrlPlace
+from airflow_provider_sparklineage.model.exceptions import BackendError, SparkLineageError
+from airflow_provider_sparklineage.settings.checks import Check, Status, UrlPlace, failed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from airflow_provider_sparklineage.event.backends.checks import Answer
 
 
 TRANSPORT, SERVER, WRITE = "DataHub, transport", "DataHub, server", "DataHub, write"
@@ -54,7 +52,7 @@ def check_transport(given: Mapping[str, Any], path: str, place: str) -> list[Che
         found = configuration.read(given)
         bearer = found.server and found.server.bearer()
     except SparkLineageError as error:
-        return [Check(TRANSPORT, Status.FAILED, error.problem, error.fix)]
+        return [failed(TRANSPORT, error)]
     except Exception as error:  # any: the provider of tokens is others' code
         problem = f"{path}.auth in {place} gives no token ({type(error).__name__})."
         return [
@@ -89,26 +87,30 @@ def check(endpoint: Endpoint) -> list[Check]:
 
     No proposal is sent to a server that is not DataHub: it might store the proposal.
     """
-    server = _checked_server(endpoint)
+    server = attempted(SERVER, _checked_server, endpoint)
     checks = [server]
     if server.status is not Status.FAILED:
-        checks.append(_checked_write(endpoint))
+        checks.append(attempted(WRITE, _checked_write, endpoint))
     if endpoint.web_url:
         checks.append(checked_web(endpoint))
     return checks
 
 
 def _checked_server(endpoint: Endpoint) -> Check:
-    url = f"{endpoint.url}/config"
-    answer = ask(endpoint, "GET", "/config")
-    if isinstance(answer, Problem):
-        return failed(answer, SERVER)
-    if problem := unusable(endpoint, answer, url):
-        return failed(problem, SERVER)
+    answer = backend_answer(endpoint, "GET", "/config")
     document = document_of(answer)
     # The SDK recognizes GMS by `noCode`, which the server of the web pages does not have.
     if answer.status != 200 or document.get("noCode") != "true":
-        return failed(_not_gms(endpoint, answer, url), SERVER)
+        other = f"{answer.status}, and not as DataHub's GMS"
+        problem = (
+            f"{endpoint.url}/config answers {'with a web page' if is_html(answer) else other}: "
+            "nothing can be stored there."
+        )
+        fix = (
+            f"Give the URL of GMS in {endpoint.place.of('host', 'port')}: {PORT}, and the server "
+            "of the pages (9002) has it below /api/gms."
+        )
+        raise BackendError(problem, fix)
     version = lenient.text(lenient.at(document, "versions", "acryldata/datahub", "version"), 40)
     text = f"DataHub {version}".strip() + f" answers at {endpoint.url}."
     # DataHub Cloud has version numbers of its own.
@@ -122,35 +124,29 @@ _REFUSES = "Before 1.0 it refuses what is stored of the datasets of a run."
 _NEWER = "Upgrade DataHub to 1.0 or newer."
 
 
-def _not_gms(endpoint: Endpoint, answer: Answer, url: str) -> Problem:
-    what = "with a web page" if is_html(answer) else f"{answer.status}, and not as DataHub's GMS"
-    return Problem(
-        f"{url} answers {what}: nothing can be stored there.",
-        f"Give the URL of GMS in {endpoint.place.of('host', 'port')}: {PORT}, and the server of "
-        "the pages (9002) has it below /api/gms.",
-    )
-
-
 def _checked_write(endpoint: Endpoint) -> Check:
-    url = endpoint.url + _PATH
     with_protocol = Endpoint(**{**vars(endpoint), "headers": (*endpoint.headers, _PROTOCOL)})
     answer = ask(with_protocol, "POST", _PATH, {"proposals": [_unknown()], "async": "false"})
-    if isinstance(answer, Problem):
-        return failed(answer, WRITE)
     if answer.status == 403 and _DATASET.encode() in answer.body:
-        return failed(_without_privilege(endpoint), WRITE)
-    if problem := unusable(endpoint, answer, url):
-        return failed(problem, WRITE)
+        problem = (
+            f"The token in {endpoint.place.key} is of somebody who may not change datasets (403)."
+        )
+        fix = (
+            "Give that user of DataHub the privilege Edit Entity for datasets, tasks, pipelines "
+            "and their runs, e.g. by a policy, or the role Editor."
+        )
+        raise BackendError(problem, fix)
+    refuse_other_servers(endpoint, answer, endpoint.url + _PATH)
     # GMS refuses the aspect with 422, 400 or 500 and the aspect's name; some versions of GMS leave
     # the aspect out and answer 200.
     if answer.status == 200 or _ASPECT.encode() in answer.body:
         text = "It takes proposals; one of an unknown aspect was refused, as it should be."
         return Check(WRITE, Status.OK, text)
-    unlike = Problem(
-        f"{url} answers {answer.status} to a proposal, and not as DataHub's GMS.",
-        "Look at what stands between this machine and GMS: a proxy may let no POST through.",
+    problem = (
+        f"{endpoint.url}{_PATH} answers {answer.status} to a proposal, and not as DataHub's GMS."
     )
-    return failed(unlike, WRITE)
+    fix = "Look at the proxies between this machine and GMS: one of them may let no POST through."
+    raise BackendError(problem, fix)
 
 
 def _unknown() -> dict[str, Any]:
@@ -163,11 +159,3 @@ def _unknown() -> dict[str, Any]:
         "aspectName": proposal.aspect_name,
         "aspect": {"contentType": proposal.content_type, "value": proposal.text()},
     }
-
-
-def _without_privilege(endpoint: Endpoint) -> Problem:
-    return Problem(
-        f"The token in {endpoint.place.key} is of somebody who may not change datasets (403).",
-        "Give that user of DataHub the privilege Edit Entity for datasets, tasks, pipelines and "
-        "their runs, e.g. by a policy, or the role Editor.",
-    )

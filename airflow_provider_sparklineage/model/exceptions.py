@@ -97,6 +97,10 @@ class ArchiveError(SparkLineageError):
     """Raised when the archive does not store or give an event in time; the message names it."""
 
 
+class BackendError(SparkLineageError):
+    """Raised when a check of a backend gets no answer, or another answer than the backend's."""
+
+
 class HistoryError(SparkLineageError):
     """Raised when the history cannot be built, opened or queried."""
 

@@ -1,9 +1,9 @@
 """Checks whether lineage can be sent to a backend and looked at there; they store nothing.
 
-:func:`ask` sends one request and gives the answer, or the problem in words. A person chooses the
-URL, and Airflow's API server may send the request: so the messages show only the status of an
-answer, and its time and size are limited. Some answers come from a proxy or a login page instead of
-the backend; :func:`unusable` recognises them for all backends.
+:func:`ask` sends one request and gives the answer; a :exc:`.BackendError` says why there is none. A
+person chooses the URL, and Airflow's API server may send the request: so the messages show only the
+status of an answer, and its time and size are limited. Some answers come from a proxy or a login
+page instead of the backend; :func:`backend_answer` refuses them for all backends.
 
 Marquez has no URL for a check, so :func:`check` sends two kinds of requests. Lists of namespaces
 and jobs show that the server is a Marquez. An empty event shows that events get there: Marquez
@@ -19,7 +19,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from airflow_provider_sparklineage.settings.checks import FIELDS, Check, Status, UrlPlace
+from airflow_provider_sparklineage.model.exceptions import BackendError
+from airflow_provider_sparklineage.settings.checks import FIELDS, Check, Status, UrlPlace, failed
 from airflow_provider_sparklineage.settings.connection import (
     api_url,
     datahub_transports,
@@ -84,27 +85,17 @@ class Answer:
     body: bytes = field(repr=False)
 
 
-@dataclass(frozen=True)
-class Problem:
-    """A problem and its fix, each in a sentence for people."""
-
-    message: str
-    fix: str
-
-
-def ask(
-    endpoint: Endpoint, method: str, path: str, document: Mapping[str, Any] = _EMPTY
-) -> Answer | Problem:
+def ask(endpoint: Endpoint, method: str, path: str, document: Mapping[str, Any] = _EMPTY) -> Answer:
     """Send a request, and give the answer whatever its status; do not follow redirects.
 
     :param path: path below the endpoint's URL, from its first slash on
     :param document: body of a POST
-    :return: a problem if no complete answer came within the limits of time and size
+    :raise BackendError: if no complete answer came within the limits of time and size
     """
     import requests
     import urllib3
 
-    url = endpoint.url + path
+    url, place = endpoint.url + path, endpoint.place
     try:
         return within(
             endpoint.timeout,
@@ -112,30 +103,26 @@ def ask(
             "sparklineage-backend",
         )
     except requests.exceptions.SSLError as error:
-        return _tls_problem(endpoint, url, str(error))
-    except requests.exceptions.ProxyError:
-        return Problem(
-            f"The proxy on the way to {url} does not answer.",
-            "Correct HTTP_PROXY and HTTPS_PROXY, or name the backend's host in NO_PROXY.",
+        raise _tls_error(place, url, str(error)) from error
+    except requests.exceptions.ProxyError as error:
+        problem = f"The proxy on the way to {url} does not answer."
+        fix = "Correct HTTP_PROXY and HTTPS_PROXY, or name the backend's host in NO_PROXY."
+        raise BackendError(problem, fix) from error
+    except (OutOfTimeError, requests.exceptions.Timeout) as error:
+        problem = f"{url} does not answer within {endpoint.timeout:g} seconds."
+        fix = (
+            f"Check {place.of('host', 'port')}, and that no firewall drops the requests of this "
+            "machine."
         )
-    except (OutOfTimeError, requests.exceptions.Timeout):
-        return Problem(
-            f"{url} does not answer within {endpoint.timeout:g} seconds.",
-            f"Check {endpoint.place.of('host', 'port')}, and that no firewall drops what this "
-            "machine sends there.",
-        )
+        raise BackendError(problem, fix) from error
     except (requests.exceptions.ConnectionError, urllib3.exceptions.HTTPError) as error:
-        return _connection_problem(endpoint, url, str(error))
+        raise _connection_error(endpoint, url, str(error)) from error
     except (requests.exceptions.RequestException, ValueError) as error:
-        return Problem(
-            f"{url} cannot be asked ({type(error).__name__}).",
-            f"Correct {endpoint.place.of('host', 'port', 'schema')}.",
-        )
+        problem = f"{url} cannot be asked ({type(error).__name__})."
+        raise BackendError(problem, f"Correct {place.of('host', 'port', 'schema')}.") from error
 
 
-def _answer(
-    endpoint: Endpoint, method: str, url: str, document: Mapping[str, Any]
-) -> Answer | Problem:
+def _answer(endpoint: Endpoint, method: str, url: str, document: Mapping[str, Any]) -> Answer:
     import requests
 
     with requests.request(
@@ -154,11 +141,12 @@ def _answer(
         while part := response.raw.read(64 * 1024, decode_content=False):
             body += part
             if len(body) > MAX_BYTES:
-                return Problem(
-                    f"{url} answers with more than {MAX_BYTES // 1024 // 1024} MiB.",
+                problem = f"{url} answers with more than {MAX_BYTES // 1024 // 1024} MiB."
+                fix = (
                     f"Check {endpoint.place.of('host', 'port')}: a lineage backend gives a list "
-                    "of a few names there.",
+                    "of a few names there."
                 )
+                raise BackendError(problem, fix)
         headers = response.headers
         return Answer(
             response.status_code,
@@ -188,30 +176,30 @@ def _authentication(endpoint: Endpoint) -> Callable[[PreparedRequest], PreparedR
     return authenticated
 
 
-def _tls_problem(endpoint: Endpoint, url: str, error: str) -> Problem:
+def _tls_error(place: UrlPlace, url: str, error: str) -> BackendError:
     if re.search("WRONG_VERSION_NUMBER|UNKNOWN_PROTOCOL|RECORD_LAYER", error, re.IGNORECASE):
-        return Problem(
-            f"What answers at {url} does not speak TLS.",
-            f"Use http instead of https in {endpoint.place.of('schema')}.",
+        return BackendError(
+            f"The server at {url} does not speak TLS.",
+            f"Use http instead of https in {place.of('schema')}.",
         )
-    return Problem(
+    return BackendError(
         f"The certificate of {url} is not trusted by this machine.",
         "Set REQUESTS_CA_BUNDLE to a file with the certificate of its authority, for Airflow as "
         "for this check.",
     )
 
 
-def _connection_problem(endpoint: Endpoint, url: str, error: str) -> Problem:
+def _connection_error(endpoint: Endpoint, url: str, error: str) -> BackendError:
     place = endpoint.place
     if re.search("NameResolution|Name or service not known|getaddrinfo", error):
-        return Problem(f"The host of {url} has no IP address.", f"Correct {place.of('host')}.")
+        return BackendError(f"The host of {url} has no IP address.", f"Correct {place.of('host')}.")
     if "refused" in error:
-        return Problem(
+        return BackendError(
             f"Nothing listens at {url}.",
             f"Start the backend, or correct {place.of('host', 'port')} ({endpoint.port}).",
         )
-    return Problem(
-        f"What answers at {url} breaks the connection off.",
+    return BackendError(
+        f"The server at {url} breaks the connection off.",
         f"If the backend wants TLS, use https in {place.of('schema')}, else check "
         f"{place.of('host', 'port')}.",
     )
@@ -220,31 +208,39 @@ def _connection_problem(endpoint: Endpoint, url: str, error: str) -> Problem:
 # --- the content of an answer ---------------------------------------------------------------------
 
 
-def failed(problem: Problem, name: str) -> Check:
-    """Make a failed check of a problem."""
-    return Check(name, Status.FAILED, problem.message, problem.fix)
+def backend_answer(
+    endpoint: Endpoint, method: str, path: str, document: Mapping[str, Any] = _EMPTY
+) -> Answer:
+    """Send a request, and give the backend's own answer.
+
+    :raise BackendError: if there is none, or it comes from a proxy or a login page (:func:`ask`)
+    """
+    answer = ask(endpoint, method, path, document)
+    refuse_other_servers(endpoint, answer, endpoint.url + path)
+    return answer
 
 
-def unusable(endpoint: Endpoint, answer: Answer, url: str) -> Problem | None:
-    """Recognise an answer that does not come from the backend itself; None if it may do."""
+def refuse_other_servers(endpoint: Endpoint, answer: Answer, url: str) -> None:
+    """Refuse an answer that does not come from the backend itself.
+
+    :raise BackendError: if a proxy or a login page gave the answer
+    """
     code, place = answer.status, endpoint.place
     if 300 <= code < 400:
-        return Problem(
-            f"{url} sends elsewhere, to {_host_of(answer.location)}.",
+        problem = f"{url} sends elsewhere, to {_host_of(answer.location)}."
+        fix = (
             f"Give the URL without a detour in {place.of('host', 'port', 'schema')}; if that is a "
-            f"page for logging in, the API key in {place.key} is missing or wrong.",
+            f"page for logging in, the API key in {place.key} is missing or wrong."
         )
+        raise BackendError(problem, fix)
     if code in (401, 403, 407):
-        return Problem(
-            f"{url} lets nobody in without a valid key (it answers {code}).",
-            f"Put the API key into {place.key}.",
-        )
+        problem = f"{url} lets nobody in without a valid key (it answers {code})."
+        fix = f"Put the API key into {place.key}."
+        raise BackendError(problem, fix)
     if code in (502, 503, 504):
-        return Problem(
-            f"What stands before the backend at {url} does not reach it (it answers {code}).",
-            "Start the backend, or look at the configuration of that proxy.",
-        )
-    return None
+        problem = f"A proxy before the backend at {url} does not reach it (it answers {code})."
+        fix = "Start the backend, or look at the configuration of that proxy."
+        raise BackendError(problem, fix)
 
 
 def is_html(answer: Answer) -> bool:
@@ -255,10 +251,10 @@ def is_html(answer: Answer) -> bool:
 def document_of(answer: Answer) -> dict[str, Any]:
     """Give the JSON object in an answer; {} if there is none."""
     try:
-        found = json.loads(answer.body)
+        document = json.loads(answer.body)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _host_of(location: str) -> str:
@@ -288,94 +284,92 @@ def check(endpoint: Endpoint, *, is_marquez: bool = True) -> list[Check]:
 
     :param is_marquez: False if another backend is configured; then any answer is enough
     """
-    read = _checked_read(endpoint) if is_marquez else _checked_answer(endpoint)
+    read = attempted(READ, _checked_read if is_marquez else _checked_answer, endpoint)
     checks = [read]
     if is_marquez and read.status is Status.OK:
-        checks.append(_checked_write(endpoint))
+        checks.append(attempted(WRITE, _checked_write, endpoint))
     if endpoint.web_url:
         checks.append(checked_web(endpoint))
     return checks
 
 
+def attempted(name: str, checked: Callable[[Endpoint], Check], endpoint: Endpoint) -> Check:
+    """Give the result of a check, which has failed if it raises a :exc:`.BackendError`."""
+    try:
+        return checked(endpoint)
+    except BackendError as error:
+        return failed(name, error)
+
+
 def _checked_answer(endpoint: Endpoint) -> Check:
-    answer = ask(endpoint, "GET", "")
-    problem = answer if isinstance(answer, Problem) else unusable(endpoint, answer, endpoint.url)
-    if problem:
-        return failed(problem, READ)
+    backend_answer(endpoint, "GET", "")
     message = f"There is a server at {endpoint.url}; whether it takes events is not tried."
     return Check(READ, Status.OK, message)
 
 
 def _checked_read(endpoint: Endpoint) -> Check:
     for path, key in _LISTS:
-        url = endpoint.url + path
-        answer = ask(endpoint, "GET", path)
-        if isinstance(answer, Problem):
-            return failed(answer, READ)
-        if problem := unusable(endpoint, answer, url):
-            return failed(problem, READ)
+        answer = backend_answer(endpoint, "GET", path)
         if answer.status == 500:
-            return failed(_POISONED, READ)
+            problem = (
+                "Marquez answers 500 to its own lists: its database most likely holds a name that "
+                "it cannot read back, from an event that somebody sent, and its pages are empty "
+                "for everybody."
+            )
+            fix = (
+                "Look for the name in Marquez's log and remove its rows from the tables namespaces "
+                "and datasets; lineage of this provider does not contain such names."
+            )
+            raise BackendError(problem, fix)
         if answer.status != 200 or not isinstance(document_of(answer).get(key), list):
-            return failed(_not_marquez(endpoint, answer, url), READ)
+            place = endpoint.place.of("host", "port")
+            api = f"{answer.status}, and not as Marquez"
+            problem = (
+                f"{endpoint.url}{path} answers {'with a web page' if is_html(answer) else api}: "
+                "there is no API of Marquez."
+            )
+            fix = (
+                f"Give the URL of the API without /api/v1 in {place} (Marquez has it at port 5000 "
+                "and its pages at 3000, which go into web_url). Another backend may take lineage "
+                "all the same; it cannot be checked, and with backend = generic any answer is "
+                "enough."
+            )
+            raise BackendError(problem, fix)
     return Check(READ, Status.OK, f"Marquez answers at {endpoint.url}.")
 
 
 def _checked_write(endpoint: Endpoint) -> Check:
-    url = f"{endpoint.url}/api/v1/lineage"
-    answer = ask(endpoint, "POST", "/api/v1/lineage")
-    if isinstance(answer, Problem):
-        return failed(answer, WRITE)
-    if problem := unusable(endpoint, answer, url):
-        return failed(problem, WRITE)
+    path = "/api/v1/lineage"
+    answer = backend_answer(endpoint, "POST", path)
     if answer.status == 422 and b"run must not be null" in answer.body:
-        return Check(
-            WRITE, Status.OK, "It reads events; an empty one was refused, as it should be."
-        )
-    unlike = Problem(
-        f"{url} answers {answer.status} to an empty event, where Marquez answers 422.",
-        "Look at what stands between this machine and Marquez: a proxy may let no POST through.",
+        text = "It reads events; an empty one was refused, as it should be."
+        return Check(WRITE, Status.OK, text)
+    problem = (
+        f"{endpoint.url}{path} answers {answer.status} to an empty event, where Marquez answers "
+        "422."
     )
-    return failed(unlike, WRITE)
+    fix = (
+        "Look at the proxies between this machine and Marquez: one of them may let no POST through."
+    )
+    raise BackendError(problem, fix)
 
 
 def checked_web(endpoint: Endpoint) -> Check:
     """Check the web pages of any backend."""
     url = str(endpoint.web_url).rstrip("/")
-    # It is another host than the API's, so it must not get the API's key.
-    answer = ask(replace(endpoint, url=url, api_key=None, headers=(), cert=None), "GET", "/")
     fix = (
         f"Correct {endpoint.web_place}: it is the URL at which you open the backend's pages in a "
         "browser."
     )
-    if isinstance(answer, Problem):
-        return Check(WEB, Status.WARNING, answer.message, fix)
+    try:
+        # It is another host than the API's, so it must not get the API's key.
+        answer = ask(replace(endpoint, url=url, api_key=None, headers=(), cert=None), "GET", "/")
+    except BackendError as error:
+        return Check(WEB, Status.WARNING, error.problem, fix)
     if answer.status >= 400 or not is_html(answer):
         message = f"{url} gives no web page (it answers {answer.status})."
         return Check(WEB, Status.WARNING, message, fix)
     return Check(WEB, Status.OK, f"There are web pages at {url}.")
-
-
-# --- problems -------------------------------------------------------------------------------------
-
-
-_POISONED = Problem(
-    "Marquez answers 500 to its own lists: its database most likely holds a name that it cannot "
-    "read back, from an event that somebody sent, and its pages are empty for everybody.",
-    "Look for the name in Marquez's log and remove its rows from the tables namespaces and "
-    "datasets; lineage of this provider does not contain such names.",
-)
-
-
-def _not_marquez(endpoint: Endpoint, answer: Answer, url: str) -> Problem:
-    place = endpoint.place.of("host", "port")
-    what = "with a web page" if is_html(answer) else f"{answer.status}, and not as Marquez"
-    return Problem(
-        f"{url} answers {what}: there is no API of Marquez.",
-        f"Give the URL of the API without /api/v1 in {place} (Marquez has it at port 5000 and its "
-        "pages at 3000, which go into web_url). Another backend may take lineage all the same; it "
-        "cannot be checked, and with backend = generic any answer is enough.",
-    )
 
 
 # --- Airflow's transport --------------------------------------------------------------------------
