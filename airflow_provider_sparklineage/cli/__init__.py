@@ -17,15 +17,7 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 
-from airflow_provider_sparklineage.cli import (
-    airflow_only,
-    doctor,
-    events,
-    explain,
-    history,
-    listener,
-    shipped,
-)
+from airflow_provider_sparklineage.cli.command_line import AIRFLOW_COMMANDS, COMMANDS
 from airflow_provider_sparklineage.cli.commands import Command, Group, note
 from airflow_provider_sparklineage.model import credentials, exceptions, texts
 
@@ -33,33 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from airflow.cli.cli_config import CLICommand
-
-
-COMMANDS: tuple[Command | Group, ...] = (
-    *events.COMMANDS,
-    *history.COMMANDS,
-    explain.OF_TEMPLATES,
-    shipped.SCHEMA,
-    listener.COMMAND,
-    shipped.EXAMPLES,
-    doctor.OF_MACHINE,
-)
-"""Commands of ``sparklineage``."""
-
-AIRFLOW_COMMANDS: tuple[Command | Group, ...] = (
-    *events.COMMANDS,
-    *history.COMMANDS,
-    explain.OF_TASK,
-    airflow_only.SETTINGS,
-    airflow_only.ADOPTION,
-    airflow_only.RESEND,
-    airflow_only.COLLECT,
-    shipped.SCHEMA,
-    listener.COMMAND,
-    shipped.EXAMPLES,
-    doctor.OF_AIRFLOW,
-)
-"""Commands of ``airflow sparklineage``."""
 
 
 TRACEBACK = "SPARKLINEAGE_TRACEBACK"

@@ -8,6 +8,7 @@ given as a document (``schemas/adoption.json``).
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from functools import partial
 from pathlib import Path
@@ -19,14 +20,17 @@ from airflow.dag_processing.dagbag import BundleDagBag
 from rich.table import Table
 
 from airflow_provider_sparklineage.cli import commands, show
+from airflow_provider_sparklineage.hooks.sources import configuration
 from airflow_provider_sparklineage.model import exceptions, task_rules
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.model.texts import some
 from airflow_provider_sparklineage.operators.adoption import adopting
+from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.checks import Check, Status, failed
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 
@@ -401,3 +405,33 @@ def _summary(rows: Sequence[Row]) -> str:
         return "There is no task of a Spark operator."
     adopted = sum(row.adopted for row in rows)
     return f"Of {len(rows)} tasks of Spark operators {adopted} are adopted."
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def show_adoption(args: argparse.Namespace) -> int:
+    """Print which tasks are adopted, and the problems of the rules; return 1 if one has failed."""
+    with commands.logging_to_stderr():
+        source = configuration("adopt", "declarations")
+        adopt, declared = (resolution.value(name, source) for name in ("adopt", "declarations"))
+        rules = Rules.of(args.adopt or adopt, declared)
+        with commands.progress("Parsing DAG files", None) as done:
+            parsed = parse_dags(args.dags_folder, done)
+        if args.dag_id and args.dag_id not in {dag.dag_id for dag in parsed.dags}:
+            problem = f"No DAG file that can be imported has a DAG {args.dag_id}."
+            raise exceptions.UnusableInputError(problem)
+        every = survey(parsed.dags, rules)
+        shown = Survey(
+            [row for row in every.rows if args.dag_id in (None, row.dag_id)],
+            [*rules.problems, *every.problems, *parsed.problems],
+        )
+    if args.output == "json":
+        commands.say_json(survey_document(shown))
+    else:
+        print_survey(shown, sys.stdout)
+        if adopt in ("", "off") and not args.adopt:
+            commands.note(
+                "Adoption is off. What it would do: airflow sparklineage adoption --adopt all"
+            )
+    return 1 if any(check.status is Status.FAILED for check in shown.problems) else 0

@@ -8,6 +8,7 @@ pushed.
 
 from __future__ import annotations
 
+import tempfile
 from contextlib import suppress
 from datetime import datetime
 from itertools import chain
@@ -23,21 +24,24 @@ from airflow.utils.session import create_session
 from msgspec.structs import replace
 from sqlalchemy import and_, select
 
-from airflow_provider_sparklineage.cli.commands import note
+from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.cli.sender import Choice, Sender, followed, planned, summary
 from airflow_provider_sparklineage.event import document, sending, xcom
-from airflow_provider_sparklineage.event.archive import Archive, name_of
+from airflow_provider_sparklineage.event.archive import Archive, archive_of, name_of
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model import credentials, degradations, exceptions
 from airflow_provider_sparklineage.operators.attempt import publish
 from airflow_provider_sparklineage.operators.attempt.collect import is_kept
+from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 from airflow_provider_sparklineage.operators.masking import masked, masked_message
+from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.spark.capture import bundle, remote_bundles
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterable, Iterator, Sequence
 
     from sqlalchemy.orm import Session
@@ -387,14 +391,14 @@ class Collector:
         is_first = merged.manifest.of_command
         shown = replace_xcom(merged.task, merged.written, is_first=is_first)
         if not shown:
-            note(
+            commands.note(
                 f"sparklineage: The XCom of {merged.found} could not be replaced, so its page in "
                 "Airflow shows what the task knew."
             )
 
     def _note(self, problem: str) -> None:
         self.is_done = False
-        note(f"sparklineage: {masked_message(problem)}")
+        commands.note(f"sparklineage: {masked_message(problem)}")
 
 
 # --- Airflow's database, where this machine has it ------------------------------------------------
@@ -494,3 +498,37 @@ def _same_task(task: capture.TaskIdentity, model: Any = TaskInstance) -> list[An
 
 def _is_latest(task: capture.TaskIdentity) -> Any:
     return TaskInstance.try_number == task.try_number
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+_COLLECT_S = 600.0  # a person waits, and a bundle may be large
+_ARCHIVE_S = 120.0
+
+
+def collect(args: argparse.Namespace) -> int:
+    """Collect bundles and send their events; return 1 if one of them is left, else 0."""
+    with commands.logging_to_stderr():
+        resolved = resolution.resolve(*sources.for_settings(sources.connection(args.conn_id)))
+        deadline = Deadline()
+        deadline.begin(_COLLECT_S)
+        mask_connections()
+        asked = Asked(args.run, args.dag or "", args.task or "")
+        found = find_bundles(resolved.capture_location, asked, deadline.budget)
+        with tempfile.TemporaryDirectory(prefix="sparklineage-") as work:
+            # If no archive is configured, a temporary archive holds the events while they are sent,
+            # because the sender reads events from an archive, by their names in it.
+            own = Archive(f"file://{work}/archive", is_default=True)
+            archive = archive_of(resolved, _ARCHIVE_S) or own
+            collecting = Collector(resolved, archive, deadline.budget)
+            events = collecting.events(found, Path(work), now=args.now, again=args.again)
+            if args.dry_run:
+                collecting.plan(events)
+            elif events:
+                collecting.collect(events)
+    if not found:
+        commands.say("There is nothing to collect.")
+    for line in collecting.lines:
+        commands.say(line)
+    return 0 if collecting.is_done else 1

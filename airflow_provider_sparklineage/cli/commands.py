@@ -13,7 +13,8 @@ import argparse
 import json
 import os
 import sys
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from pkgutil import resolve_name
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_sparklineage.model import texts
@@ -31,13 +32,36 @@ class Argument(Frozen, frozen=True):
     settings: dict[str, Any]
 
 
+def argument(*flags: str, **settings: Any) -> Argument:
+    """Describe an argument by the parameters of argparse's ``add_argument``."""
+    return Argument(flags, settings)
+
+
+def switch(flag: str, help_: str) -> Argument:
+    """Describe an argument that is true if it is given."""
+    return argument(flag, action="store_true", help=help_)
+
+
 class Command(Frozen, frozen=True):
-    """A command of ``sparklineage``."""
+    """A command of ``sparklineage``.
+
+    :param function: the function that runs the command, ``module:function``; the module is below
+        :mod:`airflow_provider_sparklineage.cli`
+    :param needs_airflow: whether the module imports Airflow
+    """
 
     name: str
     help: str
-    run: Callable[[argparse.Namespace], int]
+    function: str
     arguments: tuple[Argument, ...]
+    needs_airflow: bool = False
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Import the command's function and call it; return the exit code."""
+        with logging_to_stderr() if self.needs_airflow else nullcontext():
+            function = resolve_name(f"{__package__}.{self.function}")
+        code: int = function(args)
+        return code
 
 
 class Group(Frozen, frozen=True):
@@ -46,18 +70,6 @@ class Group(Frozen, frozen=True):
     name: str
     help: str
     commands: tuple[Command, ...]
-
-
-def conn_id(reason: str = "") -> Argument:
-    """Describe the argument that names the lineage connection.
-
-    :param reason: end of the help text, e.g. why the command needs the connection; it begins with
-        a comma or semicolon
-    """
-    help_ = f"the operator's lineage_conn_id{reason}"
-    return Argument(
-        ("--conn-id",), {"default": "sparklineage_default", "metavar": "ID", "help": help_}
-    )
 
 
 T = TypeVar("T")

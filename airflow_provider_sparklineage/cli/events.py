@@ -18,15 +18,24 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.cli import commands
+from airflow_provider_sparklineage.cli import commands, show
+from airflow_provider_sparklineage.event import model, stored
+from airflow_provider_sparklineage.event.document import replaced
+from airflow_provider_sparklineage.event.pipeline import merged_event
+from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model import credentials, exceptions
+from airflow_provider_sparklineage.model.budget import UNLIMITED
+from airflow_provider_sparklineage.plugins import page
+from airflow_provider_sparklineage.settings.resolution import resolve
+from airflow_provider_sparklineage.spark.capture import event_files
+from airflow_provider_sparklineage.spark.capture.bundle import in_spark
+from airflow_provider_sparklineage.spark.capture.remote_bundles import fetched
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
     from airflow_provider_sparklineage.datahub.configuration import Conversion
-    from airflow_provider_sparklineage.event.stored import Stored
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, TaskIdentity
 
 
@@ -54,9 +63,6 @@ def downloaded(inputs: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _download(url: str, into: Path) -> None:
-    from airflow_provider_sparklineage.model.budget import UNLIMITED
-    from airflow_provider_sparklineage.spark.capture.remote_bundles import fetched
-
     with commands.logging_to_stderr():  # Airflow is imported for its connections
         known = _as_configured(url)
         try:
@@ -76,8 +82,6 @@ def _as_configured(url: str) -> str:
     if "@" in url:
         return url
     from airflow_provider_sparklineage.hooks import sources
-    from airflow_provider_sparklineage.settings.resolution import resolve
-    from airflow_provider_sparklineage.spark.capture.bundle import in_spark
 
     settings = resolve(sources.configuration("capture_location", "capture_location_in_spark"))
     location = settings.capture_location.url
@@ -104,15 +108,13 @@ def _elsewhere(url: str) -> str:
 # --- merge ----------------------------------------------------------------------------------------
 
 
-_EVENT, _DATAHUB = "openlineage", "datahub"
+_DATAHUB = "datahub"
 _TRANSPORT_EXAMPLE = """E.g. --transport '{"env": "DEV", "platform_instance": "eu"}'."""
 
 
-def _merge(args: argparse.Namespace) -> int:
+def merge(args: argparse.Namespace) -> int:
+    """Print one event of captured events, or DataHub's metadata of it; return the exit code."""
     from airflow_provider_sparklineage.datahub.conversion import proposals
-    from airflow_provider_sparklineage.event.pipeline import merged_event
-    from airflow_provider_sparklineage.lineage.bundle import task_lineage
-    from airflow_provider_sparklineage.spark.capture import event_files
 
     how = _conversion(args)
     with downloaded(args.input) as inputs, event_files.materialised(inputs) as paths:
@@ -141,8 +143,6 @@ def _placed(event: dict[str, Any], task: TaskIdentity | None) -> dict[str, Any]:
     The job's name alone does not name the task, because ids can have dots. Without a task the event
     stays as it is.
     """
-    from airflow_provider_sparklineage.event.document import replaced
-
     if task is None:
         return event
     attempt = {"try_number": task.try_number, "map_index": task.map_index}
@@ -188,8 +188,6 @@ def _with_limit(bundle: CaptureBundle, max_event_bytes: int | None) -> CaptureBu
 
 
 def _notes(event: dict[str, Any], *, strict: bool) -> int:
-    from airflow_provider_sparklineage.event import model, stored
-
     capture = model.read_document(event).event.capture
     missing = capture.degradations or []
     for entry in missing:
@@ -203,84 +201,12 @@ def _notes(event: dict[str, Any], *, strict: bool) -> int:
     return 1 if strict and missing else 0
 
 
-_CAPTURED_INPUT = commands.Argument(
-    ("input",),
-    {
-        "nargs": "+",
-        "metavar": "BUNDLE_OR_FILE",
-        "help": (
-            "a capture bundle (directory, or URL where a driver in a cluster delivered it), or "
-            "files of captured Spark events (NDJSON or JSON, - for stdin)"
-        ),
-    },
-)
-_APPLICATION = commands.Argument(
-    ("--application",),
-    {
-        "metavar": "RUN_ID",
-        "help": "OpenLineage run id of the application, if the files have several",
-    },
-)
-_STRICT = commands.Argument(
-    ("--strict",),
-    {"action": "store_true", "help": "exit with 1 if anything is missing from the lineage"},
-)
-
-_MERGE = commands.Command(
-    "merge",
-    "Merge captured Spark events into one OpenLineage RunEvent",
-    _merge,
-    (
-        _CAPTURED_INPUT,
-        commands.Argument(
-            ("--format",),
-            {
-                "choices": (_EVENT, _DATAHUB),
-                "default": _EVENT,
-                "help": (
-                    "what to print: the event, or what DataHub is asked to store, as `datahub "
-                    "ingest` reads it from a file"
-                ),
-            },
-        ),
-        commands.Argument(
-            ("--transport",),
-            {
-                "metavar": "JSON_OR_FILE",
-                "help": (
-                    "with --format datahub: configuration of the DataHubTransport that names are "
-                    'to be those of, e.g. \'{"env": "DEV"}\''
-                ),
-            },
-        ),
-        commands.Argument(
-            ("--job-namespace",),
-            {"metavar": "NS", "help": "namespace of the merged event's job"},
-        ),
-        commands.Argument(
-            ("--job-name",), {"metavar": "NAME", "help": "name of the merged event's job"}
-        ),
-        commands.Argument(
-            ("--max-event-bytes",),
-            {
-                "type": int,
-                "metavar": "N",
-                "help": "how large the event may be, instead of [sparklineage] max_event_bytes",
-            },
-        ),
-        _APPLICATION,
-        _STRICT,
-    ),
-)
-
-
 # --- show -----------------------------------------------------------------------------------------
 
 
-def _show(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.cli import show
-
-    events = _events(args)
+def show_events(args: argparse.Namespace) -> int:
+    """Print the merged events of the input, or write a page of them; return the exit code."""
+    events = events_of(args.input, args.application)
     if args.html:
         _write_page(Path(args.html), [one.document for one in events])
     else:
@@ -291,8 +217,6 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _write_page(file: Path, events: list[dict[str, Any]]) -> None:
-    from airflow_provider_sparklineage.plugins import page
-
     try:
         file.write_text(page.self_contained(events), encoding="utf-8")
     except OSError as error:
@@ -301,11 +225,7 @@ def _write_page(file: Path, events: list[dict[str, Any]]) -> None:
     print(file)  # not escaped: a script uses the line as a path
 
 
-def _events(args: argparse.Namespace) -> list[Stored]:
-    return events_of(args.input, args.application)
-
-
-def events_of(inputs: Sequence[str], application: str | None = None) -> list[Stored]:
+def events_of(inputs: Sequence[str], application: str | None = None) -> list[stored.Stored]:
     """Give the merged events of the input.
 
     Each bundle is merged into one event. If the files have merged events, these are given; else all
@@ -313,18 +233,14 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[Sto
 
     :raise UnusableInputError: if the input has no event
     """
-    from airflow_provider_sparklineage.event.pipeline import merged_event
-    from airflow_provider_sparklineage.event.stored import readable
-    from airflow_provider_sparklineage.lineage.bundle import task_lineage
-    from airflow_provider_sparklineage.spark.capture import event_files
 
-    def merged(of: list[str]) -> Stored:
+    def merged(of: list[str]) -> stored.Stored:
         with event_files.open_bundle(of, application=application) as bundle:
-            return readable(merged_event(bundle, task_lineage(bundle)))
+            return stored.readable(merged_event(bundle, task_lineage(bundle)))
 
-    def checked(place: str, event: dict[str, Any]) -> Stored:
+    def checked(place: str, event: dict[str, Any]) -> stored.Stored:
         try:
-            return readable(event)
+            return stored.readable(event)
         except exceptions.DocumentError as error:
             problem = f"{place}: {error.problem}"
             raise exceptions.UnusableInputError(problem, error.fix) from error
@@ -338,37 +254,3 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[Sto
                 commands.note(f"note: left out: {line}")
             events += [checked(place, event) for place, event in found.events] or [merged(files)]
     return events
-
-
-_EVENTS_INPUT = commands.Argument(
-    ("input",),
-    {
-        "nargs": "+",
-        "metavar": "BUNDLE_OR_FILE",
-        "help": (
-            "capture bundles (directories, or URLs where drivers in a cluster delivered them), and "
-            "files of captured Spark events of one application or of merged events, of which the "
-            "last of each job counts (NDJSON or JSON, - for stdin)"
-        ),
-    },
-)
-COMMANDS = (
-    _MERGE,
-    commands.Command(
-        "show",
-        "Show what a task read and wrote, column by column, and what is missing",
-        _show,
-        (
-            _EVENTS_INPUT,
-            commands.Argument(
-                ("--html",),
-                {
-                    "metavar": "FILE",
-                    "help": "write a page of it, as Airflow's tab shows it, instead of printing it",
-                },
-            ),
-            _APPLICATION,
-            _STRICT,
-        ),
-    ),
-)

@@ -10,9 +10,14 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.cli import commands
+from airflow_provider_sparklineage.cli import commands, show
+from airflow_provider_sparklineage.cli.events import events_of
 from airflow_provider_sparklineage.event.model import CHECK_KEY
-from airflow_provider_sparklineage.model import exceptions
+from airflow_provider_sparklineage.expectations import derivation
+from airflow_provider_sparklineage.model import exceptions, rules
+from airflow_provider_sparklineage.model.locations import Locator
+from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS
+from airflow_provider_sparklineage.settings import resolution
 
 if TYPE_CHECKING:
     import argparse
@@ -28,9 +33,6 @@ def _explain_run(args: argparse.Namespace, job: str = "") -> int:
         any
     :raise UnusableInputError: if a run is of another job, or arguments for a run to come are given
     """
-    from airflow_provider_sparklineage.cli import show
-    from airflow_provider_sparklineage.cli.events import events_of
-
     if any(getattr(args, name) for name in _OF_A_RUN_TO_COME):
         msg = "Give --run by itself: what the run was, is in its bundle."
         raise exceptions.UnusableInputError(msg)
@@ -71,7 +73,8 @@ _OF_A_RUN_TO_COME = (
 )
 
 
-def _explain_texts(args: argparse.Namespace) -> int:
+def explain_templates(args: argparse.Namespace) -> int:
+    """Print the partitions that templates mean, or those of a run; return the exit code."""
     if args.of_run and args.text:
         msg = "Give templates to see what they mean, or --run to see what a run did."
         raise exceptions.UnusableInputError(msg)
@@ -80,11 +83,6 @@ def _explain_texts(args: argparse.Namespace) -> int:
     if not args.text:
         msg = "Give a template such as 's3a://lake/revenue/dt={{ ds }}', or --run BUNDLE."
         raise exceptions.UnusableInputError(msg)
-    from airflow_provider_sparklineage.expectations import derivation
-    from airflow_provider_sparklineage.model import rules
-    from airflow_provider_sparklineage.model.locations import Locator
-    from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS
-
     known = rules.load_partition_rules(args.rules) if args.rules else rules.NO_RULES
     with commands.logging_to_stderr():
         from airflow_provider_sparklineage.cli import explanation
@@ -99,14 +97,13 @@ def _explain_texts(args: argparse.Namespace) -> int:
     return _print_explanation(args, explanation.explanation("", texts, found, DEFAULT_LIMITS))
 
 
-def _explain_task(args: argparse.Namespace) -> int:
+def explain_task(args: argparse.Namespace) -> int:
+    """Print the partitions that a task is expected to access; return the exit code."""
     if args.of_run:
         return _explain_run(args, f"{args.dag_id}.{args.task_id}")
     with commands.logging_to_stderr():
         from airflow_provider_sparklineage.cli import explanation
         from airflow_provider_sparklineage.hooks.sources import configuration
-        from airflow_provider_sparklineage.model import rules
-        from airflow_provider_sparklineage.settings import resolution
 
         resolved = resolution.resolve(configuration())
         known = rules.load_partition_rules(args.rules) if args.rules else resolved.partitioning
@@ -153,73 +150,3 @@ def _print_explanation(args: argparse.Namespace, document: dict[str, Any]) -> in
     else:
         print_explanation(document, sys.stdout)
     return 1 if document["problems"] else 0
-
-
-_RUN = (
-    commands.Argument(
-        ("--logical-date",),
-        {"metavar": "TIME", "help": "logical date of the run, e.g. 2024-05-06; UTC without a zone"},
-    ),
-    commands.Argument(
-        ("--data-interval-start",),
-        {"metavar": "TIME", "help": "start of the data interval; by default the logical date"},
-    ),
-    commands.Argument(
-        ("--data-interval-end",),
-        {"metavar": "TIME", "help": "end of the data interval; by default the logical date"},
-    ),
-    commands.Argument(
-        ("--partition-key",), {"metavar": "KEY", "help": "key of the run of a partition"}
-    ),
-    commands.Argument(
-        ("--partition-date",), {"metavar": "TIME", "help": "date of the run of a partition"}
-    ),
-    commands.Argument(
-        ("--rules",), {"metavar": "FILE", "help": "YAML file of partitioning rules to go by"}
-    ),
-    commands.Argument(
-        ("--run",),
-        {
-            "dest": "of_run",
-            "metavar": "BUNDLE_OR_FILE",
-            "help": "show what a run did: a capture bundle (directory or URL), or a file of events",
-        },
-    ),
-    commands.Argument(
-        ("--json",), {"action": "store_true", "help": "print the explanation as JSON"}
-    ),
-)
-
-OF_TEMPLATES = commands.Command(
-    "explain",
-    "Show which datasets and partitions templates mean for a run, and what made each value",
-    _explain_texts,
-    (
-        commands.Argument(
-            ("text",),
-            {
-                "nargs": "*",
-                "metavar": "TEMPLATE",
-                "help": (
-                    "path, URI or argument, e.g. 's3a://lake/revenue/dt={{ ds }}'; put -- before "
-                    "those that begin with a dash"
-                ),
-            },
-        ),
-        *_RUN,
-    ),
-)
-OF_TASK = commands.Command(
-    "explain",
-    "Show which datasets and partitions a task is expected to read and write in a run",
-    _explain_task,
-    (
-        commands.Argument(("dag_id",), {"metavar": "DAG_ID", "help": "id of the DAG"}),
-        commands.Argument(("task_id",), {"metavar": "TASK_ID", "help": "id of the task"}),
-        commands.Argument(
-            ("--map-index",),
-            {"type": int, "default": -1, "metavar": "N", "help": "which instance of a mapped task"},
-        ),
-        *_RUN,
-    ),
-)

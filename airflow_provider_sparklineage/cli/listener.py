@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
+from airflow_provider_sparklineage.spark.submit import (
+    distribution,
+    listener_selection,
+    submitted_files,
+)
 
 if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
 
-def _fetch_listener(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.spark.submit import distribution, listener_selection
-
+def fetch_listener(args: argparse.Namespace) -> int:
+    """Fetch the listener, put the observer next to it, and print the jar's path; return 0."""
     declared = None
     try:
         if args.spark_version:
@@ -41,8 +45,6 @@ def _fetch_listener(args: argparse.Namespace) -> int:
 
 def _add_observer(cache: Path) -> None:
     """Put the observer's zip next to the jar, because an image for drivers needs both files."""
-    from airflow_provider_sparklineage.spark.submit import submitted_files
-
     observer = cache / submitted_files.OBSERVER_ZIP
     try:
         observer.write_bytes(submitted_files.observer_zip())
@@ -51,45 +53,3 @@ def _add_observer(cache: Path) -> None:
         commands.note(
             f"{observer}, which images for drivers need, cannot be written: {error.strerror}."
         )
-
-
-COMMAND = commands.Command(
-    "fetch-listener",
-    "Fetch the OpenLineage listener jar for a Spark into the cache and print its path",
-    _fetch_listener,
-    (
-        commands.Argument(
-            ("--spark-version",),
-            {
-                "metavar": "VERSION",
-                "help": (
-                    "version of Spark, e.g. 4.0.1 or 3.5.6-scala2.13; by default that of "
-                    "spark-submit"
-                ),
-            },
-        ),
-        commands.Argument(
-            ("--from",),
-            {
-                "dest": "source",
-                "metavar": "URL_OR_FILE",
-                "help": "take the jar from there, and ask no repository",
-            },
-        ),
-        commands.Argument(
-            ("--repositories",),
-            {
-                "metavar": "URLS",
-                "help": "further Maven repositories, with commas between, as for spark-submit",
-            },
-        ),
-        commands.Argument(
-            ("--spark-binary",),
-            {
-                "default": "spark-submit",
-                "metavar": "NAME",
-                "help": "as in the Spark connection",
-            },
-        ),
-    ),
-)

@@ -7,8 +7,9 @@ held in memory.
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,12 +18,15 @@ from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
 
 from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.event import sending
+from airflow_provider_sparklineage.event.archive import archive_of
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model import exceptions
 from airflow_provider_sparklineage.operators.masking import masked_message, redacted
+from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.connection import is_converted
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Sequence
 
     from airflow_provider_sparklineage.event.archive import Archive, Entry
@@ -324,3 +328,41 @@ def _written(entry: Entry) -> datetime:
 
 def _reached(reached: Callable[[int], None], before: int, of_batch: int) -> None:
     reached(before + of_batch)
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+_RESEND_S = 120.0  # a person waits, and an archive may be large
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+
+
+def resend(args: argparse.Namespace) -> int:
+    """Send events of the archive again; return 1 if one of them was not sent, else 0."""
+    since = _since(args.since, datetime.now(UTC))
+    with commands.logging_to_stderr():
+        resolved = resolution.resolve(*sources.for_settings(sources.connection(args.conn_id)))
+        archive = archive_of(resolved, _RESEND_S)
+        if archive is None:
+            problem = "There is no archive, so nothing can be sent again."
+            raise exceptions.UnusableInputError(problem, "See [sparklineage] archive_url.")
+        asked = Asked(args.dag_id or "", args.task_id or "", args.run_id or "", since)
+        chosen = choose(archive, asked)
+        if args.dry_run or not chosen.events:
+            lines, is_done = planned(chosen), True
+        else:
+            result = Sender(archive, resolved.leaving).send(chosen)
+            lines, is_done = [summary(len(result.sent), len(chosen.events))], result.is_done
+    for line in lines:
+        commands.say(line)
+    return 0 if is_done and not chosen.skipped else 1
+
+
+def _since(text: str | None, now: datetime) -> datetime | None:
+    if text is None:
+        return None
+    parts = re.fullmatch(r"(\d{1,6})([mhd])", text.strip())
+    if not parts:
+        problem = f"--since {text} is no time."
+        raise exceptions.UnusableInputError(problem, "Write it as 30m, 2h or 7d.")
+    return now - timedelta(**{_UNITS[parts[2]]: int(parts[1])})

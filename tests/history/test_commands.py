@@ -15,7 +15,7 @@ import pytest
 
 from airflow_provider_sparklineage import cli
 from airflow_provider_sparklineage.cli.history import store as reading
-from airflow_provider_sparklineage.cli.shipped import answer_schema
+from airflow_provider_sparklineage.cli.schemas import answer_schema
 from airflow_provider_sparklineage.history.engines import building
 from airflow_provider_sparklineage.history.store import Store
 

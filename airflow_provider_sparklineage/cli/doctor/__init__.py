@@ -15,21 +15,21 @@ import sys
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli import commands
+from airflow_provider_sparklineage.cli.doctor import spark
 from airflow_provider_sparklineage.model.exceptions import SettingsError, UnusableInputError
+from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.checks import Check, Status, failed
+from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
 
-    from airflow_provider_sparklineage.cli.doctor.spark import Machine
     from airflow_provider_sparklineage.settings.resolution import Settings
 
 
-def _doctor_of_machine(args: argparse.Namespace) -> int:
-    from airflow_provider_sparklineage.settings import resolution
-    from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION
-
+def check_machine(args: argparse.Namespace) -> int:
+    """Print checks of this machine; return 1 if one of them failed, else 0."""
     # These are Airflow's own names for its configuration, so the settings are those of a worker.
     prefix = f"AIRFLOW__{SECTION.upper()}__"
     values = {option.name: os.environ.get(prefix + option.name.upper()) for option in OPTIONS}
@@ -42,7 +42,8 @@ def _doctor_of_machine(args: argparse.Namespace) -> int:
     return _say([*checks, *_spark_half(args, resolved, args.spark_binary)], args)
 
 
-def _doctor_of_airflow(args: argparse.Namespace) -> int:
+def check_airflow(args: argparse.Namespace) -> int:
+    """Print checks of this machine, of Airflow and of the backend; return 1 if one failed."""
     conf = _properties(args.conf)
     with commands.logging_to_stderr():
         from airflow_provider_sparklineage.cli.doctor import airflow
@@ -52,7 +53,7 @@ def _doctor_of_airflow(args: argparse.Namespace) -> int:
         if found.delivers:
             from airflow_provider_sparklineage.cli.doctor import cluster
 
-            def run(machine: Machine) -> Check:
+            def run(machine: spark.Machine) -> Check:
                 return cluster.run(machine, args.spark_conn_id, conf, found.settings)
 
         checks = [*found.checks, *_spark_half(args, found.settings, found.spark_binary, run)]
@@ -71,10 +72,8 @@ def _spark_half(
     args: argparse.Namespace,
     resolved: Settings,
     spark_binary: str,
-    in_cluster: Callable[[Machine], Check] | None = None,
+    in_cluster: Callable[[spark.Machine], Check] | None = None,
 ) -> list[Check]:
-    from airflow_provider_sparklineage.cli.doctor import spark
-
     checks, machine = spark.check(resolved, spark_binary, os.environ)
     if args.spark_submit and machine is not None:
         commands.note(f"Running a Spark application {'in the cluster ' if in_cluster else ''}…")
@@ -91,47 +90,3 @@ def _say(checks: Sequence[Check], args: argparse.Namespace) -> int:
     else:
         commands.print_checks(checks, sys.stdout)
     return 1 if commands.worst_status(checks) is Status.FAILED else 0
-
-
-_COMMON = (
-    commands.Argument(
-        ("--spark-submit",),
-        {"action": "store_true", "help": "run a small Spark application and look at its lineage"},
-    ),
-    commands.Argument(("--json",), {"action": "store_true", "help": "print the checks as JSON"}),
-)
-
-OF_MACHINE = commands.Command(
-    "doctor",
-    "Check Java, Spark, the listener and the place for captures, and say what to fix",
-    _doctor_of_machine,
-    (
-        *_COMMON,
-        commands.Argument(
-            ("--spark-binary",),
-            {"default": "spark-submit", "metavar": "NAME", "help": "as in the Spark connection"},
-        ),
-    ),
-)
-OF_AIRFLOW = commands.Command(
-    "doctor",
-    "Check all that lineage needs, from Spark to the lineage backend, and say what to fix",
-    _doctor_of_airflow,
-    (
-        *_COMMON,
-        commands.conn_id(),
-        commands.Argument(
-            ("--spark-conn-id",),
-            {"default": "spark_default", "metavar": "ID", "help": "the operator's conn_id"},
-        ),
-        commands.Argument(
-            ("--conf",),
-            {
-                "action": "append",
-                "default": [],
-                "metavar": "KEY=VALUE",
-                "help": "a Spark property of the operator's conf, for an application in a cluster",
-            },
-        ),
-    ),
-)

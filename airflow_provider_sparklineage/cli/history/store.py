@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from airflow_provider_sparklineage.cli import commands, show
-from airflow_provider_sparklineage.cli.events import downloaded
 from airflow_provider_sparklineage.cli.history import tables
 from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
@@ -88,6 +87,7 @@ def _store_of(inputs: Sequence[str]) -> Iterator[Store]:
 
     :raise UnusableInputError: if an input does not exist, or no input names a dataset
     """
+    from airflow_provider_sparklineage.cli.events import downloaded
     from airflow_provider_sparklineage.history.engines import building
     from airflow_provider_sparklineage.history.sources import source_of
     from airflow_provider_sparklineage.spark.capture.event_files import materialised

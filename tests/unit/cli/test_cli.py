@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_provider_sparklineage import cli
+from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.event.model import read_document
 from airflow_provider_sparklineage.model.terms import JobName
 from airflow_provider_sparklineage.spark.capture import bundle as capture
@@ -336,6 +337,24 @@ def test_schemas_are_listed_and_printed(run):
     assert "SparkLineageCaptureRunFacet" in names
     for name in names:
         assert json.loads(run("schema", name).out)["$schema"]
+
+
+def functions(command):
+    if isinstance(command, commands.Group):
+        return [one.function for one in command.commands]
+    return [command.function]
+
+
+def test_every_command_names_a_function():
+    listed = {f for c in (*cli.COMMANDS, *cli.AIRFLOW_COMMANDS) for f in functions(c)}
+    missing = []
+    for listed_function in sorted(listed):
+        module, _, name = listed_function.partition(":")
+        path = Path(cli.__file__).parent / module.replace(".", "/")
+        file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        if f"\ndef {name}(args: argparse.Namespace) -> int:" not in file.read_text():
+            missing.append(listed_function)
+    assert missing == []
 
 
 def test_readme_names_every_command():

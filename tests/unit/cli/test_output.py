@@ -114,7 +114,7 @@ def test_everything_leaves_commands_in_one_place():
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "sys.stdout.write")
     }
     # A path for scripts (of a jar, a page) and a schema of this package are printed as they are.
-    assert printing == {"commands.py", "listener.py", "events.py", "shipped.py"}
+    assert printing == {"commands.py", "listener.py", "events.py", "schemas.py"}
 
 
 def test_a_defect_is_one_line_that_says_how_to_find_it(run, monkeypatch):

@@ -7,7 +7,7 @@ import json
 import jsonschema
 import pytest
 
-from airflow_provider_sparklineage.cli.shipped import ANSWERS
+from airflow_provider_sparklineage.cli.schemas import ANSWERS
 from airflow_provider_sparklineage.history.tables import TABLES
 
 

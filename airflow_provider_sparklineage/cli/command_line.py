@@ -1,0 +1,500 @@
+"""All commands, with their arguments; the function of a command is imported when it runs.
+
+``sparklineage`` has :data:`COMMANDS`, and ``airflow sparklineage`` has :data:`AIRFLOW_COMMANDS`. To
+add a command, write its function in a module of :mod:`airflow_provider_sparklineage.cli`, and list
+it here. So help is quick: the modules of the functions may import anything, also Airflow if only
+``airflow sparklineage`` has the command.
+"""
+
+from __future__ import annotations
+
+from airflow_provider_sparklineage.cli.commands import Argument, Command, Group, argument, switch
+
+
+def _conn_id(reason: str = "") -> Argument:
+    """Describe the argument that names the lineage connection.
+
+    :param reason: end of the help text, e.g. why the command needs the connection; it begins with
+        a comma or semicolon
+    """
+    help_ = f"the operator's lineage_conn_id{reason}"
+    return argument("--conn-id", default="sparklineage_default", metavar="ID", help=help_)
+
+
+def _count(text: str) -> int:
+    """Read a whole number of at least 0.
+
+    :raise ValueError: if the text is no such number; argparse's own message then has the text
+    """
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number
+
+
+# --- events ---------------------------------------------------------------------------------------
+
+
+_APPLICATION = argument(
+    "--application",
+    metavar="RUN_ID",
+    help="OpenLineage run id of the application, if the files have several",
+)
+_STRICT = switch("--strict", "exit with 1 if anything is missing from the lineage")
+
+_MERGE = Command(
+    "merge",
+    "Merge captured Spark events into one OpenLineage RunEvent",
+    "events:merge",
+    (
+        argument(
+            "input",
+            nargs="+",
+            metavar="BUNDLE_OR_FILE",
+            help="a capture bundle (directory, or URL where a driver in a cluster delivered it), "
+            "or files of captured Spark events (NDJSON or JSON, - for stdin)",
+        ),
+        argument(
+            "--format",
+            choices=("openlineage", "datahub"),
+            default="openlineage",
+            help="what to print: the event, or what DataHub is asked to store, as `datahub ingest` "
+            "reads it from a file",
+        ),
+        argument(
+            "--transport",
+            metavar="JSON_OR_FILE",
+            help="with --format datahub: configuration of the DataHubTransport that names are to "
+            'be those of, e.g. \'{"env": "DEV"}\'',
+        ),
+        argument("--job-namespace", metavar="NS", help="namespace of the merged event's job"),
+        argument("--job-name", metavar="NAME", help="name of the merged event's job"),
+        argument(
+            "--max-event-bytes",
+            type=int,
+            metavar="N",
+            help="how large the event may be, instead of [sparklineage] max_event_bytes",
+        ),
+        _APPLICATION,
+        _STRICT,
+    ),
+)
+_SHOW = Command(
+    "show",
+    "Show what a task read and wrote, column by column, and what is missing",
+    "events:show_events",
+    (
+        argument(
+            "input",
+            nargs="+",
+            metavar="BUNDLE_OR_FILE",
+            help="capture bundles (directories, or URLs where drivers in a cluster delivered "
+            "them), and files of captured Spark events of one application or of merged events, of "
+            "which the last of each job counts (NDJSON or JSON, - for stdin)",
+        ),
+        argument(
+            "--html",
+            metavar="FILE",
+            help="write a page of it, as Airflow's tab shows it, instead of printing it",
+        ),
+        _APPLICATION,
+        _STRICT,
+    ),
+)
+
+
+# --- the history ----------------------------------------------------------------------------------
+
+
+_STORE = argument(
+    "--store",
+    metavar="URL",
+    help="URL or folder of the store; without it, [sparklineage] history_url of Airflow's "
+    "configuration, else the folder history next to the archive",
+)
+_EVENTS = argument(
+    "--events",
+    nargs="+",
+    action="extend",
+    metavar="BUNDLE_OR_FILE",
+    help="ask these instead of a store: capture bundles (folders, or URLs where drivers in a "
+    "cluster delivered them), archive folders, files of OpenLineage events (JSON, NDJSON, - for "
+    "stdin)",
+)
+_ONE_DATASET = "namespace:name, its URI, or the end of its name if no other ends like that"
+_DATASET = argument("dataset", metavar="DATASET", help=_ONE_DATASET)
+_PARTITION = argument(
+    "--partition",
+    metavar="PARTITION",
+    help="one partition, e.g. dt=2024-10-15 or dt=2024-10-15/region=eu",
+)
+_COLUMN = argument("--column", metavar="COLUMN", help="one column of the dataset")
+_AS_OF = argument(
+    "--as-of",
+    metavar="TIME",
+    help="as it was then, e.g. 2024-10-16 or 2024-10-16T08:00+02:00; UTC without an offset",
+)
+_DEPTH = argument(
+    "--depth", type=_count, metavar="N", help="at most so many runs away; all by default"
+)
+_JSON = switch("--json", "print one JSON object a line, for programs")
+_ALL = switch("--all", "a line for each partition, however many there are")
+_IF_ANY = switch("--strict", "exit with 1 if anything is found")
+_OUTPUT = (_STORE, _JSON)
+_PLAN = (
+    switch("--plan", "print the rerun plan alone"),
+    switch(
+        "--clear",
+        "run what the plan lists again, wave by wave: Airflow clears it, after a question; only "
+        "where Airflow has its database",
+    ),
+    switch("--yes", "clear without the question"),
+)
+
+_HISTORY = Group(
+    "history",
+    "Build the tables of what many runs did, and show what is in them",
+    (
+        Command(
+            "build",
+            "Add events to the history: what is new in the archive, or in what is named",
+            "history.store:build",
+            (
+                argument(
+                    "source",
+                    nargs="*",
+                    metavar="SOURCE",
+                    help="archive folders or their URLs, capture bundles, files of OpenLineage "
+                    "events of any producer (JSON, NDJSON), other stores; without one, the archive "
+                    "of Airflow's configuration",
+                ),
+                argument(
+                    "--keep",
+                    type=float,
+                    metavar="DAYS",
+                    help="forget events that are older, for good; without it nothing is forgotten",
+                ),
+                _STORE,
+                switch("--json", "print it as JSON"),
+                switch("--strict", "exit with 1 if anything was skipped"),
+            ),
+        ),
+        Command(
+            "show",
+            "Show what is in the history: its datasets, their partitions and runs",
+            "history.store:show_datasets",
+            _OUTPUT,
+        ),
+    ),
+)
+_QUESTIONS = (
+    Command(
+        "trace",
+        "Show which partitions and columns something was made of, run by run, back to its sources",
+        "history.questions:answer_trace",
+        (
+            _DATASET,
+            _PARTITION,
+            _COLUMN,
+            _AS_OF,
+            _DEPTH,
+            switch(
+                "--direct",
+                "of a column: only sources of its values, without the columns that decide which "
+                "rows or groups there are (filters, joins, …)",
+            ),
+            _ALL,
+            _EVENTS,
+            *_OUTPUT,
+        ),
+    ),
+    Command(
+        "impact",
+        "Show all that was made of a partition or a column, and what to run again, in which order",
+        "history.questions:answer_impact",
+        (_DATASET, _PARTITION, _COLUMN, _AS_OF, _DEPTH, *_PLAN, _ALL, _EVENTS, *_OUTPUT),
+    ),
+    Command(
+        "stale",
+        "List partitions made of data that has changed since, why, and what to run again",
+        "history.questions:answer_stale",
+        (
+            argument("dataset", metavar="DATASET", nargs="?", help=f"only of it: {_ONE_DATASET}"),
+            argument(
+                "--ignore",
+                action="append",
+                default=[],
+                metavar="DATASET",
+                help="a dataset whose changes make nothing stale, e.g. a table of dimensions that "
+                "is overwritten each day; as often as needed",
+            ),
+            *_PLAN,
+            _ALL,
+            *_OUTPUT,
+            _IF_ANY,
+        ),
+    ),
+    Command(
+        "gaps",
+        "List partitions that runs of the DAG should have written, and none did",
+        "history.questions:answer_gaps",
+        (_DATASET, *_OUTPUT, _IF_ANY),
+    ),
+    Command(
+        "drift",
+        "List what changed from one run of a task to the next: sources of columns, inputs, numbers "
+        "of partitions, the rule by which it reads",
+        "history.questions:answer_drift",
+        (
+            argument(
+                "task",
+                metavar="TASK",
+                help="dag_id.task_id, task_id if no other task is called that, or a job's name",
+            ),
+            *_OUTPUT,
+            _IF_ANY,
+        ),
+    ),
+    Command(
+        "patterns",
+        "Show by which rule the partitions that runs read follow from those that they wrote, and "
+        "the runs that break it",
+        "history.questions:answer_patterns",
+        (_DATASET, *_OUTPUT),
+    ),
+)
+
+
+# --- explain --------------------------------------------------------------------------------------
+
+
+_RUN = (
+    argument(
+        "--logical-date",
+        metavar="TIME",
+        help="logical date of the run, e.g. 2024-05-06; UTC without a zone",
+    ),
+    argument(
+        "--data-interval-start",
+        metavar="TIME",
+        help="start of the data interval; by default the logical date",
+    ),
+    argument(
+        "--data-interval-end",
+        metavar="TIME",
+        help="end of the data interval; by default the logical date",
+    ),
+    argument("--partition-key", metavar="KEY", help="key of the run of a partition"),
+    argument("--partition-date", metavar="TIME", help="date of the run of a partition"),
+    argument("--rules", metavar="FILE", help="YAML file of partitioning rules to go by"),
+    argument(
+        "--run",
+        dest="of_run",
+        metavar="BUNDLE_OR_FILE",
+        help="show what a run did: a capture bundle (directory or URL), or a file of events",
+    ),
+    switch("--json", "print the explanation as JSON"),
+)
+_EXPLAIN_TEMPLATES = Command(
+    "explain",
+    "Show which datasets and partitions templates mean for a run, and what made each value",
+    "explain:explain_templates",
+    (
+        argument(
+            "text",
+            nargs="*",
+            metavar="TEMPLATE",
+            help="path, URI or argument, e.g. 's3a://lake/revenue/dt={{ ds }}'; put -- before "
+            "those that begin with a dash",
+        ),
+        *_RUN,
+    ),
+)
+_EXPLAIN_TASK = Command(
+    "explain",
+    "Show which datasets and partitions a task is expected to read and write in a run",
+    "explain:explain_task",
+    (
+        argument("dag_id", metavar="DAG_ID", help="id of the DAG"),
+        argument("task_id", metavar="TASK_ID", help="id of the task"),
+        argument(
+            "--map-index",
+            type=int,
+            default=-1,
+            metavar="N",
+            help="which instance of a mapped task",
+        ),
+        *_RUN,
+    ),
+)
+
+
+# --- commands of Airflow's command line alone -----------------------------------------------------
+
+
+_SETTINGS = Command(
+    "settings",
+    "Show every setting, its value, and whether connection, configuration or default decides it",
+    "settings:show_settings",
+    (
+        _conn_id("; sparklineage_default need not be there"),
+        switch("--json", "print the settings as JSON"),
+    ),
+    needs_airflow=True,
+)
+_ADOPTION = Command(
+    "adoption",
+    "List the tasks of Spark operators: which get lineage without a change of their DAG, which do "
+    "not and why, and what is wrong with the rules",
+    "adoption_survey:show_adoption",
+    (
+        argument(
+            "--adopt",
+            metavar="RULES",
+            help="instead of [sparklineage] adopt: off, all, a YAML file, or rules",
+        ),
+        argument(
+            "--dags-folder",
+            metavar="PATH",
+            help="a folder of DAG files, or one file, instead of Airflow's own",
+        ),
+        argument("--dag-id", metavar="DAG", help="list the tasks of that DAG alone"),
+        argument("--output", choices=("table", "json"), default="table", help="table by default"),
+    ),
+    needs_airflow=True,
+)
+_RESEND = Command(
+    "resend",
+    "Send events of the archive again, through Airflow's own transport; without arguments those "
+    "that are known not to have been sent",
+    "sender:resend",
+    (
+        argument("dag_id", nargs="?", metavar="DAG", help="all events of a DAG"),
+        argument("task_id", nargs="?", metavar="TASK", help="of one task of it"),
+        argument("run_id", nargs="?", metavar="RUN", help="of one DAG run"),
+        argument(
+            "--since",
+            metavar="TIME",
+            help="events of the last 30m, 2h or 7d, of the DAG if given",
+        ),
+        switch("--dry-run", "list them, and send nothing"),
+        _conn_id(", for what its backend needs"),
+    ),
+    needs_airflow=True,
+)
+_COLLECT = Command(
+    "collect",
+    "Collect the lineage of jobs whose tasks did not wait for it, or could not, and send it",
+    "collector:collect",
+    (
+        argument(
+            "run",
+            metavar="RUN",
+            nargs="?",
+            default="",
+            help="id of a DAG run, or the URL or folder of one capture bundle; without it, all "
+            "commands with a spark-submit of their own whose lineage is not collected yet",
+        ),
+        argument("--dag", metavar="DAG", help="of that DAG alone"),
+        argument("--task", metavar="TASK", help="of that task alone"),
+        switch("--now", "also of jobs that have not reported their end, because they were killed"),
+        switch("--again", "also what was collected already"),
+        switch("--dry-run", "list what would be sent, and change nothing"),
+        _conn_id(", which may have the capture location"),
+    ),
+    needs_airflow=True,
+)
+
+
+# --- the package and its set-up -------------------------------------------------------------------
+
+
+_SCHEMA = Command(
+    "schema",
+    "Print a JSON Schema of what this package writes, of a row of a table of the history, or "
+    "of a line that a question of the history answers under --json; without a name, list them",
+    "schemas:print_schema",
+    (argument("name", nargs="?", metavar="NAME", help="name of the schema"),),
+)
+_EXAMPLES = Command(
+    "examples",
+    "Copy the example DAGs and their Spark jobs into a folder",
+    "examples:copy_examples",
+    (
+        argument("folder", metavar="DIR", help="made if it is not there"),
+        switch("--force", "overwrite files that differ from the examples"),
+    ),
+)
+_SPARK_BINARY = argument(
+    "--spark-binary",
+    default="spark-submit",
+    metavar="NAME",
+    help="as in the Spark connection",
+)
+_FETCH_LISTENER = Command(
+    "fetch-listener",
+    "Fetch the OpenLineage listener jar for a Spark into the cache and print its path",
+    "listener:fetch_listener",
+    (
+        argument(
+            "--spark-version",
+            metavar="VERSION",
+            help="version of Spark, e.g. 4.0.1 or 3.5.6-scala2.13; by default that of spark-submit",
+        ),
+        argument(
+            "--from",
+            dest="source",
+            metavar="URL_OR_FILE",
+            help="take the jar from there, and ask no repository",
+        ),
+        argument(
+            "--repositories",
+            metavar="URLS",
+            help="further Maven repositories, with commas between, as for spark-submit",
+        ),
+        _SPARK_BINARY,
+    ),
+)
+_CHECKS = (
+    switch("--spark-submit", "run a small Spark application and look at its lineage"),
+    switch("--json", "print the checks as JSON"),
+)
+_CHECK_MACHINE = Command(
+    "doctor",
+    "Check Java, Spark, the listener and the place for captures, and say what to fix",
+    "doctor:check_machine",
+    (*_CHECKS, _SPARK_BINARY),
+)
+_CHECK_AIRFLOW = Command(
+    "doctor",
+    "Check all that lineage needs, from Spark to the lineage backend, and say what to fix",
+    "doctor:check_airflow",
+    (
+        *_CHECKS,
+        _conn_id(),
+        argument(
+            "--spark-conn-id", default="spark_default", metavar="ID", help="the operator's conn_id"
+        ),
+        argument(
+            "--conf",
+            action="append",
+            default=[],
+            metavar="KEY=VALUE",
+            help="a Spark property of the operator's conf, for an application in a cluster",
+        ),
+    ),
+)
+
+
+COMMANDS: tuple[Command | Group, ...] = (
+    *(_MERGE, _SHOW, _HISTORY, *_QUESTIONS, _EXPLAIN_TEMPLATES),
+    *(_SCHEMA, _FETCH_LISTENER, _EXAMPLES, _CHECK_MACHINE),
+)
+"""Commands of ``sparklineage``, in the order in which people need them."""
+
+AIRFLOW_COMMANDS: tuple[Command | Group, ...] = (
+    *(_MERGE, _SHOW, _HISTORY, *_QUESTIONS, _EXPLAIN_TASK),
+    *(_SETTINGS, _ADOPTION, _RESEND, _COLLECT),
+    *(_SCHEMA, _FETCH_LISTENER, _EXAMPLES, _CHECK_AIRFLOW),
+)
+"""Commands of ``airflow sparklineage``."""

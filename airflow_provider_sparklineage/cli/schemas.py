@@ -1,0 +1,154 @@
+"""``schema``: prints a JSON Schema.
+
+Schemas of events and of other documents are files of the package. Schemas of the history are
+generated from its tables, and from the types of its answers under ``--json``, so that no schema can
+be forgotten. The description of a key is its ``:param`` in the docstring of the type.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from airflow_provider_sparklineage.cli import commands
+from airflow_provider_sparklineage.history.queries import answers, drift, gaps
+from airflow_provider_sparklineage.history.queries.patterns.pattern import Pattern
+from airflow_provider_sparklineage.history.tables import TABLES, VERSION
+from airflow_provider_sparklineage.model.exceptions import UnusableInputError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from msgspec import Struct
+
+    from airflow_provider_sparklineage.history.tables import Table
+
+
+_TABLE = "history."  # `columns` alone says nothing in a list of all schemas
+_COLUMN_TYPES: dict[str, dict[str, Any]] = {
+    "VARCHAR": {"type": ["string", "null"]},
+    "BIGINT": {"type": ["integer", "null"]},
+    "INTEGER": {"type": ["integer", "null"]},
+    "BOOLEAN": {"type": ["boolean", "null"]},
+    "TIMESTAMP": {"type": ["string", "null"], "format": "date-time"},
+}
+
+
+def print_schema(args: argparse.Namespace) -> int:
+    """Print the schema of a name, or the names of all schemas; return 0.
+
+    :raise UnusableInputError: if there is no schema of the name
+    """
+    folder = resources.files("airflow_provider_sparklineage.event") / "schemas"
+    files = {f.name.removesuffix(".json"): f for f in folder.iterdir() if f.name.endswith(".json")}
+    tables = {f"{_TABLE}{table.name}": table for table in TABLES}
+    names = sorted({*files, *tables, *(f"{_TABLE}{name}" for name in ANSWERS)})
+    if args.name is None:
+        print("\n".join(names))
+    elif args.name in files:
+        print(files[args.name].read_text(encoding="utf-8"), end="")
+    elif args.name in tables:
+        commands.say_json(table_schema(tables[args.name]))
+    elif args.name in names:
+        commands.say_json(answer_schema(args.name.removeprefix(_TABLE)))
+    else:
+        problem = f"There is no schema {args.name}."
+        fix = f"There are: {', '.join(names)}."
+        raise UnusableInputError(problem, fix)
+    return 0
+
+
+def table_schema(table: Table) -> dict[str, Any]:
+    """Describe a row of a table; ``sqlType`` is the type of the column in the Parquet files."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": table.name,
+        "description": table.description,
+        "tableVersion": VERSION,
+        "sortedBy": list(table.sorted_by),
+        "type": "object",
+        "properties": {
+            column.name: {
+                **_COLUMN_TYPES[column.type],
+                "description": column.description,
+                "sqlType": column.type,
+            }
+            for column in table.columns
+        },
+        "required": [column.name for column in table.columns],
+        "additionalProperties": False,
+    }
+
+
+ANSWERS: Mapping[str, tuple[type[Struct], ...]] = {
+    "drift": (drift.Drift,),
+    "gaps": (gaps.Gap,),
+    "impact": (answers.Hop,),
+    "patterns": (Pattern,),
+    "plan": (answers.Step, answers.ByHand),
+    "stale": (answers.Stale,),
+    "trace": (answers.Hop,),
+}
+"""The types of the lines that each question answers, and ``plan``: impact and stale ``--plan``."""
+
+_PARAM = re.compile(r"^:param (\w+): (.*(?:\n {4}.*)*)", re.MULTILINE)
+_ORDER = {"type": "integer", "description": "its place in the plan, from 1 on"}
+
+
+def answer_schema(name: str) -> dict[str, Any]:
+    """Give the schema of a line of the answer to one of :data:`ANSWERS`."""
+    types = ANSWERS[name]
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
+    named = {one.__name__: one for one in _all_structs(types)}
+    definitions = {key: _described(one, named.get(key)) for key, one in components.items()}
+    if name == "plan":
+        for one in types:
+            definition = definitions[one.__name__]
+            definition["properties"] = {"order": _ORDER, **definition["properties"]}
+            definition["required"].insert(0, "order")
+    start = {"oneOf": list(schemas)} if len(schemas) > 1 else schemas[0]
+    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return {**dialect, "title": f"history.{name}", **start, "$defs": definitions}
+
+
+def _all_structs(types: tuple[type[Struct], ...]) -> list[type[Struct]]:
+    """Give the struct types among some types and their fields, at any depth."""
+    found: dict[int, type[Struct]] = {}
+    waiting: list[Any] = [msgspec.inspect.type_info(one) for one in types]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, msgspec.inspect.StructType):
+            found[id(one.cls)] = one.cls
+            waiting += [field.type for field in one.fields]
+        else:
+            inner = (getattr(one, key, None) for key in ("item_type", "value_type"))
+            waiting += [*filter(None, inner), *getattr(one, "types", ())]
+    return list(found.values())
+
+
+def _described(schema: dict[str, Any], of: type[Struct] | None) -> dict[str, Any]:
+    """Give an object's schema, with a meaning for each key; keys that are always there are in it.
+
+    :param of: type of the object, whose docstring has the meanings; None if the type is not known
+    """
+    text = inspect.cleandoc(of.__doc__ or "") if of else ""
+    means = {name: " ".join(found.split()) for name, found in _PARAM.findall(text)}
+    properties = {
+        name: {key: part for key, part in one.items() if key != "default"}
+        | ({"description": means[name]} if name in means else {})
+        for name, one in schema["properties"].items()
+    }
+    is_shortened = of is not None and of.__struct_config__.omit_defaults
+    return {
+        "title": schema["title"],
+        "description": _PARAM.sub("", text).strip(),
+        "type": "object",
+        "properties": properties,
+        "required": schema.get("required", []) if is_shortened else list(properties),
+        "additionalProperties": False,
+    }

@@ -1,0 +1,59 @@
+"""``settings``: shows each setting of a task, its value and its source."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sparklineage.cli import commands
+from airflow_provider_sparklineage.event.steps import texts
+from airflow_provider_sparklineage.hooks import sources
+from airflow_provider_sparklineage.model.credentials import HIDDEN
+from airflow_provider_sparklineage.model.exceptions import SettingsError
+from airflow_provider_sparklineage.operators.masking import masked, masked_message
+from airflow_provider_sparklineage.settings.resolution import Given, given
+from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def show_settings(args: argparse.Namespace) -> int:
+    """Print all settings; return 1 if one of them cannot be read, else 0."""
+    connection = sources.connection(args.conn_id)
+    found = given(*sources.for_settings(connection))
+    rows = [_row(one) for one in found]
+    if args.json:
+        commands.say_json(rows)
+    else:
+        width = max(len(row["name"]) for row in rows)
+        for row in rows:
+            commands.say(f"{row['name']:{width}}  {_shown(row['value'])}  ({row['source']})")
+    problems = [row["problem"] for row in rows if row["problem"]]
+    for problem in problems:
+        commands.note(f"sparklineage: {problem}")
+    return 1 if problems else 0
+
+
+def _row(found: Given) -> dict[str, Any]:
+    problem = ""
+    value = found.value
+    try:
+        read = found.read()
+        if value == "" and isinstance(read, CaptureLocation):  # the default, made for this machine
+            value = str(read)
+    except SettingsError as error:
+        problem = masked_message(str(error))
+    # A value from a connection's extra can be a list or an object.
+    shown = texts.masked(texts.without_credentials(value), masked)
+    return {
+        "name": found.option.name,
+        "value": HIDDEN if found.is_secret and value else shown,
+        "source": str(found.source),
+        "problem": problem,
+    }
+
+
+def _shown(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text or "-"
