@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from typing import TYPE_CHECKING, Generic, TypeVar
+from concurrent.futures import Future, wait
+from typing import TYPE_CHECKING, TypeVar
 
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.texts import truncated
@@ -38,13 +39,14 @@ def within(seconds: float, action: Callable[[], T], name: str) -> T:
     :param name: the name of the thread
     :raise OutOfTimeError: if the call takes longer
     """
-    return _Call(action, name).result(seconds)
+    call = started(action, name)
+    if not wait([call], seconds).done:
+        raise OutOfTimeError
+    return call.result()
 
 
-def asked(budget: Budget, action: Callable[[], T], name: str) -> T:
+def within_budget(budget: Budget, action: Callable[[], T], name: str) -> T:
     """Call a function in a thread of its own, within a budget, and give its result.
-
-    The budget is checked again and again, because other code may use it up during the call.
 
     :param name: the name of the thread
     :raise StoreError: if the call raises an error, or if no time is left before the call returns
@@ -53,16 +55,44 @@ def asked(budget: Budget, action: Callable[[], T], name: str) -> T:
         msg = "there was no time left to ask"
         raise StoreError(msg)
     before = budget.left
-    call = _Call(action, name)
-    try:
-        while True:
-            try:
-                return call.result(max(0.0, min(_LOOK_S, budget.left)))
-            except OutOfTimeError:
-                if budget.is_spent():
-                    raise
-    except Exception as error:
+    call = started(action, name)
+    is_ended = ends_within(budget, call)
+    error = call.exception() if is_ended else OutOfTimeError()
+    if error is not None:
         raise StoreError(reason(error, before)) from error
+    return call.result()
+
+
+def started(action: Callable[[], T], name: str) -> Future[T]:
+    """Start a call in a thread of its own, which the process does not wait for when it ends.
+
+    :param name: the name of the thread
+    """
+    call = Future[T]()
+
+    def run() -> None:
+        try:
+            call.set_result(action())
+        except Exception as error:
+            call.set_exception(error)
+        except BaseException as error:  # the waiting thread must not raise e.g. SystemExit
+            call.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(run,), daemon=True, name=name).start()
+    return call
+
+
+def ends_within(budget: Budget, call: Future[T]) -> bool:
+    """Wait for the end of a call; return False if the budget is spent before.
+
+    The budget is checked again and again, because other code may use it up during the call.
+    """
+    while not call.done():
+        if budget.is_spent():
+            return False
+        wait([call], max(0.0, min(_LOOK_S, budget.left)))
+    return True
 
 
 def reason(error: BaseException, seconds: float = 0) -> str:
@@ -75,35 +105,3 @@ def reason(error: BaseException, seconds: float = 0) -> str:
         return f"no answer within {seconds:.3g} s"
     # The text is scrubbed before it is truncated, because half of a secret is not recognised.
     return truncated(scrub(f"{type(error).__name__}: {error}"), _LONGEST_REASON)
-
-
-class _Call(Generic[T]):
-    """A call in a thread of its own."""
-
-    def __init__(self, action: Callable[[], T], name: str) -> None:
-        self._action = action
-        self._done: list[T] = []
-        self._failed: list[Exception] = []
-        run = contextvars.copy_context().run
-        self._thread = threading.Thread(target=run, args=(self._run,), daemon=True, name=name)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._done.append(self._action())
-        except Exception as error:
-            self._failed.append(error)
-        except BaseException as error:  # the waiting thread must not raise e.g. SystemExit
-            self._failed.append(RuntimeError(f"{type(error).__name__}: {error}"))
-
-    def result(self, seconds: float) -> T:
-        """Wait for the call's end, and give the call's result or raise its error.
-
-        :raise OutOfTimeError: if the call has not ended after ``seconds``
-        """
-        self._thread.join(seconds)
-        if self._done:
-            return self._done[0]
-        if self._failed:
-            raise self._failed[0]
-        raise OutOfTimeError

@@ -6,7 +6,6 @@ without a connection.
 
 from __future__ import annotations
 
-import contextvars
 import threading
 import uuid
 from collections import deque
@@ -19,7 +18,12 @@ from urllib.parse import urlsplit
 
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.storage import hdfs
-from airflow_provider_sparklineage.storage.bounded import StoreError, reason
+from airflow_provider_sparklineage.storage.bounded import (
+    StoreError,
+    ends_within,
+    reason,
+    started,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -120,28 +124,25 @@ class Objects(Frozen, frozen=True):
 
     def names(self, folder: str) -> list[str]:
         """List the names of a folder's files and folders; [] if the folder does not exist."""
-        store, place = self._place(folder)
-        try:
-            found = store.ls(place, detail=False, refresh=True)
-        except FileNotFoundError:
-            return []
-        return [name.rstrip("/").rpartition("/")[2] for name in found]
+        paths = self._listed(folder, detail=False)
+        return [path.rstrip("/").rpartition("/")[2] for path in paths]
 
     def files(self, folder: str) -> dict[str, int]:
         """List the files in a folder, except links, with their sizes in bytes.
 
         :return: size by name; {} if the folder does not exist
         """
-        store, place = self._place(folder)
-        try:
-            found = store.ls(place, detail=True, refresh=True)
-        except FileNotFoundError:
-            return {}
         return {
             info["name"].rpartition("/")[2]: int(info.get("size") or 0)
-            for info in found
+            for info in self._listed(folder, detail=True)
             if info.get("type") == "file" and not info.get("islink")
         }
+
+    def _listed(self, folder: str, *, detail: bool) -> list[Any]:
+        store, place = self._place(folder)
+        with suppress(FileNotFoundError):
+            return list(store.ls(place, detail=detail, refresh=True))
+        return []
 
     def walk(self, folder: str) -> Iterator[tuple[str, datetime | None]]:
         """Yield the files below a folder, each with the time of its last write.
@@ -152,10 +153,10 @@ class Objects(Frozen, frozen=True):
         (store, place), (_, root) = self._place(folder), self._place("")
         store.invalidate_cache()
         try:
-            found = store.find(place, detail=True)
+            files = store.find(place, detail=True)
         except FileNotFoundError:
             return
-        for name, info in found.items():
+        for name, info in files.items():
             yield name.removeprefix(root.rstrip("/")).lstrip("/"), _written(info)
 
     def forget(self) -> None:
@@ -204,7 +205,6 @@ def _written(info: dict[str, object]) -> datetime | None:
 
 _DOWNLOADS_AT_ONCE = 8  # more than processors, because a download mostly waits for answers
 _DOWNLOAD_TRIES = 2
-_LOOK_S = 0.2
 
 
 def downloaded(
@@ -234,19 +234,13 @@ def downloaded(
                 else:
                     future.set_result(None)
 
+    # No ThreadPoolExecutor is used, because a process waits for its threads when it ends.
     for _ in range(min(_DOWNLOADS_AT_ONCE, len(jobs))):
-        context = contextvars.copy_context()
-        # No ThreadPoolExecutor is used, because a process waits for its threads when it ends.
-        threading.Thread(
-            target=context.run, args=(run,), daemon=True, name="sparklineage-download"
-        ).start()
+        started(run, "sparklineage-download")
     try:
         for name, target, future in jobs:
-            while not future.done():
-                if budget.is_spent():
-                    return
-                with suppress(TimeoutError):
-                    future.exception(max(0.0, min(_LOOK_S, budget.left)))
+            if not ends_within(budget, future):
+                return
             failed = future.exception()
             if failed is None:
                 yield name, target
@@ -264,6 +258,6 @@ def _download(store: Objects, name: str, size: int, target: Path) -> None:
         except OSError:  # for example, the connection broke
             if tried + 1 == _DOWNLOAD_TRIES:
                 raise
-    if (found := target.stat().st_size) != size:
-        msg = f"{found} of its {size} bytes arrived"
+    if (arrived := target.stat().st_size) != size:
+        msg = f"{arrived} of its {size} bytes arrived"
         raise OSError(msg)

@@ -40,7 +40,7 @@ from airflow_provider_sparklineage.spark.capture.remote import (
     undelivered,
     unknown_delivery,
 )
-from airflow_provider_sparklineage.storage.bounded import StoreError, asked
+from airflow_provider_sparklineage.storage.bounded import StoreError, within_budget
 from airflow_provider_sparklineage.storage.objects import Objects, downloaded
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def manifests(
 def remove(url: str, budget: Budget) -> None:
     """Delete the remote folder of a try; give up if the store fails or the budget is spent."""
     with suppress(StoreError):  # a later sweep deletes the folder
-        asked(budget, lambda: Objects(url).remove_folder(""), _THREAD)
+        within_budget(budget, lambda: Objects(url).remove_folder(""), _THREAD)
 
 
 def earlier_try(
@@ -220,7 +220,7 @@ def _is_old(url: str, older_than: timedelta, now: datetime, budget: Budget) -> b
         if known and now - known <= limit:
             return False
     try:
-        written = asked(budget, lambda: dict(Objects(url).walk("")), _THREAD)
+        written = within_budget(budget, lambda: dict(Objects(url).walk("")), _THREAD)
     except StoreError:
         return False
     if not all(map(_IS_OURS.fullmatch, written)):
@@ -240,7 +240,7 @@ def _names(location: str, budget: Budget) -> list[str]:
 
 def _asked(url: str, budget: Budget, action: Callable[[], T], what: str) -> T:
     try:
-        return asked(budget, action, _THREAD)
+        return within_budget(budget, action, _THREAD)
     except StoreError as error:
         problem = f"The capture location {url} could not be {what} ({error})."
         raise CaptureError(problem, location_fix(url)) from error
@@ -309,7 +309,7 @@ def received(manifest: Manifest, into: Path, budget: Budget, *, waits: bool) -> 
     folder = Folder(manifest.remote, manifest.application_run_id)
     waiting = budget.part(_FOR_WAITING) if waits else Budget(lambda: 0)
     try:
-        attempts = asked(
+        attempts = within_budget(
             budget.part(_FOR_LOOKING), lambda: folder.awaited(waiting), "sparklineage-delivered"
         )
     except StoreError as error:

@@ -10,8 +10,8 @@ from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.storage.bounded import (
     OutOfTimeError,
     StoreError,
-    asked,
     within,
+    within_budget,
 )
 
 
@@ -43,7 +43,7 @@ def test_a_call_that_takes_longer_is_left_to_itself():
 
 
 def test_what_a_store_answers_is_given():
-    assert asked(UNLIMITED, lambda: 7, "tried") == 7
+    assert within_budget(UNLIMITED, lambda: 7, "tried") == 7
 
 
 def test_what_a_store_fails_with_is_a_reason_without_secrets():
@@ -52,7 +52,7 @@ def test_what_a_store_fails_with_is_a_reason_without_secrets():
         raise ConnectionError(msg)
 
     with pytest.raises(StoreError, match=r"^ConnectionError: token=\*\*\* x") as raised:
-        asked(UNLIMITED, fail, "tried")
+        within_budget(UNLIMITED, fail, "tried")
     assert len(str(raised.value)) < 1000
 
 
@@ -64,10 +64,10 @@ def test_a_budget_that_is_cut_meanwhile_counts():
         released.wait(30)
 
     with pytest.raises(StoreError, match="no answer within"):
-        asked(Budget(lambda: left[0]), hang, "tried")
+        within_budget(Budget(lambda: left[0]), hang, "tried")
     released.set()
 
 
 def test_nobody_is_asked_when_the_time_is_up():
     with pytest.raises(StoreError, match="no time left"):
-        asked(Budget(lambda: 0), pytest.fail, "tried")
+        within_budget(Budget(lambda: 0), pytest.fail, "tried")
