@@ -33,7 +33,7 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.operators.masking import masked_message
-from airflow_provider_sparklineage.templates import TracedText, trace_all
+from airflow_provider_sparklineage.templates import TracedText, Tracer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -153,7 +153,7 @@ def trace_text(text: str, number: int, run: DryRun) -> list[TracedText]:
     except Exception as error:
         problem = f"{text!r} cannot be rendered: {error}."
         raise UnusableInputError(problem, _hint(error)) from error
-    return trace_all(f"text[{number}]", text, rendered, environment, context)
+    return Tracer(environment, context).trace_all(f"text[{number}]", text, rendered)
 
 
 _HINT = (

@@ -25,40 +25,20 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.templates.flow import DATE_VARIABLES
-from airflow_provider_sparklineage.templates.markers import rerendered
+from airflow_provider_sparklineage.templates.markers import Span, rerendered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jinja2 import Environment
 
-    from airflow_provider_sparklineage.templates.markers import EvaluatedSpan, Rerendered
+    from airflow_provider_sparklineage.templates.markers import Rerendered
 
-__all__ = ["DATE_VARIABLES", "Span", "TracedText", "Tracer", "trace", "trace_all"]
+__all__ = ["DATE_VARIABLES", "Span", "TracedText", "Tracer"]
 
 log = logger(__name__)
 
 _CONTAINERS = (list, tuple, set, frozenset, dict)
-
-
-class Span(Frozen, frozen=True):
-    """Characters ``[start, end)`` of :attr:`TracedText.value` that come from one expression.
-
-    :param expression: the expression's text in the template, e.g. ``macros.ds_add(ds, -6)``;
-        several expressions that cannot be separated are joined with ``~``
-    :param variables: all context variables that the expression uses, also by way of ``set``,
-        ``for`` and macros, sorted; ``dag_run`` has the attribute, as in ``dag_run.logical_date``
-    """
-
-    start: int
-    end: int
-    expression: str
-    variables: tuple[str, ...]
-
-    @property
-    def dates(self) -> tuple[str, ...]:
-        """The variables that are execution dates."""
-        return tuple(name for name in self.variables if name in DATE_VARIABLES)
 
 
 class TracedText(Frozen, frozen=True):
@@ -79,28 +59,6 @@ class TracedText(Frozen, frozen=True):
     value: str
     spans: tuple[Span, ...] = ()
     variables: tuple[str, ...] = ()
-
-
-def trace(
-    field: str,
-    template: str,
-    rendered: object,
-    environment: Environment,
-    context: Mapping[str, Any],
-) -> TracedText:
-    """Trace one rendered template; never raises. See :class:`Tracer`."""
-    return Tracer(environment, context).trace(field, template, rendered)
-
-
-def trace_all(
-    field: str,
-    template: object,
-    rendered: object,
-    environment: Environment,
-    context: Mapping[str, Any],
-) -> list[TracedText]:
-    """Trace all texts in a value; never raises. See :class:`Tracer`."""
-    return Tracer(environment, context).trace_all(field, template, rendered)
 
 
 class Tracer:
@@ -163,8 +121,8 @@ class Tracer:
             if not _alike(template, rendered) or [n for n, _ in ours] != [n for n, _ in theirs]:
                 yield from _untraced(field, rendered)
                 return
-            for (name, value), (_, of_run) in zip(ours, theirs, strict=True):
-                yield from self._pairs(name, value, of_run)
+            for (name, value), (_, rendered_value) in zip(ours, theirs, strict=True):
+                yield from self._pairs(name, value, rendered_value)
 
     def _of_text(self, field: str, template: str, rendered: object) -> Iterator[TracedText]:
         if not isinstance(rendered, _CONTAINERS):
@@ -200,8 +158,7 @@ class Tracer:
 
 def _spans(rerendering: Rerendered, value: str) -> tuple[Span, ...]:
     """Give the spans of the whole text; empty if the template renders to another text."""
-    evaluated = rerendering.rendering.align(value) if rerendering.rendering else None
-    return tuple(_span(m, m.start, m.end) for m in evaluated or ())
+    return (rerendering.rendering and rerendering.rendering.align(value)) or ()
 
 
 def _leaves(
@@ -213,29 +170,20 @@ def _leaves(
     the same order, in quotes; a text with escapes is not found in the literal, and has no spans.
     """
     text = ""
-    evaluated: tuple[EvaluatedSpan, ...] = ()
+    spans: tuple[Span, ...] = ()
     if rerendering.rendering and not rerendering.rendering.unevaluated:
         [segment] = rerendering.rendering.segments
         if _evaluates(segment.text, rendered):
-            text, evaluated = segment
+            text, spans = segment
     end = 0
     for name, leaf in _texts(field, rendered):
-        found = [text.find(f"{quote}{leaf}{quote}", end) + 1 for quote in "'\""]
-        start = min((position for position in found if position), default=None)
+        quoted = [text.find(f"{quote}{leaf}{quote}", end) + 1 for quote in "'\""]
+        start = min((position for position in quoted if position), default=None)
         if start is not None:
             end = start + len(leaf)
         if name is not None:
-            within = _within(evaluated, start, end) if start is not None else ()
-            yield name, leaf, within
-
-
-def _span(evaluated: EvaluatedSpan, start: int, end: int) -> Span:
-    return Span(start, end, evaluated.expression.text, evaluated.expression.variables)
-
-
-def _within(evaluated: tuple[EvaluatedSpan, ...], start: int, end: int) -> tuple[Span, ...]:
-    clipped = ((m, max(m.start, start), min(m.end, end)) for m in evaluated)
-    return tuple(_span(m, a - start, b - start) for m, a, b in clipped if a < b)
+            within = [span.within(start, end) for span in spans] if start is not None else ()
+            yield name, leaf, tuple(span for span in within if span)
 
 
 def _evaluates(text: str, rendered: object) -> bool:

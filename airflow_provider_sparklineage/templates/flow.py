@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from jinja2 import nodes
 from jinja2.defaults import DEFAULT_NAMESPACE
@@ -32,24 +32,16 @@ if TYPE_CHECKING:
 # --- the syntax tree of a template: its nodes by kind, and the nodes whose values its names get
 
 
-N = TypeVar("N", bound=nodes.Node)
+Nodes: TypeAlias = "Mapping[type[nodes.Node], list[Any]]"
+"""The nodes of a template's syntax tree by their kind, in the template's order."""
 
 
-class Nodes:
-    """An index of the nodes of a template's syntax tree by their kind, in the template's order."""
-
-    def __init__(self, tree: nodes.Template) -> None:
-        self._by_kind: defaultdict[type[nodes.Node], list[Any]] = defaultdict(list)
-        self._add(tree)
-
-    def _add(self, node: nodes.Node) -> None:
-        self._by_kind[type(node)].append(node)
-        for child in node.iter_child_nodes():
-            self._add(child)
-
-    def of(self, kind: type[N]) -> list[N]:
-        """Give all nodes of a kind, in the order of the template."""
-        return self._by_kind.get(kind, [])
+def nodes_by_kind(tree: nodes.Template) -> Nodes:
+    """Index the nodes of a template's syntax tree, because many kinds are looked up."""
+    index: defaultdict[type[nodes.Node], list[Any]] = defaultdict(list)
+    for node in tree.find_all(nodes.Node):
+        index[type(node)].append(node)
+    return index
 
 
 def attribute_of(node: nodes.Getattr | nodes.Getitem) -> str | None:
@@ -70,17 +62,17 @@ def _names(target: nodes.Node) -> Iterator[str]:
 
 def bindings(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
     """Yield pairs of a name that the template defines, and a node whose value the name can get."""
-    for assign in all_nodes.of(nodes.Assign):
+    for assign in all_nodes[nodes.Assign]:
         yield from ((name, assign.node) for name in _names(assign.target))
-    for block in all_nodes.of(nodes.AssignBlock):
+    for block in all_nodes[nodes.AssignBlock]:
         for name in _names(block.target):
             yield from ((name, node) for node in (*block.body, block.filter) if node)
-    for loop in all_nodes.of(nodes.For):
+    for loop in all_nodes[nodes.For]:
         yield from ((name, loop.iter) for name in ("loop", *_names(loop.target)))
-    for scope in all_nodes.of(nodes.With):
+    for scope in all_nodes[nodes.With]:
         for target, value in zip(scope.targets, scope.values, strict=True):
             yield from ((name, value) for name in _names(target))
-    for macro in all_nodes.of(nodes.Macro):
+    for macro in all_nodes[nodes.Macro]:
         yield macro.name, nodes.Const(macro.name)
         yield from ((macro.name, node) for node in macro.body)
     yield from _arguments(all_nodes)
@@ -89,9 +81,9 @@ def bindings(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
 def _arguments(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
     """Yield pairs of a parameter of a macro or ``call`` block, and an argument of a call to it."""
     takers: dict[str, list[nodes.Macro | nodes.CallBlock]] = defaultdict(list)
-    for macro in all_nodes.of(nodes.Macro):
+    for macro in all_nodes[nodes.Macro]:
         takers[macro.name].append(macro)
-    for block in all_nodes.of(nodes.CallBlock):
+    for block in all_nodes[nodes.CallBlock]:
         takers["caller"].append(block)
         yield from (("caller", node) for node in block.body)
     for taker in (t for named in takers.values() for t in named):
@@ -99,7 +91,7 @@ def _arguments(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
         yield from ((name, nodes.Const(name)) for name in (*names, "varargs", "kwargs"))
         defaults = taker.defaults
         yield from zip(names[len(names) - len(defaults) :], defaults, strict=True)
-    for call in all_nodes.of(nodes.Call):
+    for call in all_nodes[nodes.Call]:
         called = call.node.name if isinstance(call.node, nodes.Name) else ""
         for taker in takers.get(called, ()):
             yield from _given(call, [argument.name for argument in taker.args])
@@ -120,7 +112,7 @@ def mutations(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
 
     After such a call, the value of the name may have the argument in it.
     """
-    for call in all_nodes.of(nodes.Call):
+    for call in all_nodes[nodes.Call]:
         method = call.node
         if isinstance(method, (nodes.Getattr, nodes.Getitem)) and isinstance(
             method.node, nodes.Name
@@ -271,8 +263,8 @@ class TemplateFlow:
         self._local: dict[str, Flow] = {}
         self._shared: frozenset[str] = frozenset()
         self._fresh: Set[str] = frozenset()
-        self.nodes = Nodes(tree)
-        self.macros = frozenset(macro.name for macro in self.nodes.of(nodes.Macro))
+        self.nodes = nodes_by_kind(tree)
+        self.macros = frozenset(macro.name for macro in self.nodes[nodes.Macro])
         self.closed = self._is_closed()
         sources: defaultdict[str, list[nodes.Node]] = defaultdict(list)
         for name, node in bindings(self.nodes):
@@ -281,7 +273,7 @@ class TemplateFlow:
         if sources:
             self._resolve(tree, sources)
 
-    def of(self, node: nodes.Node) -> Flow:
+    def flow_into(self, node: nodes.Node) -> Flow:
         """Give the flow into an expression, or the joined flows into a statement's expressions."""
         if isinstance(node, nodes.Name):
             return self._of_name(node.name) if node.ctx == "load" else _NOTHING
@@ -289,19 +281,17 @@ class TemplateFlow:
             return self._of_name(node.name)
         if isinstance(node, (nodes.Getattr, nodes.Getitem)):
             return self._of_attribute(node)
-        flow = _joined(map(self.of, node.iter_child_nodes()))
+        flow = _joined(map(self.flow_into, node.iter_child_nodes()))
         if isinstance(node, (nodes.Filter, nodes.Test)) and not self._is_known(node):
             return Flow(flow.paths, pure=False)
         return Flow(flow.paths, pure=False) if isinstance(node, _OF_EXTENSIONS) else flow
 
     def _is_closed(self) -> bool:
-        if any(self.nodes.of(kind) for kind in _ELSEWHERE):
+        if any(self.nodes[kind] for kind in _ELSEWHERE):
             return False
-        loads = [name.name for name in self.nodes.of(nodes.Name) if name.ctx == "load"]
+        loads = [name.name for name in self.nodes[nodes.Name] if name.ctx == "load"]
         called = [
-            call.node.name
-            for call in self.nodes.of(nodes.Call)
-            if isinstance(call.node, nodes.Name)
+            call.node.name for call in self.nodes[nodes.Call] if isinstance(call.node, nodes.Name)
         ]
         # If a macro were called by another name, the tree would not show the flow of its arguments.
         # Nor does the tree show the flow of a recursive loop's arguments.
@@ -316,7 +306,7 @@ class TemplateFlow:
             sources.keys() & self._environment.globals.keys()
         )
         self._fresh = (sources.keys() - self._shared).difference(self._not_fresh(sources))
-        blocks = {id(n) for b in self.nodes.of(nodes.AssignBlock) if not b.filter for n in b.body}
+        blocks = {id(n) for b in self.nodes[nodes.AssignBlock] if not b.filter for n in b.body}
         self.blocks = frozenset(
             name
             for name, values in sources.items()
@@ -330,7 +320,7 @@ class TemplateFlow:
         while changed:  # the loop ends, because flows only grow, and the names are finitely many
             changed = False
             for name, values in sources.items():
-                flow = _joined(map(self.of, values))
+                flow = _joined(map(self.flow_into, values))
                 changed = changed or flow != self._local[name]
                 self._local[name] = flow
 
@@ -338,7 +328,7 @@ class TemplateFlow:
         """Yield the names whose value may not be a list or dict that the template makes."""
         assigned = {
             id(assign.node)
-            for assign in self.nodes.of(nodes.Assign)
+            for assign in self.nodes[nodes.Assign]
             if isinstance(assign.target, nodes.Name)
             and isinstance(assign.node, (nodes.List, nodes.Dict))
         }
@@ -370,11 +360,11 @@ class TemplateFlow:
         base, attribute = node.node, attribute_of(node)
         if isinstance(base, nodes.Name) and base.name == "loop" and "loop" in self._local:
             of_item = attribute in ("previtem", "nextitem", "changed")
-            return self.of(base) if of_item else _NOTHING
-        flow = self.of(base)
+            return self.flow_into(base) if of_item else _NOTHING
+        flow = self.flow_into(base)
         if attribute is None:
             assert isinstance(node, nodes.Getitem)  # noqa: S101  (for mypy: only they have none)
-            return _joined((flow, self.of(node.arg)))
+            return _joined((flow, self.flow_into(node.arg)))
         paths = frozenset(f"{p}.{attribute}" if p in _INSIDE else p for p in flow.paths)
         fresh = isinstance(base, nodes.Name) and base.name in self._fresh
         pure = fresh if attribute in _MUTATORS else attribute not in _CLOCKS

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jinja2 import nodes
 
 from airflow_provider_sparklineage.model.credentials import logger
-from airflow_provider_sparklineage.templates.flow import TemplateFlow
+from airflow_provider_sparklineage.model.terms import Frozen
+from airflow_provider_sparklineage.templates.flow import DATE_VARIABLES, TemplateFlow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,23 +43,41 @@ class Expression(NamedTuple):
     variables: tuple[str, ...]
 
 
-class EvaluatedSpan(NamedTuple):
-    """Characters ``[start, end)`` of a text, and the expression that gave these characters."""
+class Span(Frozen, frozen=True):
+    """Characters ``[start, end)`` of a text that come from one expression.
+
+    :param expression: the expression's text in the template, e.g. ``macros.ds_add(ds, -6)``;
+        several expressions that cannot be separated are joined with ``~``
+    :param variables: all context variables that the expression uses, also by way of ``set``,
+        ``for`` and macros, sorted; ``dag_run`` has the attribute, as in ``dag_run.logical_date``
+    """
 
     start: int
     end: int
-    expression: Expression
+    expression: str
+    variables: tuple[str, ...]
 
-    def moved(self, by: int) -> EvaluatedSpan:
-        """Give the span moved by ``by`` characters."""
-        return EvaluatedSpan(self.start + by, self.end + by, self.expression)
+    @property
+    def dates(self) -> tuple[str, ...]:
+        """The variables that are execution dates."""
+        return tuple(name for name in self.variables if name in DATE_VARIABLES)
+
+    def within(self, start: int, end: int) -> Span | None:
+        """Give the span's characters in a part of the text, counted from the part's start.
+
+        :return: None if none of the span's characters is in ``[start, end)`` of the text
+        """
+        first, last = max(self.start, start), min(self.end, end)
+        if first >= last:
+            return None
+        return Span(first - start, last - start, self.expression, self.variables)
 
 
 class Segment(NamedTuple):
     """A text between two unevaluated expressions, with the spans of evaluated expressions."""
 
     text: str
-    evaluated: tuple[EvaluatedSpan, ...]
+    spans: tuple[Span, ...]
 
 
 class Rendering(NamedTuple):
@@ -71,7 +90,7 @@ class Rendering(NamedTuple):
     segments: tuple[Segment, ...]
     unevaluated: tuple[Expression, ...]
 
-    def align(self, value: str) -> tuple[EvaluatedSpan, ...] | None:
+    def align(self, value: str) -> tuple[Span, ...] | None:
         """Find the spans of all expressions in the real text.
 
         If a segment could start at several positions (a ``/`` between two unevaluated
@@ -84,7 +103,7 @@ class Rendering(NamedTuple):
         starts = _starts([segment.text for segment in self.segments], value)
         if starts is None:
             return None
-        evaluated: list[EvaluatedSpan] = list(self.segments[0].evaluated)
+        spans = list(self.segments[0].spans)
         end = len(self.segments[0].text)
         unknown: list[Expression] = []
         for expression, segment, start in zip(
@@ -92,13 +111,16 @@ class Rendering(NamedTuple):
         ):
             unknown.append(expression)
             if start is None:
-                unknown += [m.expression for m in segment.evaluated]
+                unknown += [Expression(s.expression, s.variables) for s in segment.spans]
                 continue
-            evaluated.append(EvaluatedSpan(end, start, _merged(unknown)))
-            evaluated += [m.moved(start) for m in segment.evaluated]
+            spans.append(Span(end, start, *_merged(unknown)))
+            spans += [
+                Span(s.start + start, s.end + start, s.expression, s.variables)
+                for s in segment.spans
+            ]
             end = start + len(segment.text)
             unknown.clear()
-        return tuple(evaluated)
+        return tuple(spans)
 
 
 def _starts(segments: Sequence[str], value: str) -> list[int | None] | None:
@@ -163,7 +185,7 @@ def rerendered(template: str, environment: Environment, context: Mapping[str, An
     try:
         tree = environment.parse(template)
         flow = TemplateFlow(tree, environment, context)
-        dates = flow.of(tree).dates
+        dates = flow.flow_into(tree).dates
         if not flow.closed:
             others = _dates_of_others(tree, environment, context, set())
             dates = tuple(sorted({*dates, *others}))
@@ -187,7 +209,7 @@ def _dates_of_others(
             continue
         seen.add(name)
         other = environment.parse(environment.loader.get_source(environment, name)[0])
-        yield from TemplateFlow(other, environment, context).of(other).dates
+        yield from TemplateFlow(other, environment, context).flow_into(other).dates
         yield from _dates_of_others(other, environment, context, seen)
 
 
@@ -216,7 +238,7 @@ def render(
     if not flow.closed:
         return None
     marker = _Marker(flow, _texts(template, flow, environment))
-    if not marker.insert() or not flow.of(tree).repeatable:
+    if not marker.insert() or not flow.flow_into(tree).repeatable:
         return None
     code = environment.compile(tree)
     compiled = environment.template_class.from_code(
@@ -245,13 +267,13 @@ class _Marker:
         If there are more expressions than characters in a plane, the markers do not form pairs, and
         :meth:`read` returns None.
         """
-        for assign in self._flow.nodes.of(nodes.Assign):
-            if not self._flow.of(assign.node).repeatable:
+        for assign in self._flow.nodes[nodes.Assign]:
+            if not self._flow.flow_into(assign.node).repeatable:
                 assign.node = nodes.Const(None)  # expressions that use it are unevaluated, too
-        blocks = [block for kind in _INDIRECT for block in self._flow.nodes.of(kind)]
+        blocks = [block for kind in _INDIRECT for block in self._flow.nodes[kind]]
         indirect = {id(output) for block in blocks for output in block.find_all(nodes.Output)}
         texts = iter(self._texts or ())
-        for output in self._flow.nodes.of(nodes.Output):
+        for output in self._flow.nodes[nodes.Output]:
             before = len(self._unevaluated)
             marked: list[nodes.Expr] = []
             for child in output.nodes:
@@ -267,7 +289,7 @@ class _Marker:
         return True
 
     def _marked(self, part: nodes.Expr, text: str | None) -> list[nodes.Expr]:
-        flow = self._flow.of(part)
+        flow = self._flow.flow_into(part)
         if isinstance(part, nodes.Const) or (flow.repeatable and self._is_template_text(part)):
             return [part]
         number = len(self._expressions)
@@ -290,7 +312,7 @@ class _Marker:
         """Remove the markers from a rendered text; None if the markers in it do not form pairs."""
         segments: list[Segment] = []
         unevaluated: list[Expression] = []
-        evaluated: list[EvaluatedSpan] = []
+        spans: list[Span] = []
         opened: list[tuple[int, int]] = []  # the expression's number, and the count of spans before
         text, start = "", 0
         for token in MARKER.split(marked):
@@ -300,20 +322,20 @@ class _Marker:
             closes, number = divmod(ord(token) - _OPEN, _CLOSE - _OPEN)
             if number >= len(self._expressions) or (closes and _top(opened) != number):
                 return None
-            if opened and (len(text) > start or (closes and len(evaluated) == opened[-1][1])):
-                evaluated.append(EvaluatedSpan(start, len(text), self._expressions[opened[-1][0]]))
+            if opened and (len(text) > start or (closes and len(spans) == opened[-1][1])):
+                spans.append(Span(start, len(text), *self._expressions[opened[-1][0]]))
             start = len(text)
             if not closes:
-                opened.append((number, len(evaluated)))
+                opened.append((number, len(spans)))
                 continue
             opened.pop()
             if number in self._unevaluated:
                 if opened:
                     return None
-                segments.append(Segment(text, tuple(evaluated[:-1])))
+                segments.append(Segment(text, tuple(spans[:-1])))
                 unevaluated.append(self._expressions[number])
-                evaluated, text, start = [], "", 0
-        segments.append(Segment(text, tuple(evaluated)))
+                spans, text, start = [], "", 0
+        segments.append(Segment(text, tuple(spans)))
         return None if opened else Rendering(tuple(segments), tuple(unevaluated))
 
 
@@ -360,6 +382,6 @@ def _texts(template: str, flow: TemplateFlow, environment: Environment) -> list[
             current = None
         elif current is not None:
             current.append(token)
-    outputs = flow.nodes.of(nodes.Output)
+    outputs = flow.nodes[nodes.Output]
     count = sum(not isinstance(n, nodes.TemplateData) for output in outputs for n in output.nodes)
     return texts if count == len(texts) else None

@@ -8,8 +8,7 @@ from jinja2.ext import Extension
 from jinja2.nativetypes import NativeEnvironment
 from jinja2.sandbox import SandboxedEnvironment
 
-from airflow_provider_sparklineage.templates import trace
-from tests.unit.templates.test_templates import ENVIRONMENT, NATIVE, Variables, at
+from tests.unit.templates.test_templates import ENVIRONMENT, NATIVE, Variables, at, trace
 
 
 class Shouting(Extension):

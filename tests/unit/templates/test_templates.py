@@ -16,7 +16,7 @@ from jinja2 import ChainableUndefined, DictLoader, Environment, StrictUndefined,
 from jinja2.nativetypes import NativeEnvironment
 from jinja2.sandbox import SandboxedEnvironment
 
-from airflow_provider_sparklineage.templates import DATE_VARIABLES, TracedText, trace, trace_all
+from airflow_provider_sparklineage.templates import DATE_VARIABLES, TracedText, Tracer
 
 BERLIN = ZoneInfo("Europe/Berlin")
 PARTIALS = {
@@ -38,6 +38,14 @@ def environment(kind=SandboxedEnvironment, **options):
     made.filters["ds_nodash"] = lambda value: value.strftime("%Y%m%d")
     made.filters["quarter"] = lambda value: f"{value[:4]}Q{(int(value[5:7]) + 2) // 3}"
     return made
+
+
+def trace(field, template, rendered, environment, context):
+    return Tracer(environment, context).trace(field, template, rendered)
+
+
+def trace_all(field, template, rendered, environment, context):
+    return Tracer(environment, context).trace_all(field, template, rendered)
 
 
 ENVIRONMENT = environment()
