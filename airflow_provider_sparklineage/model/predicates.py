@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.subset import (
@@ -37,7 +37,7 @@ from airflow_provider_sparklineage.model.subset import (
 from airflow_provider_sparklineage.model.texts import truncated
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
 
 # --- the texts of SQL literals --------------------------------------------------------------------
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 # An expression of sqlglot. Its class is Expression up to version 27 and Expr since; this module
 # uses only key, this, expression, args, parts and sql() of the class.
 Node: TypeAlias = Any
+
+_Naming: TypeAlias = Callable[[tuple[str, ...]], str]
+"""A function that names a field by the parts of its name in SQL, which may have qualifiers."""
 
 _NUMBER = re.compile(r"-?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _DECIMAL = re.compile(r"-?(\d*)\.?(\d*)", re.ASCII)
@@ -116,17 +119,6 @@ def bare(node: Node) -> Node:
 # reads all other predicates.
 
 
-class Term(NamedTuple):
-    """A comparison of a column with a literal, or ``IS NOT NULL`` if the comparison is None.
-
-    :param parts: the parts of the column's name, of which the first may be qualifiers
-    """
-
-    parts: tuple[str, ...]
-    comparison: Comparison | None = None
-    value: str = ""
-
-
 # Longer or deeper predicates may exceed the stack in sqlglot. This section does not read them, so
 # that their result is sqlglot's in any case.
 _LONGEST = 1_000
@@ -163,56 +155,52 @@ _WORDS = re.compile(
 """Words of SQL that can be a column's name only in some places, or never."""
 
 
-def comparisons(text: str) -> tuple[Term, ...] | None:
+def comparisons(text: str, naming: _Naming) -> Condition | None:
     """Read a predicate that consists of comparisons and ``IS NOT NULL``, joined by AND.
 
     :return: None if the predicate has any other form
     """
     if len(text) > _LONGEST:
         return None
-    found: list[Term] = []
+    compares: list[Condition] = []
+    not_null: list[str] = []
     at = depth = 0
     while True:
         while text.startswith("(", at):
             at, depth = at + 1, depth + 1
-        term = _term_at(text, at)
-        if term is None or depth > _DEEPEST:
+        test = _NOT_NULL.match(text, at)
+        term = test or _COMPARISON.match(text, at)
+        parts = _column_of(term)
+        if term is None or parts is None or depth > _DEEPEST:
             return None
-        found.append(term[0])
-        at = term[1]
+        if test:
+            not_null.append(naming(parts))
+        else:
+            value = next(value for value in term.groupdict().values() if value is not None)
+            compares.append(Compare(naming(parts), _BY_SYMBOL[term[2]], value))
+        at = term.end()
         while depth and text.startswith(")", at):
             at, depth = at + 1, depth - 1
         if at == len(text):
-            return None if depth else tuple(found)
+            return None if depth else _without_implied(compares, not_null)
         if not text.startswith(_AND, at):
             return None
         at += len(_AND)
 
 
-def _term_at(text: str, at: int) -> tuple[Term, int] | None:
-    """Give the term that begins at a position, and the position where it ends."""
-    if test := _NOT_NULL.match(text, at):
-        parts = _parts(test[1] or test[2])
-        return None if parts is None else (Term(parts), test.end())
-    found = _COMPARISON.match(text, at)
-    parts = _parts(found[1]) if found else None
-    if found is None or parts is None:
-        return None
-    value = next(value for value in found.groupdict().values() if value is not None)
-    return Term(parts, _BY_SYMBOL[found[2]], value), found.end()
+def _column_of(term: re.Match[str] | None) -> tuple[str, ...] | None:
+    """Give the parts of the name of a term's column, of which the first may be qualifiers.
 
-
-def _parts(column: str) -> tuple[str, ...] | None:
-    parts = _NAME.findall(column)
-    if any(map(_WORDS.fullmatch, parts)):
+    :return: None if a part is a word of SQL, so that it may be no name
+    """
+    parts = _NAME.findall(term[1] or term[2]) if term else []
+    if not parts or any(map(_WORDS.fullmatch, parts)):
         return None
     return tuple(part.strip("`") for part in parts)
 
 
 # --- any predicate or statement to a condition ----------------------------------------------------
 
-
-_Naming: TypeAlias = Callable[[tuple[str, ...]], str]
 
 # Parsing takes about 0.1 ms per 10 characters; a longer predicate is not worth the time.
 _LONGEST_PARSED = 20_000
@@ -250,25 +238,10 @@ def condition(text: str, columns: Collection[str] = ()) -> Condition:
     def naming(parts: tuple[str, ...]) -> str:
         return _after_table(parts, columns)
 
-    if (simple := comparisons(text)) is not None:
-        return _of_comparisons(simple, naming)
-    return _of_any(text, naming)
-
-
-def _of_any(text: str, naming: _Naming) -> Condition:
+    if (simple := comparisons(text, naming)) is not None:
+        return simple
     tree = parsed(text) or _listed(text)
     return (_guarded(tree, naming) if tree is not None else None) or _described(text)
-
-
-def _of_comparisons(simple: Iterable[Term], naming: _Naming) -> Condition:
-    found: list[Condition] = []
-    not_null: list[str] = []
-    for parts, comparison, value in simple:
-        if comparison is None:
-            not_null.append(naming(parts))
-        else:
-            found.append(Compare(naming(parts), comparison, value))
-    return _without_implied(found, not_null)
 
 
 def _listed(text: str) -> Node | None:
@@ -295,7 +268,8 @@ def where(statement: str, table: str | None = None) -> Condition | None:
     if source is None or predicate is None:
         return None
     names = [part.name.casefold() for part in source.parts]
-    if table is not None and not _ends_with(names, table.casefold().split(".")):
+    wanted = table.casefold().split(".") if table is not None else []
+    if wanted and names[-len(wanted) :] != wanted:
         return None
     alias = source.alias.casefold()
     return _guarded(
@@ -359,24 +333,24 @@ def _guarded(tree: Node, naming: _Naming) -> Condition | None:
 
 def _converted(node: Node, naming: _Naming) -> Condition:
     node = bare(node)
-    found: Condition | None = None
+    converted: Condition | None = None
     if node.key in _COMPARISONS:
-        found = _compare(node, naming)
+        converted = _compare(node, naming)
     elif node.key == "and":
-        found = _conjunction(list(_operands(node)), naming)
+        converted = _conjunction(list(_operands(node)), naming)
     elif node.key == "tuple" and node.parent is None:
-        found = _conjunction(node.expressions, naming)
+        converted = _conjunction(node.expressions, naming)
     elif node.key == "or":
-        found = disjunction([_converted(n, naming) for n in _operands(node)])
+        converted = disjunction([_converted(n, naming) for n in _operands(node)])
     elif node.key == "between":
-        found = _between(node, naming)
+        converted = _between(node, naming)
     elif node.key == "in":
-        found = _in(node, naming)
+        converted = _in(node, naming)
     elif node.key == "boolean":
-        found = EVERYTHING if node.this else NOTHING
+        converted = EVERYTHING if node.this else NOTHING
     elif (field := _not_null(node, naming)) is not None:
-        found = Description(f"{field} IS NOT NULL")
-    return found or _described(node.sql("spark", normalize_functions=False, comments=False))
+        converted = Description(f"{field} IS NOT NULL")
+    return converted or _described(node.sql("spark", normalize_functions=False, comments=False))
 
 
 def _described(text: str) -> Description:
@@ -398,25 +372,25 @@ def _operands(node: Node) -> Iterator[Node]:
 
 
 def _conjunction(nodes: list[Node], naming: _Naming) -> Condition:
-    found: list[Condition] = []
+    conditions: list[Condition] = []
     not_null: list[str] = []
     for node in nodes:
         field = _not_null(node, naming)
         if field is None:
-            found.append(_converted(node, naming))
+            conditions.append(_converted(node, naming))
         else:
             not_null.append(field)
-    return _without_implied(found, not_null)
+    return _without_implied(conditions, not_null)
 
 
-def _without_implied(found: list[Condition], not_null: list[str]) -> Condition:
+def _without_implied(conditions: list[Condition], not_null: list[str]) -> Condition:
     """Join conditions with AND, without each IS NOT NULL that a comparison of its field implies.
 
     Spark adds IS NOT NULL to comparisons. It changes no selected row there, because a comparison of
     a null with a literal selects no row.
     """
-    asked = (f for f in not_null if not any(_selects_no_null(c, f) for c in found))
-    return conjunction([*found, *(Description(f"{field} IS NOT NULL") for field in asked)])
+    tested = (f for f in not_null if not any(_selects_no_null(c, f) for c in conditions))
+    return conjunction([*conditions, *(Description(f"{field} IS NOT NULL") for field in tested)])
 
 
 def _selects_no_null(condition: Condition, field: str) -> bool:
@@ -504,18 +478,12 @@ def _only_table(tree: Node) -> Node | None:
     return None if any(n.args.get(arg) for n in (tree, table) for arg in others) else table
 
 
-def _ends_with(names: list[str], wanted: list[str]) -> bool:
-    return names[-len(wanted) :] == wanted
-
-
 # --- the columns that a statement makes of no other column, and the columns that it changes -------
 #
 # Columns made of no other column are literals and ``count(*)``. Only statements are read in which
 # they are certain: one SELECT without a star, alone or as the source of an INSERT or a CREATE
 # TABLE.
 
-
-_Node: TypeAlias = Any
 
 _STATEMENT_WITH_COLUMNS = re.compile(r"\s*(SELECT|INSERT|CREATE|REPLACE)\b", re.IGNORECASE)
 _CHANGE = re.compile(r"\s*(MERGE|UPDATE)\b", re.IGNORECASE)
@@ -541,7 +509,7 @@ def without_columns(statement: str, columns: Sequence[str]) -> dict[str, str]:
             return {}
     else:
         names = [name for name, _ in items]
-    return {name: what for name, (_, what) in zip(names, items, strict=True) if what}
+    return {name: kind for name, (_, kind) in zip(names, items, strict=True) if kind}
 
 
 def _projections(statement: str) -> tuple[tuple[str, str], ...]:
@@ -572,7 +540,7 @@ def _projections_of(statement: str) -> tuple[tuple[str, str], ...]:
         return ()
 
 
-def _kind(node: _Node) -> str:
+def _kind(node: Node) -> str:
     value = node.this if node.key == "alias" else node
     while value.key in ("paren", "cast", "neg"):
         value = value.this

@@ -23,7 +23,6 @@ from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
-from airflow_provider_sparklineage.model import timestamps
 from airflow_provider_sparklineage.model.partitioning import (
     IDENTITY,
     NULL,
@@ -37,6 +36,8 @@ from airflow_provider_sparklineage.model.texts import truncated
 from airflow_provider_sparklineage.model.timestamps import (
     PRECISION,
     may_be_date,
+    number_of,
+    start_of,
     step_counter,
     to_datetime,
 )
@@ -517,7 +518,8 @@ def _within(compare: Compare, value: str, dimension: Dimension) -> bool | None:
     if start is None or literal is None:
         return None
     try:
-        first, end = start - _ZONES, timestamps.end_of(start, transform) + _ZONES
+        next_start = start_of(transform, number_of(transform, start) + 1)
+        first, end = start - _ZONES, next_start + _ZONES
     except (ValueError, OverflowError):
         return None
     upward = compare.comparison in (Comparison.GREATER_THAN, Comparison.GREATER_EQUAL_THAN)

@@ -49,16 +49,16 @@ def directives(pattern: str) -> set[str]:
     :raise ValueError: if the pattern has no directive, or an unusable one; the error names the
         usable directives
     """
-    found = {letter for letter in _DIRECTIVE.findall(pattern) if letter != "%"}
-    for letter in sorted(found):
+    letters = {letter for letter in _DIRECTIVE.findall(pattern) if letter != "%"}
+    for letter in sorted(letters):
         if letter not in _WIDTHS:
             usable = " ".join(f"%{known}" for known in _WIDTHS)
             msg = f"%{letter} in {pattern!r} cannot be used; these can: {usable} %%"
             raise ValueError(msg)
-    if not found:
+    if not letters:
         msg = f"{pattern!r} has no directive such as %Y"
         raise ValueError(msg)
-    return found
+    return letters
 
 
 def check_format(pattern: str) -> None:
@@ -66,12 +66,12 @@ def check_format(pattern: str) -> None:
 
     :raise ValueError: if the pattern has no directive, or a directive that strptime does not know
     """
-    found = _DIRECTIVE.findall(pattern)
-    for letter in found:
+    letters = _DIRECTIVE.findall(pattern)
+    for letter in letters:
         if letter not in _STRPTIME:
             msg = f"%{letter} in {pattern!r} is no directive of Python's strptime"
             raise ValueError(msg)
-    if not set(found) - {"%"}:
+    if not set(letters) - {"%"}:
         msg = f"{pattern!r} has no directive; write e.g. %Y%m%d"
         raise ValueError(msg)
 
@@ -214,18 +214,51 @@ def parsed(text: str, pattern: str) -> datetime | None:
 
 
 _LENGTHS = {
-    "d": timedelta(days=1),
-    "H": timedelta(hours=1),
-    "M": timedelta(minutes=1),
-    "S": timedelta(seconds=1),
+    "second": timedelta(seconds=1),
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+    "week": timedelta(days=7),
 }
+_NAMES = ("year", "month", "day", "hour", "minute", "second")
+_UNIT_OF_DIRECTIVE = dict(zip(UNITS, _NAMES, strict=True))
 _COLUMN = re.compile(
     r"(?P<prefix>.*_)?(?:(?P<Y>year|yyyy|yr|y)|(?P<m>month|mm|mon|m)|(?P<d>day|dd|d)"
     r"|(?P<H>hour|hh|hr|h))",
     re.IGNORECASE | re.DOTALL,
 )
-_DAY_ONE = datetime(1, 1, 1)  # noqa: DTZ001  (folders have no zone)
+_FIRST = datetime(1, 1, 1)  # noqa: DTZ001  (a Monday; values of partitions have no zone)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001
 _NUMBER = re.compile("[0-9]{1,4}")
+
+
+def number_of(unit: str, at: datetime) -> int:
+    """Give the number of the period that contains a time; the next period's is greater by one.
+
+    :param unit: ``year``, ``month`` or a key of :data:`_LENGTHS`. Weeks begin on Monday
+    """
+    if unit == "year":
+        return at.year
+    if unit == "month":
+        return at.year * 12 + at.month - 1
+    return (at - _FIRST) // _LENGTHS[unit]
+
+
+def start_of(unit: str, number: int) -> datetime:
+    """Give the first moment of a period.
+
+    :raise ValueError, OverflowError: if the moment is before the year 1 or after 9999
+    """
+    if unit == "year":
+        return _FIRST.replace(year=number)
+    if unit == "month":
+        return _FIRST.replace(year=number // 12, month=number % 12 + 1)
+    return _FIRST + number * _LENGTHS[unit]
+
+
+def epoch_of(unit: str) -> int:
+    """Give the number of the period that begins with 1970; Iceberg's transforms count from it."""
+    return number_of(unit, _EPOCH)
 
 
 def step_counter(pattern: str) -> Callable[[str], int | None] | None:
@@ -244,26 +277,9 @@ def step_counter(pattern: str) -> Callable[[str], int | None] | None:
 
     def step(text: str) -> int | None:
         at = parsed(text, pattern)
-        if at is None:
-            return None
-        length = _LENGTHS.get(letters[-1])
-        if length is None:
-            return at.year if letters[-1] == "Y" else at.year * 12 + at.month
-        return (at - _DAY_ONE) // length
+        return number_of(_UNIT_OF_DIRECTIVE[letters[-1]], at) if at is not None else None
 
     return step
-
-
-def end_of(start: datetime, transform: str) -> datetime:
-    """Give the exclusive end of the year, month, day or hour that begins at ``start``.
-
-    :raise ValueError, OverflowError: if the end is after the year 9999
-    """
-    if transform == "year":
-        return start.replace(year=start.year + 1)
-    if transform == "month":
-        return (start + timedelta(days=31)).replace(day=1)
-    return start + (timedelta(days=1) if transform == "day" else timedelta(hours=1))
 
 
 def date_of_columns(values: Iterable[tuple[str, str]]) -> str | None:
@@ -341,7 +357,6 @@ _BASIC_MONTH = re.compile(_YEAR + _MONTH, re.ASCII)
 _DATED = re.compile(r"\d{4}-\d\d(-\d\d.*)?", re.ASCII | re.DOTALL)
 _OFFSET = re.compile(r"[+-]\d\d:?\d\d$")
 _ORDINAL = re.compile(r"-?\d{1,7}", re.ASCII)
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (Iceberg counts from it, without a zone)
 _FIRST_OF_YEAR = "-01-01T00:00:00"
 
 # The formats that are tried, in this order.
@@ -373,21 +388,7 @@ def canonical_time(text: str, form: str = "", *, or_iso: bool = False) -> str | 
     :param or_iso: whether a text that is not in the format is read as ISO 8601
     :return: None if the text is no time, or is not in the format
     """
-    if not form and (day := _day(text)):  # nearly all times are days: no regex, and no cache
-        return day
     return _canonical(text, form) or (canonical_time(text) if form and or_iso else None)
-
-
-def _day(text: str) -> str | None:
-    if len(text) == 8 and text.isdecimal():
-        text = f"{text[:4]}-{text[4:6]}-{text[6:]}"
-    if len(text) != PRECISION["day"] or text[4] != "-" or text[7] != "-" or not text.isascii():
-        return None
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return None
-    return text
 
 
 @lru_cache(maxsize=100_000)
@@ -484,17 +485,11 @@ def _of_ordinal(text: str, transform: str) -> str | None:
     """
     if not _ORDINAL.fullmatch(text):
         return None
-    number = int(text)
     try:
-        if transform in ("year", "month"):
-            months = number * (12 if transform == "year" else 1)
-            first = date(1970 + months // 12, months % 12 + 1, 1)
-            return first.isoformat()[: PRECISION[transform]]
-        if transform == "day":
-            return (_EPOCH.date() + timedelta(days=number)).isoformat()
-        return (_EPOCH + timedelta(hours=number)).isoformat()[: PRECISION["hour"]]
+        start = start_of(transform, epoch_of(transform) + int(text))
     except (ValueError, OverflowError):  # before the year 1, or after 9999
         return None
+    return start.isoformat()[: PRECISION[transform]]
 
 
 # --- functions of canonical texts -----------------------------------------------------------------

@@ -20,7 +20,6 @@ from airflow_provider_sparklineage.history.queries.patterns.axes import (
     UNITS,
     Step,
     axes_of,
-    start_of,
     values_of,
 )
 from airflow_provider_sparklineage.history.queries.patterns.learning import Pair, learn
@@ -36,6 +35,7 @@ from airflow_provider_sparklineage.history.queries.patterns.rules import (
     product_of,
 )
 from airflow_provider_sparklineage.model.partitioning import Partition
+from airflow_provider_sparklineage.model.timestamps import start_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -24,17 +24,25 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from collections import Counter
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import lru_cache
 from itertools import islice, pairwise, permutations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.partitioning import Partition, split_folder
 from airflow_provider_sparklineage.model.terms import Frozen
-from airflow_provider_sparklineage.model.timestamps import date_of_columns, parsed, written
+from airflow_provider_sparklineage.model.timestamps import (
+    date_of_columns,
+    epoch_of,
+    number_of,
+    parsed,
+    start_of,
+    written,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
 
 UNITS = ("minute", "hour", "day", "week", "month", "year")
@@ -43,36 +51,7 @@ UNITS = ("minute", "hour", "day", "week", "month", "year")
 NUMBER = "number"
 TEXT = "text"
 
-_FIRST = datetime(1, 1, 1)  # noqa: DTZ001  (a Monday; values of partitions have no zone)
-_LENGTHS = {
-    "minute": timedelta(minutes=1),
-    "hour": timedelta(hours=1),
-    "day": timedelta(days=1),
-    "week": timedelta(days=7),
-}
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001
 _MICROSECOND = timedelta(microseconds=1)
-
-
-def number_of(unit: str, at: datetime) -> int:
-    """Give the number of the period that contains a time."""
-    if unit == "year":
-        return at.year
-    if unit == "month":
-        return at.year * 12 + at.month - 1
-    return (at - _FIRST) // _LENGTHS[unit]
-
-
-def start_of(unit: str, number: int) -> datetime:
-    """Give the first moment of a period.
-
-    :raise ValueError, OverflowError: if the moment is before the year 1 or after 9999
-    """
-    if unit == "year":
-        return _FIRST.replace(year=number)
-    if unit == "month":
-        return _FIRST.replace(year=number // 12, month=number % 12 + 1)
-    return _FIRST + number * _LENGTHS[unit]
 
 
 def first_in(unit: str, number: int, inner: str) -> int:
@@ -85,11 +64,6 @@ def last_in(unit: str, number: int, inner: str) -> int:
     if unit == inner:
         return number
     return number_of(inner, start_of(unit, number + 1) - _MICROSECOND)
-
-
-def epoch_of(unit: str) -> int:
-    """Give the number of the period that begins with 1970; Iceberg's transforms count from it."""
-    return number_of(unit, _EPOCH)
 
 
 def months_later(unit: str, number: int, months: int) -> int:

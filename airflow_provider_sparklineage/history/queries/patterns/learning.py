@@ -25,7 +25,6 @@ from airflow_provider_sparklineage.history.queries.patterns.axes import (
     first_in,
     last_in,
     months_later,
-    start_of,
 )
 from airflow_provider_sparklineage.history.queries.patterns.pattern import Deviations, Learned
 from airflow_provider_sparklineage.history.queries.patterns.rules import (
@@ -44,6 +43,7 @@ from airflow_provider_sparklineage.history.queries.patterns.rules import (
     Span,
 )
 from airflow_provider_sparklineage.model.terms import Frozen
+from airflow_provider_sparklineage.model.timestamps import start_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

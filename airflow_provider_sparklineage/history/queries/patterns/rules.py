@@ -23,9 +23,9 @@ from airflow_provider_sparklineage.history.queries.patterns.axes import (
     first_in,
     last_in,
     months_later,
-    start_of,
 )
 from airflow_provider_sparklineage.model.terms import Frozen
+from airflow_provider_sparklineage.model.timestamps import start_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
