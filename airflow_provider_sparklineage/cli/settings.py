@@ -11,7 +11,7 @@ from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.model.credentials import HIDDEN
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.operators.masking import masked, masked_message
-from airflow_provider_sparklineage.settings.resolution import Given, given
+from airflow_provider_sparklineage.settings.resolution import OptionValue, option_values
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def show_settings(args: argparse.Namespace) -> int:
     """Print all settings; return 1 if one of them cannot be read, else 0."""
     connection = sources.connection(args.conn_id)
-    found = given(*sources.for_settings(connection))
-    rows = [_row(one) for one in found]
+    values = option_values(*sources.for_settings(connection))
+    rows = [_row(value) for value in values.values()]
     if args.json:
         commands.say_json(rows)
     else:
@@ -35,11 +35,11 @@ def show_settings(args: argparse.Namespace) -> int:
     return 1 if problems else 0
 
 
-def _row(found: Given) -> dict[str, Any]:
+def _row(option_value: OptionValue) -> dict[str, Any]:
     problem = ""
-    value = found.value
+    value = option_value.value
     try:
-        read = found.read()
+        read = option_value.read()
         if value == "" and isinstance(read, CaptureLocation):  # the default, made for this machine
             value = str(read)
     except SettingsError as error:
@@ -47,9 +47,9 @@ def _row(found: Given) -> dict[str, Any]:
     # A value from a connection's extra can be a list or an object.
     shown = texts.masked(texts.without_credentials(value), masked)
     return {
-        "name": found.option.name,
-        "value": HIDDEN if found.is_secret and value else shown,
-        "source": str(found.source),
+        "name": option_value.option.name,
+        "value": HIDDEN if option_value.is_secret and value else shown,
+        "source": str(option_value.source),
         "problem": problem,
     }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
@@ -18,19 +18,28 @@ from airflow.providers.common.compat.sdk import conf as airflow_conf
 from airflow.sdk.log import mask_secret
 
 from airflow_provider_sparklineage.model.credentials import logger
-from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError, SettingsError
+from airflow_provider_sparklineage.model.exceptions import (
+    ConnectionFieldsError,
+    SettingsError,
+    SparkLineageError,
+)
 from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.connection import (
     CONN_TYPE,
     DATAHUB_TRANSPORT,
+    DATAHUB_TYPES,
     DEFAULT_CONN_ID,
     LineageConnection,
     read,
     source_of,
+    transports_of,
     types_of,
 )
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
 from airflow_provider_sparklineage.settings.resolution import Origin, Settings, Source
+
+if TYPE_CHECKING:
+    from airflow_provider_sparklineage.datahub.configuration import Conversion
 
 log = logger(__name__)
 
@@ -46,9 +55,9 @@ def configuration(*names: str) -> Source:
     :param names: the names of the options to read; without names all options are read
     :raise SettingsError: if Airflow cannot read a value
     """
-    asked = [option for option in OPTIONS if not names or option.name in names]
-    found = {option.name: _configured(option) for option in asked}
-    values = {o.name: found[o.name] for o in asked if found[o.name] != o.default}
+    options = [option for option in OPTIONS if not names or option.name in names]
+    configured = {option.name: _configured(option) for option in options}
+    values = {o.name: configured[o.name] for o in options if configured[o.name] != o.default}
     return Source(Origin.CONFIGURATION, values)
 
 
@@ -152,6 +161,24 @@ def transport() -> tuple[dict[str, Any] | None, str]:
         problem = f"{place} gives Airflow no transport ({type(error).__name__})."
         raise ConnectionFieldsError(problem, fix) from error
     return dict(found) if isinstance(found, dict) else None, conn_id
+
+
+def conversion() -> Conversion:
+    """Give the settings by which Airflow's transport to DataHub converts events.
+
+    :return: the settings of the first transport to DataHub; the default if no transport is to
+        DataHub, or if the transport cannot be read, which the doctor reports
+    """
+    from airflow_provider_sparklineage.datahub import configuration
+    from airflow_provider_sparklineage.datahub.configuration import DEFAULT_CONVERSION
+
+    try:
+        configured, _ = transport()
+        to_datahub = next(transports_of(DATAHUB_TYPES, configured or {}), ("", {}))[1]
+        return configuration.conversion_of(to_datahub)
+    except SparkLineageError as error:
+        log.debug("The transport to DataHub cannot be read: %s", error)
+        return DEFAULT_CONVERSION
 
 
 def _wanted_transport(conn_id: str) -> str:

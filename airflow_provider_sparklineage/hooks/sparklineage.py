@@ -45,10 +45,10 @@ class SparkLineageHook(BaseHook):
         :raise ConnectionFieldsError: if the connection is missing, is of another type, or has
             impossible fields
         """
-        found = sources.connection(self.lineage_conn_id)
-        if found is None:
+        connection = sources.connection(self.lineage_conn_id)
+        if connection is None:
             raise sources.missing(self.lineage_conn_id)
-        return found
+        return connection
 
     def get_conn(self) -> LineageConnection:
         """Give the content of the connection, as there is no server to connect to."""
@@ -61,11 +61,11 @@ class SparkLineageHook(BaseHook):
         :raise SparkLineageError: if the connection or a setting is impossible
         """
         from airflow_provider_sparklineage.event.backends import checks
-        from airflow_provider_sparklineage.hooks.datahub import backend_checks, with_key
+        from airflow_provider_sparklineage.hooks.backend_checks import backend_checks, with_key
 
-        given = sources.for_settings(self.connection)
-        resolved = resolution.resolve(*given)
-        web_place = resolution.place("web_url", *given)
+        settings = sources.for_settings(self.connection)
+        resolved = resolution.resolve(*settings)
+        web_place = resolution.place("web_url", *settings)
         endpoint = checks.endpoint_of(self.connection, resolved.web_url, web_place)
         transport = with_key(self.connection.transport or {}, self.connection.api_key)
         return backend_checks(endpoint, resolved.backend, transport, "the connection's extra")

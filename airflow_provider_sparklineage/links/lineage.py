@@ -146,7 +146,7 @@ def _pages(name: str, dag_id: str, outputs: Iterable[dict[str, Any]] = ()) -> Ba
 
     if name != BackendName.DATAHUB:
         return backend_of(name)
-    from airflow_provider_sparklineage.hooks.datahub import conversion
+    from airflow_provider_sparklineage.hooks.sources import conversion
     from airflow_provider_sparklineage.links.datahub_pages import Pages
 
     return Pages(conversion(), dag_id, outputs)

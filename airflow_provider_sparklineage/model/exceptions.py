@@ -21,6 +21,8 @@
     │                            job is submitted, and when its lineage is collected
     ├── ArchiveError             the archive does not store or give an event in time; raised after
     │                            the task's event is made, and for pages and commands
+    ├── BackendError             a check of a backend gets no answer, or not a backend's; raised in
+    │                            commands, and when a connection is tested
     ├── HistoryError             a store of the history cannot be opened, built or queried; raised
     │   │                        in commands, on the page, and in tasks that query the history
     │   └── UnknownNameError     the history has no dataset, partition, column or task of that name

@@ -19,7 +19,7 @@ from sqlalchemy import select
 
 from airflow_provider_sparklineage.event import model, xcom
 from airflow_provider_sparklineage.event.backends import BACKENDS, backend_of
-from airflow_provider_sparklineage.hooks import datahub, sources
+from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.links import datahub_pages
 from airflow_provider_sparklineage.links.lineage import LineageJobLink
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -228,7 +228,7 @@ def _pages(
 
 def _datahub(wanted: TaskIdentity, event: dict[str, Any]) -> Backend:
     datasets = (*(event.get("inputs") or ()), *(event.get("outputs") or ()))
-    return datahub_pages.Pages(datahub.conversion(), wanted.dag_id, datasets)
+    return datahub_pages.Pages(sources.conversion(), wanted.dag_id, datasets)
 
 
 def _links(event: dict[str, Any], web_url: str, backend: Backend) -> dict[str, Any]:

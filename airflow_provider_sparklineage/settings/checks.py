@@ -69,8 +69,8 @@ class UrlPlace:
     url: str = ""
     key: str = "the connection's password"
 
-    def of(self, *parts: str) -> str:
-        """Name the field or fields that have the given parts of the URL.
+    def name(self, *parts: str) -> str:
+        """Name the field or fields that have these parts of the URL.
 
         :param parts: one or more of ``host``, ``port`` and ``schema``
         """

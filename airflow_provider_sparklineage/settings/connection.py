@@ -99,12 +99,12 @@ def read(
             f"is of type {conn_type!r}",
             f"Give lineage_conn_id a connection of type {CONN_TYPE}; that of Spark is conn_id.",
         )
-    found = _extra(conn_id, extra)
-    transport = _transport(conn_id, found)
-    values = {key: value for key, value in found.items() if key not in _CLIENT_KEYS}
+    fields = _extra(conn_id, extra)
+    transport = _transport(conn_id, fields)
+    values = {key: value for key, value in fields.items() if key not in _CLIENT_KEYS}
     for key in values:
         _check_key(conn_id, key)
-    path, sent = _looked_at(transport or {}, str(values.get("backend") or ""))
+    path, sent = _transport_to_backend(transport or {}, str(values.get("backend") or ""))
     url_key, key = ("server", "token") if is_to_datahub(sent) else ("url", "auth")
     sent_to = api_url(str(sent.get(url_key) or "")) or None
     backend = _url(conn_id, host, port, schema) if host else sent_to
@@ -131,26 +131,26 @@ def _extra(conn_id: str, extra: str | None) -> dict[str, Any]:
     if not extra or not extra.strip():
         return {}
     try:
-        found = json.loads(extra)
+        fields = json.loads(extra)
     except ValueError as error:
-        what = getattr(error, "msg", "it cannot be decoded")
+        reason = getattr(error, "msg", "it cannot be decoded")
         place = f" in line {line}" if (line := getattr(error, "lineno", None)) else ""
         raise _error(
             conn_id,
-            f"has an extra that is no JSON ({what}{place})",
+            f"has an extra that is no JSON ({reason}{place})",
             "Write the extra as a JSON object.",
         ) from None  # the error has the text, which may hold secrets
-    if not isinstance(found, dict):
+    if not isinstance(fields, dict):
         raise _error(
             conn_id,
             "has an extra that is no JSON object",
             'Write the extra as a JSON object, e.g. {"observe": false}.',
         )
-    return {key: value for key, value in found.items() if value not in (None, "", {})}
+    return {key: value for key, value in fields.items() if value not in (None, "", {})}
 
 
-def _transport(conn_id: str, found: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    transport = found.get("transport")
+def _transport(conn_id: str, fields: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    transport = fields.get("transport")
     if transport is None:
         return None
     if isinstance(transport, dict) and isinstance(transport.get("type"), str):
@@ -175,20 +175,23 @@ def _check_key(conn_id: str, key: str) -> None:
         )
     known = [name for name, option in _OPTIONS.items() if option.in_connection]
     similar = difflib.get_close_matches(key, [*known, *_CLIENT_KEYS], n=1)
-    selected = f"Did you mean {similar[0]}?" if similar else f"There are: {', '.join(known)}."
-    raise _error(conn_id, f"has an unknown key {key!r} in its extra", selected)
+    fix = f"Did you mean {similar[0]}?" if similar else f"There are: {', '.join(known)}."
+    raise _error(conn_id, f"has an unknown key {key!r} in its extra", fix)
 
 
-def _looked_at(transport: Mapping[str, Any], backend: str) -> tuple[str, Mapping[str, Any]]:
+def _transport_to_backend(
+    transport: Mapping[str, Any], backend: str
+) -> tuple[str, Mapping[str, Any]]:
     """Find the transport to the backend, and its path in the configuration.
 
     A transport of the backend's kind is preferred to other transports with a URL.
 
     :return: the path and the transport; ``transport`` and {} if no transport has a URL
     """
-    ways = (located_transports(transport), datahub_transports(transport))
-    ordered = reversed(ways) if backend == BackendName.DATAHUB else ways
-    return next(chain.from_iterable(ordered), ("transport", {}))
+    types = (DATAHUB_TYPES, HTTP_TYPES)
+    ordered = types if backend == BackendName.DATAHUB else reversed(types)
+    transports = chain.from_iterable(transports_of(each, transport) for each in ordered)
+    return next(transports, ("transport", {}))
 
 
 def _url(conn_id: str, host: str, port: int | None, schema: str | None) -> str:
@@ -225,27 +228,30 @@ def api_url(url: str) -> str:
     return url.strip().rstrip("/").removesuffix("/lineage").removesuffix("/api/v1")
 
 
-def http_transports(transport: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the HTTP transports: the given transport, or the transports in a composite one."""
-    return (found for _, found in located_transports(transport))
+HTTP_TYPES = ("http", "async_http")
+DATAHUB_TYPES = (DATAHUB_TRANSPORT,)
 
 
-def located_transports(
-    transport: Mapping[str, Any], path: str = "transport"
+def transports_of(
+    types: Collection[str], transport: Mapping[str, Any], path: str = "transport"
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the HTTP transports: this one, or those in a composite one, each with its path.
+    """Yield the transports of some types: this one, or those within it, each with its path.
 
+    :param types: :data:`HTTP_TYPES` or :data:`DATAHUB_TYPES`
     :param path: the path of this transport in the configuration; a transport within it has a longer
         path, such as ``transport.transports.a``
     """
-    return _transports_of_kinds(transport, ("http", "async_http"), path)
-
-
-def datahub_transports(
-    transport: Mapping[str, Any], path: str = "transport"
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the transports to DataHub: this one, or those in a composite, each with its path."""
-    return _transports_of_kinds(transport, (DATAHUB_TRANSPORT,), path)
+    type_ = transport.get("type")
+    if type_ in types:
+        yield path, transport
+    inner = transport.get("transports")
+    if type_ == "composite" and inner:
+        named = inner.items() if isinstance(inner, dict) else enumerate(inner)
+        for name, below in named:
+            if isinstance(below, dict):
+                yield from transports_of(types, below, f"{path}.transports.{name}")
+    if type_ == "transform" and isinstance(below := transport.get("transport"), dict):
+        yield from transports_of(types, below, f"{path}.transport")
 
 
 def types_of(transport: Mapping[str, Any]) -> Iterator[object]:
@@ -277,23 +283,7 @@ def is_converted(transport: Mapping[str, Any] | None) -> bool:
 
     :param transport: None if no transport is configured
     """
-    return next(datahub_transports(transport or {}), None) is not None
-
-
-def _transports_of_kinds(
-    transport: Mapping[str, Any], kinds: Collection[str], path: str
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    kind = transport.get("type")
-    if kind in kinds:
-        yield path, transport
-    inner = transport.get("transports")
-    if kind == "composite" and inner:
-        named = inner.items() if isinstance(inner, dict) else enumerate(inner)
-        for name, below in named:
-            if isinstance(below, dict):
-                yield from _transports_of_kinds(below, kinds, f"{path}.transports.{name}")
-    if kind == "transform" and isinstance(below := transport.get("transport"), dict):
-        yield from _transports_of_kinds(below, kinds, f"{path}.transport")
+    return next(transports_of(DATAHUB_TYPES, transport or {}), None) is not None
 
 
 def api_key_of(transport: Mapping[str, Any]) -> str | None:

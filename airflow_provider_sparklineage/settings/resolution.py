@@ -67,8 +67,8 @@ class Source(Frozen, frozen=True):
 NO_CONNECTION = Source(Origin.CONNECTION)
 
 
-class Given(Frozen, frozen=True):
-    """The value that a source has for an option."""
+class OptionValue(Frozen, frozen=True):
+    """The value of an option, as its source has it."""
 
     option: Option
     value: object
@@ -171,21 +171,21 @@ class Settings(Frozen, frozen=True):
         return {o.name: scrub(str(getattr(self, o.name))) for o in OPTIONS if not o.sensitive}
 
 
-def given(*sources: Source) -> tuple[Given, ...]:
-    """Find the value of every option, and the source of the value.
+def option_values(*sources: Source) -> dict[str, OptionValue]:
+    """Find the value of every option, and the source of the value, by the option's name.
 
     :param sources: the sources, in any order; the first origin in :class:`Origin` that has a value
         gives it
     """
     order = sorted(sources, key=lambda source: [*Origin].index(source.origin))
-    return tuple(_given(option, (*order, _DEFAULT)) for option in OPTIONS)
+    return {option.name: _option_value(option, (*order, _DEFAULT)) for option in OPTIONS}
 
 
-def _given(option: Option, sources: tuple[Source, ...]) -> Given:
+def _option_value(option: Option, sources: tuple[Source, ...]) -> OptionValue:
     for source in sources:
         value = source.values.get(option.name)
         if value is not None and (value != "" or source is _DEFAULT):
-            return Given(option, value, source)
+            return OptionValue(option, value, source)
     raise AssertionError(option.name)  # the table has a default for each option
 
 
@@ -194,12 +194,12 @@ def value(name: str, *sources: Source) -> Any:
 
     :raise SettingsError: if the setting's value is impossible
     """
-    return next(found for found in given(*sources) if found.option.name == name).read()
+    return option_values(*sources)[name].read()
 
 
 def place(name: str, *sources: Source) -> str:
     """Name the place of a setting's value, for a person who has to change it."""
-    return next(found.source.place(name) for found in given(*sources) if found.option.name == name)
+    return option_values(*sources)[name].source.place(name)
 
 
 def resolve(*sources: Source) -> Settings:
@@ -208,7 +208,8 @@ def resolve(*sources: Source) -> Settings:
     :raise SettingsError: if a value is impossible; the error names its place and the possible
         values
     """
-    found = {one.option.name: one for one in given(*sources)}
-    values = {name: one.read() for name, one in found.items()}
-    is_default = found["archive_url"].source.origin is Origin.EXECUTOR
-    return Settings(**values, archive_is_default=is_default)
+    values = option_values(*sources)
+    is_default = values["archive_url"].source.origin is Origin.EXECUTOR
+    return Settings(
+        **{name: value.read() for name, value in values.items()}, archive_is_default=is_default
+    )

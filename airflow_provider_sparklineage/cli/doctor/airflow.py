@@ -25,7 +25,7 @@ from airflow_provider_sparklineage.cli.doctor import cluster
 from airflow_provider_sparklineage.event.archive import Archive, archive_of
 from airflow_provider_sparklineage.event.backends import checks as backend
 from airflow_provider_sparklineage.hooks import sources
-from airflow_provider_sparklineage.hooks.datahub import backend_checks
+from airflow_provider_sparklineage.hooks.backend_checks import backend_checks
 from airflow_provider_sparklineage.model import exceptions
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.operators.adoption import kinds
@@ -304,7 +304,7 @@ def _endpoint_of(
     :param place: the place where the transport is configured, in words
     :return: None if no transport is HTTP
     """
-    for path, found in connections.located_transports(transport):
+    for path, found in connections.transports_of(connections.HTTP_TYPES, transport):
         if url := connections.api_url(str(found.get("url") or "")):
             return backend.Endpoint(
                 url,

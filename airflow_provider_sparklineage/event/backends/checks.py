@@ -22,10 +22,11 @@ from urllib.parse import unquote, urlsplit
 from airflow_provider_sparklineage.model.exceptions import BackendError
 from airflow_provider_sparklineage.settings.checks import FIELDS, Check, Status, UrlPlace, failed
 from airflow_provider_sparklineage.settings.connection import (
+    DATAHUB_TYPES,
+    HTTP_TYPES,
     api_url,
-    datahub_transports,
-    http_transports,
     title_of,
+    transports_of,
 )
 from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
 
@@ -111,7 +112,7 @@ def ask(endpoint: Endpoint, method: str, path: str, document: Mapping[str, Any] 
     except (OutOfTimeError, requests.exceptions.Timeout) as error:
         problem = f"{url} does not answer within {endpoint.timeout:g} seconds."
         fix = (
-            f"Check {place.of('host', 'port')}, and that no firewall drops the requests of this "
+            f"Check {place.name('host', 'port')}, and that no firewall drops the requests of this "
             "machine."
         )
         raise BackendError(problem, fix) from error
@@ -119,7 +120,7 @@ def ask(endpoint: Endpoint, method: str, path: str, document: Mapping[str, Any] 
         raise _connection_error(endpoint, url, str(error)) from error
     except (requests.exceptions.RequestException, ValueError) as error:
         problem = f"{url} cannot be asked ({type(error).__name__})."
-        raise BackendError(problem, f"Correct {place.of('host', 'port', 'schema')}.") from error
+        raise BackendError(problem, f"Correct {place.name('host', 'port', 'schema')}.") from error
 
 
 def _answer(endpoint: Endpoint, method: str, url: str, document: Mapping[str, Any]) -> Answer:
@@ -143,8 +144,8 @@ def _answer(endpoint: Endpoint, method: str, url: str, document: Mapping[str, An
             if len(body) > MAX_BYTES:
                 problem = f"{url} answers with more than {MAX_BYTES // 1024 // 1024} MiB."
                 fix = (
-                    f"Check {endpoint.place.of('host', 'port')}: a lineage backend gives a list "
-                    "of a few names there."
+                    f"Check {endpoint.place.name('host', 'port')}: a lineage backend gives a "
+                    "list of a few names there."
                 )
                 raise BackendError(problem, fix)
         headers = response.headers
@@ -180,7 +181,7 @@ def _tls_error(place: UrlPlace, url: str, error: str) -> BackendError:
     if re.search("WRONG_VERSION_NUMBER|UNKNOWN_PROTOCOL|RECORD_LAYER", error, re.IGNORECASE):
         return BackendError(
             f"The server at {url} does not speak TLS.",
-            f"Use http instead of https in {place.of('schema')}.",
+            f"Use http instead of https in {place.name('schema')}.",
         )
     return BackendError(
         f"The certificate of {url} is not trusted by this machine.",
@@ -192,16 +193,18 @@ def _tls_error(place: UrlPlace, url: str, error: str) -> BackendError:
 def _connection_error(endpoint: Endpoint, url: str, error: str) -> BackendError:
     place = endpoint.place
     if re.search("NameResolution|Name or service not known|getaddrinfo", error):
-        return BackendError(f"The host of {url} has no IP address.", f"Correct {place.of('host')}.")
+        return BackendError(
+            f"The host of {url} has no IP address.", f"Correct {place.name('host')}."
+        )
     if "refused" in error:
         return BackendError(
             f"Nothing listens at {url}.",
-            f"Start the backend, or correct {place.of('host', 'port')} ({endpoint.port}).",
+            f"Start the backend, or correct {place.name('host', 'port')} ({endpoint.port}).",
         )
     return BackendError(
         f"The server at {url} breaks the connection off.",
-        f"If the backend wants TLS, use https in {place.of('schema')}, else check "
-        f"{place.of('host', 'port')}.",
+        f"If the backend wants TLS, use https in {place.name('schema')}, else check "
+        f"{place.name('host', 'port')}.",
     )
 
 
@@ -229,8 +232,8 @@ def refuse_other_servers(endpoint: Endpoint, answer: Answer, url: str) -> None:
     if 300 <= code < 400:
         problem = f"{url} sends elsewhere, to {_host_of(answer.location)}."
         fix = (
-            f"Give the URL without a detour in {place.of('host', 'port', 'schema')}; if that is a "
-            f"page for logging in, the API key in {place.key} is missing or wrong."
+            f"Give the URL without a detour in {place.name('host', 'port', 'schema')}; if that is "
+            f"a page for logging in, the API key in {place.key} is missing or wrong."
         )
         raise BackendError(problem, fix)
     if code in (401, 403, 407):
@@ -322,7 +325,7 @@ def _checked_read(endpoint: Endpoint) -> Check:
             )
             raise BackendError(problem, fix)
         if answer.status != 200 or not isinstance(document_of(answer).get(key), list):
-            place = endpoint.place.of("host", "port")
+            place = endpoint.place.name("host", "port")
             api = f"{answer.status}, and not as Marquez"
             problem = (
                 f"{endpoint.url}{path} answers {'with a web page' if is_html(answer) else api}: "
@@ -397,8 +400,9 @@ def compare(
             f"Connection {connection.conn_id} has a transport, but Airflow sends by another.",
             _transport_fix(connection),
         )
-    sent_to = [(api_url(str(t.get("url") or "")), t) for t in http_transports(transport)]
-    to_datahub = [t for _, t in datahub_transports(transport) if t.get("server")]
+    by_http = [t for _, t in transports_of(HTTP_TYPES, transport)]
+    sent_to = [(api_url(str(t.get("url") or "")), t) for t in by_http]
+    to_datahub = [t for _, t in transports_of(DATAHUB_TYPES, transport) if t.get("server")]
     sent_to += [(api_url(str(t["server"])), t) for t in to_datahub]
     urls = sorted({url for url, _ in sent_to})
     if not urls or connection.backend_url is None:
@@ -410,7 +414,7 @@ def compare(
             return _keyless(connection)
         message = f"Airflow sends lineage to {connection.backend_url}, where it is looked at."
         return Check(TRANSPORT, Status.OK, message)
-    looked_at = connection.place.of("host", "port", "schema")
+    looked_at = connection.place.name("host", "port", "schema")
     sent = f"of connection {config_conn_id}" if config_conn_id else "of Airflow's [openlineage]"
     return Check(
         TRANSPORT,
@@ -461,7 +465,7 @@ def endpoint_of(
         return None
     same = (
         transport
-        for transport in http_transports(connection.transport or {})
+        for _, transport in transports_of(HTTP_TYPES, connection.transport or {})
         if api_url(str(transport.get("url") or "")) == connection.backend_url
     )
     verify = all(transport.get("verify") is not False for transport in same)

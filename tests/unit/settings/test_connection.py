@@ -12,11 +12,12 @@ import pytest
 from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError
 from airflow_provider_sparklineage.settings.connection import (
     DATAHUB_TRANSPORT,
+    DATAHUB_TYPES,
     DEFAULT_CONN_ID,
     api_url,
     connection_type,
-    datahub_transports,
     read,
+    transports_of,
 )
 from airflow_provider_sparklineage.settings.options import OPTIONS
 from airflow_provider_sparklineage.settings.resolution import resolve
@@ -145,15 +146,15 @@ def test_the_transport_gives_the_url_of_the_backend_if_no_host_does():
 )
 def test_the_place_of_the_url_and_of_its_key_is_known(extra, fields, url, key):
     place = connection(extra, **fields).place
-    assert (place.of("host", "port"), place.key) == (url, key)
+    assert (place.name("host", "port"), place.key) == (url, key)
 
 
 def test_a_place_names_the_parts_that_are_wrong():
     fields = connection({}, host="m").place
-    assert fields.of("schema") == "the connection's schema"
-    assert fields.of("port", "schema", "host") == "the connection's host, port and schema"
+    assert fields.name("schema") == "the connection's schema"
+    assert fields.name("port", "schema", "host") == "the connection's host, port and schema"
     whole = connection({"transport": HTTP}).place
-    assert whole.of("schema") == whole.of("host", "port", "schema")
+    assert whole.name("schema") == whole.name("host", "port", "schema")
 
 
 def test_another_host_is_not_given_the_transports_key():
@@ -282,10 +283,10 @@ def test_transports_to_datahub_are_found_wherever_they_stand():
     dev = {**datahub, "env": "DEV"}
     composite = {"type": "composite", "transports": {"dh": datahub, "m": marquez}}
     listed = {"type": "composite", "transports": [marquez, {"type": "transform", "transport": dev}]}
-    assert list(datahub_transports(datahub)) == [("transport", datahub)]
-    assert list(datahub_transports(composite)) == [("transport.transports.dh", datahub)]
-    assert list(datahub_transports(listed)) == [("transport.transports.1.transport", dev)]
-    assert list(datahub_transports(marquez)) == []
+    assert list(transports_of(DATAHUB_TYPES, datahub)) == [("transport", datahub)]
+    assert list(transports_of(DATAHUB_TYPES, composite)) == [("transport.transports.dh", datahub)]
+    assert list(transports_of(DATAHUB_TYPES, listed)) == [("transport.transports.1.transport", dev)]
+    assert list(transports_of(DATAHUB_TYPES, marquez)) == []
 
 
 DATAHUB = {"type": DATAHUB_TRANSPORT, "server": "http://gms:8080/", "token": "t1"}

@@ -20,7 +20,7 @@ from airflow_provider_sparklineage.settings.resolution import (
     Origin,
     Settings,
     Source,
-    given,
+    option_values,
     resolve,
 )
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation
@@ -177,7 +177,7 @@ def test_extensions_are_a_list_or_a_text():
 
 def test_it_is_known_where_a_value_comes_from():
     sources = (configuration(max_partitions="1"), connection(observe=False), arguments(strict=True))
-    origins = {found.option.name: str(found.source) for found in given(*sources)}
+    origins = {name: str(value.source) for name, value in option_values(*sources).items()}
     assert origins["strict"] == "argument"
     assert origins["observe"] == "connection lineage"
     assert origins["max_partitions"] == "[sparklineage]"

@@ -9,7 +9,7 @@ import pytest
 from openlineage.client.transport.http import TokenProvider
 
 from airflow_provider_sparklineage.event.backends.checks import Endpoint
-from airflow_provider_sparklineage.hooks.datahub_checks import check, check_transport
+from airflow_provider_sparklineage.hooks.backend_checks import check, check_transport
 from airflow_provider_sparklineage.settings.checks import Status, UrlPlace
 from tests.unit.datahub.gms import PROPOSALS, TOKEN, Scripted, gms
 
@@ -150,7 +150,7 @@ def test_headers_and_time_of_the_transport_are_those_of_the_check():
         (
             {
                 "server": "http://gms",
-                "auth": {"type": "tests.unit.hooks.test_datahub_checks.Broken"},
+                "auth": {"type": "tests.unit.hooks.test_backend_checks.Broken"},
             },
             f"transport.auth in {PLACE} gives no token (KeyError)",
             "Look for what that provider of tokens asks of it.",

@@ -1,8 +1,11 @@
-"""Ask DataHub's server whether proposals can be sent to it, without storing anything.
+"""Check the backends that lineage is sent to and shown by, without storing anything there.
 
-The path ``/config``, which needs no token, shows whether the server is DataHub, and the server's
-version. Then the check sends a proposal of an aspect that does not exist. GMS first checks the
-token (401), then whether the token's user may change a dataset (403,
+The checks of Marquez are in :mod:`airflow_provider_sparklineage.event.backends.checks`, those of
+DataHub here: whether proposals can be sent to its server.
+
+DataHub's path ``/config``, which needs no token, shows whether the server is DataHub, and the
+server's version. Then the check sends a proposal of an aspect that does not exist. GMS first checks
+the token (401), then whether the token's user may change a dataset (403,
 ``AspectResource.ingestProposals``), and only then the aspect. GMS refuses the aspect by name before
 it stores anything.
 """
@@ -10,12 +13,15 @@ it stores anything.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.datahub import configuration, lenient
 from airflow_provider_sparklineage.datahub.proposals import Proposal
+from airflow_provider_sparklineage.event.backends import checks
 from airflow_provider_sparklineage.event.backends.checks import (
     TIMEOUT_S,
+    WEB,
     Endpoint,
     ask,
     attempted,
@@ -27,11 +33,18 @@ from airflow_provider_sparklineage.event.backends.checks import (
 )
 from airflow_provider_sparklineage.model.exceptions import BackendError, SparkLineageError
 from airflow_provider_sparklineage.settings.checks import Check, Status, UrlPlace, failed
+from airflow_provider_sparklineage.settings.connection import (
+    DATAHUB_TYPES,
+    api_url,
+    transports_of,
+)
+from airflow_provider_sparklineage.settings.option_kinds import BackendName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+_KEY_OF_CONNECTION = "airflow_connection_api_key"
 TRANSPORT, SERVER, WRITE = "DataHub, transport", "DataHub, server", "DataHub, write"
 
 PORT = "DataHub's server, GMS, listens at port 8080"
@@ -41,43 +54,100 @@ _ASPECT = "sparkLineageDoctor"
 _PROTOCOL = ("X-RestLi-Protocol-Version", "2.0.0")
 
 
-def check_transport(given: Mapping[str, Any], path: str, place: str) -> list[Check]:
+def backend_checks(
+    endpoint: Endpoint | None, backend: BackendName, transport: Mapping[str, Any], place: str
+) -> list[Check]:
+    """Check the backend that shows lineage, and each DataHub that lineage is sent to.
+
+    :param endpoint: the API and pages of the backend that shows lineage; None if they are not known
+    :param backend: the kind of that backend
+    :param transport: the configured transport, which may be composed of other transports
+    :param place: the place of the transport in the configuration, in words
+    """
+    to_datahub = list(transports_of(DATAHUB_TYPES, transport))
+    servers = {api_url(str(one.get("server") or "")) for _, one in to_datahub}
+    results: list[Check] = []
+    if endpoint is not None and endpoint.url in servers:
+        results += _checked_pages(endpoint, backend)
+    elif endpoint is not None and backend is BackendName.DATAHUB:
+        results += check(replace(endpoint, port=PORT))
+    elif endpoint is not None:
+        results += checks.check(endpoint, is_marquez=backend is BackendName.MARQUEZ)
+    for path, one in to_datahub:
+        results += check_transport(one, path, place)
+    return results
+
+
+def _checked_pages(endpoint: Endpoint, backend: BackendName) -> list[Check]:
+    """Check only the pages of a DataHub; its API is checked with the transport that sends to it.
+
+    :return: [] if no URL of pages is configured
+    """
+    if not endpoint.web_url:
+        return []
+    if backend is BackendName.DATAHUB:
+        return [checked_web(endpoint)]
+    message = f"Lineage is sent to DataHub, and links at {endpoint.web_url} are those of {backend}."
+    fix = "Set [sparklineage] backend to datahub; what is sent to DataHub is the same."
+    return [Check(WEB, Status.WARNING, message, fix)]
+
+
+def with_key(transport: Mapping[str, Any], key: str | None) -> dict[str, Any]:
+    """Put a connection's key into each part of its transport that refers to the connection's key.
+
+    When Airflow sends events, Airflow itself finds the key, by the connection's id. A connection
+    that is being tested is still in a form and has no id.
+
+    :return: a new transport; it equals the given one if ``key`` is None
+    """
+
+    def resolved(value: Any) -> Any:
+        if isinstance(value, list):
+            return list(map(resolved, value))
+        if not isinstance(value, dict):
+            return value
+        if key and value.get("type") == _KEY_OF_CONNECTION and not value.get("conn_id"):
+            return {"type": "api_key", "apiKey": key}
+        return {name: resolved(below) for name, below in value.items()}
+
+    new: dict[str, Any] = resolved(dict(transport))
+    return new
+
+
+# --- DataHub --------------------------------------------------------------------------------------
+
+
+def check_transport(transport: Mapping[str, Any], path: str, place: str) -> list[Check]:
     """Check a transport to DataHub: its configuration, and the server that it sends to.
 
-    :param given: the transport's configuration
+    :param transport: the transport's configuration
     :param path: the path of the transport within ``place``, e.g. ``transport``
     :param place: the place of the configuration in words, e.g. ``Airflow's [openlineage]``
     """
     try:
-        found = configuration.read(given)
-        bearer = found.server and found.server.bearer()
+        target = configuration.read(transport)
+        bearer = target.server and target.server.bearer()
     except SparkLineageError as error:
         return [failed(TRANSPORT, error)]
     except Exception as error:  # any: the provider of tokens is others' code
         problem = f"{path}.auth in {place} gives no token ({type(error).__name__})."
-        return [
-            Check(
-                TRANSPORT,
-                Status.FAILED,
-                problem,
-                "Look for what that provider of tokens asks of it.",
-            )
-        ]
-    if found.server is None:
-        text = f"What DataHub is to store is written to {found.folder}, and not sent."
+        fix = "Look for what that provider of tokens asks of it."
+        return [Check(TRANSPORT, Status.FAILED, problem, fix)]
+    if target.server is None:
+        text = f"What DataHub is to store is written to {target.folder}, and not sent."
         return [Check(TRANSPORT, Status.OK, text)]
-    headers = found.server.headers
+    headers = target.server.headers
     if bearer:
         headers = (*headers, ("Authorization", bearer))
-    key = "auth" if given.get("auth") else "token"
+    key = "auth" if transport.get("auth") else "token"
     endpoint = Endpoint(
-        found.server.url,
-        verify=found.server.verify,
-        timeout=min(found.server.timeout, TIMEOUT_S),
+        target.server.url,
+        verify=target.server.verify,
+        timeout=min(target.server.timeout, TIMEOUT_S),
         place=UrlPlace(f"{path}.server in {place}", f"{path}.{key} in {place}"),
         port=PORT,
         headers=headers,
-        cert=found.server.cert,
+        cert=target.server.cert,
     )
     return check(endpoint)
 
@@ -107,8 +177,8 @@ def _checked_server(endpoint: Endpoint) -> Check:
             "nothing can be stored there."
         )
         fix = (
-            f"Give the URL of GMS in {endpoint.place.of('host', 'port')}: {PORT}, and the server "
-            "of the pages (9002) has it below /api/gms."
+            f"Give the URL of GMS in {endpoint.place.name('host', 'port')}: {PORT}, and the "
+            "server of the pages (9002) has it below /api/gms."
         )
         raise BackendError(problem, fix)
     version = lenient.text(lenient.at(document, "versions", "acryldata/datahub", "version"), 40)
@@ -126,7 +196,9 @@ _NEWER = "Upgrade DataHub to 1.0 or newer."
 
 def _checked_write(endpoint: Endpoint) -> Check:
     with_protocol = Endpoint(**{**vars(endpoint), "headers": (*endpoint.headers, _PROTOCOL)})
-    answer = ask(with_protocol, "POST", _PATH, {"proposals": [_unknown()], "async": "false"})
+    answer = ask(
+        with_protocol, "POST", _PATH, {"proposals": [_unknown_proposal()], "async": "false"}
+    )
     if answer.status == 403 and _DATASET.encode() in answer.body:
         problem = (
             f"The token in {endpoint.place.key} is of somebody who may not change datasets (403)."
@@ -149,13 +221,8 @@ def _checked_write(endpoint: Endpoint) -> Check:
     raise BackendError(problem, fix)
 
 
-def _unknown() -> dict[str, Any]:
+def _unknown_proposal() -> dict[str, Any]:
     """Make a proposal that no DataHub stores, in the form in which real proposals are sent."""
     proposal = Proposal(_DATASET, _ASPECT, {})
-    return {
-        "entityType": proposal.entity_type,
-        "entityUrn": proposal.urn,
-        "changeType": proposal.change_type,
-        "aspectName": proposal.aspect_name,
-        "aspect": {"contentType": proposal.content_type, "value": proposal.text()},
-    }
+    aspect = {"contentType": proposal.content_type, "value": proposal.text()}
+    return {**proposal.document(), "aspect": aspect}
