@@ -27,7 +27,7 @@ ON_TWO_CORES := -n 2 --dist loadfile --no-loadscope-reorder
 
 test: ## Run the tests on two cores, without those that take long; ARGS='-k merge' for some of them, ARGS='-n 0' one by one
 	$(SETUP)
-	$(RUN) python -m pytest $(ON_TWO_CORES) -m '(not cluster or smoke) and not long' $(ARGS)
+	$(RUN) python -m pytest $(ON_TWO_CORES) -m 'not cluster and not long' $(ARGS)
 
 test-all: ## Run what a release runs: also the long tests, all 200 random histories, coverage, and the other versions
 	$(SETUP)

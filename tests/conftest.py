@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 from airflow_provider_sparklineage.event.document import Header
 from airflow_provider_sparklineage.event.pipeline import merged_event
@@ -143,6 +144,23 @@ class _ObservedFiles(EventFiles):
     def observations_path(self) -> Path:
         [file] = self.files
         return file.parent / "observed" / file.name
+
+
+# Each process that runs their tests starts an Airflow, and a browser, or makes a database.
+_OF_ONE_PROCESS = ("tests/browser/", "tests/dag_runs/")
+
+
+class _ByFileOrFolder(LoadFileScheduling):
+    """Gives the tests of a file to one process, and all files of some folders to one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        folder = next((f for f in _OF_ONE_PROCESS if nodeid.startswith(f)), None)
+        return folder or super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """Share what a folder's tests have in common, where `--dist loadfile` is chosen."""
+    return _ByFileOrFolder(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -20,6 +20,8 @@ from tests.adoption.adopting import STOCK_CLASS
 from tests.adoption.comparing import without_run
 from tests.unit.datahub.sdk import require_sdk
 
+pytestmark = pytest.mark.long
+
 EXAMPLES = Path(__file__).parents[2] / "dags_examples"
 OURS, STOCK = "example_report_flight_delays", "example_adopt_operators"
 DAY = "2013-01-07"

@@ -11,6 +11,7 @@ from tests.browser.lists import option
 from tests.conftest import Recorded
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+THEMES = ["light", pytest.param("dark", marks=pytest.mark.long)]
 STAGING = Recorded("staging_chain").event
 CHECKED = {"named": [{"dt": "2024-05-06"}], "missing": {"summary": "dt=2024-05-05", "count": 1}}
 CHECKED |= {"status": "missing", "from": [source("2024-05-05")]}
@@ -22,7 +23,7 @@ EVENTS = {
 }
 
 
-@pytest.fixture(params=["light", "dark"])
+@pytest.fixture(params=THEMES)
 def show_themed(show, request):
     """Open an event with the theme of the system."""
 

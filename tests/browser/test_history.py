@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from airflow_provider_sparklineage.plugins import history
-from tests.browser.test_accessibility import RULES, listed
+from tests.browser.test_accessibility import RULES, THEMES, listed
 
 ORIGIN = "http://airflow.example"
 ROUTE = f"{ORIGIN}/plugin/spark-lineage-history"
@@ -357,7 +357,7 @@ def test_from_a_dataset_to_what_is_cleared_the_keys_are_enough(show):
     assert len(answers.cleared) == 1
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("view", ["Graph", "Table", "Run again"])
 def test_each_view_keeps_to_all_rules(show, theme, view):
     answers = Answers()

@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 
 from airflow_provider_sparklineage.plugins import page as page_files
 from tests.browser.events import partitioned_event, source
-from tests.browser.test_accessibility import broken, unclear
+from tests.browser.test_accessibility import THEMES, broken, unclear
 from tests.conftest import Recorded
 
 HOST = """<!doctype html><html class="light" lang="en"><title>Airflow</title><body>
@@ -254,7 +254,7 @@ def test_a_task_without_lineage_has_one_sentence(airflow):
     assert airflow.root.locator("section, h2, h3, table").count() == 0
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", THEMES)
 def test_grey_can_be_read(airflow, staging, theme):
     airflow.answers["lineage"] = RUNNING | {"last": last_of(staging), "expected": EXPECTED}
     airflow.open()

@@ -17,7 +17,7 @@ from tests.cluster.submitting import LONGEST_S, USER, WORKER_USER, Submitter, un
 
 
 def pytest_itemcollected(item):
-    """Mark all tests of this folder: `make test` takes only the smoke tests of them."""
+    """Mark all tests of this folder: `make test-all` takes only the smoke tests of them."""
     item.add_marker(pytest.mark.cluster)
 
 

@@ -26,40 +26,17 @@ LAKEHOUSE = "lakehouse.history"
 AWKWARD = "lake with blanks/100%25 ünicode"
 
 
-@pytest.fixture(scope="module")
-def work(spark, prepared, tmp_path_factory):
-    """Build by Spark, in one application, what the tests look at."""
-    work = tmp_path_factory.mktemp("histories")
-    first, second = simulation.world(7, 12), simulation.world(8, 12)
-    events.write_archive(first, work / "archive")
-    (work / AWKWARD).mkdir(parents=True)
-    events.write_stream(second, work / AWKWARD / "stream.ndjson", seed=1)
-    with gzip.open(work / AWKWARD / "again.jsonl.gz", "wt") as file:
-        file.write((work / AWKWARD / "stream.ndjson").read_text())
-    (work / AWKWARD / "torn.json").write_text(TORN)
-    shutil.copytree(GOLDEN / "spark-4.0", work / "recorded")
-    builds = [
-        ("worlds", ["archive"]),
-        ("worlds", ["archive", AWKWARD]),
-        ("of_recorded", ["recorded"]),
-        ("begun", ["archive"]),
-    ]
-    build(Store.create(str(work / "begun")), [source_of(str(work / AWKWARD))])
+def build_by_spark(spark, work, builds, connectors=()):
+    """Build histories in one application.
+
+    :param work: folder of the sources, to which the stores and the counts go
+    :param builds: (store, sources, format) of each build
+    """
     asked = [
-        {"store": str(work / store), "sources": [str(work / s) for s in sources],
-         "format_": "parquet"}
-        for store, sources in builds
-    ]  # fmt: skip
-    connectors = [one for one in submissions.available(spark) if one == "iceberg"]
-    for sources in (["archive"], ["archive", AWKWARD]) if connectors else ():
-        kept = [str(work / s) for s in sources]
-        asked.append({"store": LAKEHOUSE, "sources": kept, "format_": "iceberg"})
+        {"store": store, "sources": [str(work / one) for one in sources], "format_": format_}
+        for store, sources, format_ in builds
+    ]
     (work / "builds.json").write_text(json.dumps(asked))
-    bundle = work / "captures" / "task"
-    bundle.mkdir(parents=True)
-    (bundle / "manifest.json").write_text("{}")
-    (bundle / "events.ndjson").touch()
-    (work / "refused.json").write_text(json.dumps([str(work / "captures")]))
     (work / "scratch").mkdir()
     application = record_events.APPLICATIONS / "build_histories.py"
     options = record_events.conf_options(
@@ -73,6 +50,50 @@ def work(spark, prepared, tmp_path_factory):
     under = ("env", f"PYTHONPATH={record_events.TESTS.parent}")
     code, tail = record_events.submit(spark, application, work, work / "scratch", options, under)
     assert code == 0, tail
+
+
+def write_worlds(work):
+    """Write the events of two small worlds, in every form that sources have."""
+    first, second = simulation.world(7, 12), simulation.world(8, 12)
+    events.write_archive(first, work / "archive")
+    (work / AWKWARD).mkdir(parents=True)
+    events.write_stream(second, work / AWKWARD / "stream.ndjson", seed=1)
+    with gzip.open(work / AWKWARD / "again.jsonl.gz", "wt") as file:
+        file.write((work / AWKWARD / "stream.ndjson").read_text())
+    (work / AWKWARD / "torn.json").write_text(TORN)
+
+
+@pytest.fixture(scope="module")
+def work(spark, prepared, tmp_path_factory):
+    """Build the worlds by Spark, the second one after the first."""
+    work = tmp_path_factory.mktemp("histories")
+    write_worlds(work)
+    bundle = work / "captures" / "task"
+    bundle.mkdir(parents=True)
+    (bundle / "manifest.json").write_text("{}")
+    (bundle / "events.ndjson").touch()
+    (work / "refused.json").write_text(json.dumps([str(work / "captures")]))
+    store = str(work / "worlds")
+    builds = [(store, ["archive"], "parquet"), (store, ["archive", AWKWARD], "parquet")]
+    build_by_spark(spark, work, builds)
+    return work
+
+
+@pytest.fixture(scope="module")
+def more(spark, prepared, tmp_path_factory):
+    """Build by Spark the recorded events, a store that DuckDB has begun, and tables of Iceberg."""
+    work = tmp_path_factory.mktemp("more-histories")
+    write_worlds(work)
+    shutil.copytree(GOLDEN / "spark-4.0", work / "recorded")
+    build(Store.create(str(work / "begun")), [source_of(str(work / AWKWARD))])
+    builds = [
+        (str(work / "of_recorded"), ["recorded"], "parquet"),
+        (str(work / "begun"), ["archive"], "parquet"),
+    ]
+    connectors = [one for one in submissions.available(spark) if one == "iceberg"]
+    for sources in (["archive"], ["archive", AWKWARD]) if connectors else ():
+        builds.append((LAKEHOUSE, sources, "iceberg"))
+    build_by_spark(spark, work, builds, connectors)
     return work
 
 
@@ -99,12 +120,10 @@ def rows_of(connection, table, source):
     return connection.execute(f"SELECT {names} FROM {source} ORDER BY ALL").fetchall()
 
 
-@pytest.mark.parametrize(
-    ("store", "sources"), [("worlds", ["archive", AWKWARD]), ("of_recorded", ["recorded"])]
-)
-def test_both_engines_make_the_same_tables_row_by_row(work, tmp_path, store, sources):
-    _, expected = built_by_duckdb(tmp_path, [work / one for one in sources])
-    kept = Store.open(str(work / store))
+def assert_same_tables(folder, store, sources):
+    """Check that a store's tables are those that DuckDB makes of the same sources."""
+    _, expected = built_by_duckdb(folder, sources)
+    kept = Store.open(str(store))
     for table in TABLES:
         files = kept.local(kept.manifest.tables[table.name])
         found = rows_of(expected, table, f"read_parquet({files})")
@@ -112,9 +131,19 @@ def test_both_engines_make_the_same_tables_row_by_row(work, tmp_path, store, sou
         assert kept.manifest.rows[table.name] == len(found)
 
 
-def test_tables_of_iceberg_have_the_same_rows_and_are_of_one_build(spark, work):
+def test_both_engines_make_the_same_tables_row_by_row(work, tmp_path):
+    assert_same_tables(tmp_path, work / "worlds", [work / "archive", work / AWKWARD])
+
+
+@pytest.mark.long
+def test_both_engines_make_the_same_tables_of_recorded_events(more, tmp_path):
+    assert_same_tables(tmp_path, more / "of_recorded", [more / "recorded"])
+
+
+@pytest.mark.long
+def test_tables_of_iceberg_have_the_same_rows_and_are_of_one_build(spark, work, more):
     submissions.require(spark, "iceberg")
-    tables = json.loads((work / "iceberg.json").read_text())
+    tables = json.loads((more / "iceberg.json").read_text())
     kept = Store.open(str(work / "worlds"))
     connection = duckdb.connect()
     for table in TABLES:
@@ -163,12 +192,13 @@ def test_tables_lie_in_their_order(work):
         assert found
 
 
-def test_each_engine_goes_on_from_what_the_other_has_built(work):
-    by_both = Store.open(str(work / "begun"))
+@pytest.mark.long
+def test_each_engine_goes_on_from_what_the_other_has_built(work, more):
+    by_both = Store.open(str(more / "begun"))
     by_spark = Store.open(str(work / "worlds"))
     assert by_both.manifest.rows == by_spark.manifest.rows
     again = build(by_spark, [source_of(str(work / "archive")), source_of(str(work / AWKWARD))])
     assert again.new == 0
-    more = build(by_spark, [source_of(str(work / "recorded"))])
-    assert more.new > 0
-    assert more.rows["events"] == by_both.manifest.rows["events"] + more.new
+    added = build(by_spark, [source_of(str(more / "recorded"))])
+    assert added.new > 0
+    assert added.rows["events"] == by_both.manifest.rows["events"] + added.new

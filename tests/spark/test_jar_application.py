@@ -13,7 +13,7 @@ from tests.java_application import compiled
 from tests.loopback import serving
 from tests.spark.test_listener_set_up import _Receiver
 
-pytestmark = [pytest.mark.spark, pytest.mark.airflow]
+pytestmark = [pytest.mark.spark, pytest.mark.airflow, pytest.mark.long]
 
 T = "spark.openlineage.transport."
 SECRET = "pl4nted-s3cr3t"

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 AWKWARD = "c,d[1]{x}#y%20 ?*:\\;\"'$HOME~ü!@\n\r"
 
 
-@pytest.fixture(scope="module", params=["C.UTF-8", "C"])
+@pytest.fixture(scope="module", params=["C.UTF-8", pytest.param("C", marks=pytest.mark.long)])
 def ran(spark, tmp_path_factory, request):
     """Run a job whose bundle, listener and extension have awkward paths, in a locale."""
     work = tmp_path_factory.mktemp("paths")
