@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sparklineage.cli import commands, show
 from airflow_provider_sparklineage.cli.events import events_of
 from airflow_provider_sparklineage.event.model import CHECK_KEY
-from airflow_provider_sparklineage.expectations import derivation
+from airflow_provider_sparklineage.expectations import declared
 from airflow_provider_sparklineage.model import exceptions, rules
 from airflow_provider_sparklineage.model.locations import Locator
 from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS
@@ -93,7 +93,7 @@ def explain_templates(args: argparse.Namespace) -> int:
             for number, text in enumerate(args.text)
             for traced in explanation.trace_text(text, number, run)
         ]
-    found = derivation.from_arguments(texts, Locator(rules=known))
+    found = declared.from_arguments(texts, Locator(rules=known))
     return _print_explanation(args, explanation.explanation("", texts, found, DEFAULT_LIMITS))
 
 

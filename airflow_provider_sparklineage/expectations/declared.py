@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import field
 
-from airflow_provider_sparklineage.expectations import derivation
-from airflow_provider_sparklineage.expectations.derivation import from_partition_key
-from airflow_provider_sparklineage.expectations.references import references
+from airflow_provider_sparklineage.expectations import Expectation, Kind, Source
+from airflow_provider_sparklineage.expectations.references import Reference, references
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
+from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.terms import Frozen, Side
+from airflow_provider_sparklineage.model.timestamps import canonical_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from airflow_provider_sparklineage.expectations.declarations import DatasetSubset
-    from airflow_provider_sparklineage.expectations.statements import Expectation
     from airflow_provider_sparklineage.model.locations import Locator
-    from airflow_provider_sparklineage.templates import TracedText
+    from airflow_provider_sparklineage.model.rules import PartitionRules
+    from airflow_provider_sparklineage.templates import Span, TracedText
 
 
 class Declared(Frozen, frozen=True):
@@ -69,17 +71,22 @@ def declared(
     :return: the datasets and expectations, and a problem for each invalid declaration; no error is
         raised for these
     """
-    found = _Declarations(task.texts, locator, named)
-    inputs = [*task.inlets, *found.add("reads", task.reads, Side.READ)]
-    outputs = [*task.outlets, *found.add("writes", task.writes, Side.WRITE)]
-    own = [t for t in task.texts if not t.field.startswith(("reads", "writes"))]
-    found.expectations += derivation.from_arguments(own, locator)
-    found.add_key(task.partition_key, task.partition_key_dimensions)
+    declarations = _Declarations(task.texts, locator, named)
+    inputs = [*task.inlets, *declarations.add("reads", task.reads, Side.READ)]
+    outputs = [*task.outlets, *declarations.add("writes", task.writes, Side.WRITE)]
+    arguments = [t for t in task.texts if not t.field.startswith(("reads", "writes"))]
+    expectations = [*declarations.expectations, *from_arguments(arguments, locator)]
+    problems = declarations.problems
+    if task.partition_key and task.partition_key_dimensions:
+        try:
+            expectations += from_partition_key(task.partition_key, task.partition_key_dimensions)
+        except DeclarationError as error:
+            problems.append(str(error))
     return Declared(
         tuple(dict.fromkeys(inputs)),
         tuple(dict.fromkeys(outputs)),
-        tuple(found.expectations),
-        tuple(found.problems),
+        tuple(expectations),
+        tuple(problems),
     )
 
 
@@ -135,29 +142,20 @@ class _Declarations:
         reference = None
         if not isinstance(subset.dataset, str):
             identity = self._named(subset.dataset)
-        elif found := references(subset.dataset, self._locator):
-            reference = found[0]
+        elif paths := references(subset.dataset, self._locator):
+            reference = paths[0]
             identity = reference.dataset
         else:
             identity = _table(subset.dataset)
         if identity is None:
             msg = f"No OpenLineage dataset is known for {subset.dataset!r}."
             raise DeclarationError(msg)
-        expectation = derivation.from_declaration(
+        expectation = from_declaration(
             side, identity, subset, texts, self._locator.rules, reference
         )
         _require_json(expectation)
         self.expectations.append(expectation)
         return identity
-
-    def add_key(self, key: str | None, dimensions: str | Sequence[str] | None) -> None:
-        """Add the expectations from the run's partition key, if key and dimensions are given."""
-        if not key or not dimensions:
-            return
-        try:
-            self.expectations += from_partition_key(key, dimensions)
-        except DeclarationError as error:
-            self.problems.append(str(error))
 
 
 # catalog.namespace.table, with or without backquotes
@@ -192,3 +190,282 @@ def _require_json(expectation: Expectation) -> None:
 
 def _is_unrendered(subset: DatasetSubset) -> bool:
     return subset.template is None and any(begin in repr(subset) for begin in ("{{", "{%"))
+
+
+# --- from arguments -------------------------------------------------------------------------------
+
+
+LONGEST_ARGUMENT = 128 * 1024
+"""The most characters of an argument that is read; Linux refuses processes with longer ones."""
+
+_EMPTY_VALUE = re.compile("=(/|$)")
+
+
+def from_arguments(texts: Iterable[TracedText], locator: Locator) -> list[Expectation]:
+    """Find dates, and partitions in paths, in a job's arguments, in time linear to their length."""
+    return [
+        expectation
+        for text in texts
+        if len(text.value) <= LONGEST_ARGUMENT and _is_unicode(text.value)
+        for expectation in _from_argument(text, locator)
+    ]
+
+
+def _from_argument(text: TracedText, locator: Locator) -> Iterable[Expectation]:
+    paths = references(text.value, locator)
+    spans = _Spans(text.spans)
+    inside: set[Span] = set()
+    for reference in paths:
+        inside |= set(spans.within(reference.start, reference.end))
+        yield _path(text, spans, reference, locator.rules)
+    for span in text.spans:
+        value = text.value[span.start : span.end]
+        if span not in inside and span.dates and canonical_time(value):
+            template = _template(text, spans, span.start, span.end)
+            source = _source(Kind.INFERRED, text, [span], value, template=template)
+            yield Expectation(Kind.INFERRED, sources=(source,))
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text has no half of a surrogate pair, as JSON and Java cannot have such a half."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+class _Spans:
+    """An index of a text's spans, which are in order and do not overlap, by their positions."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self._spans = spans
+        self._starts = [span.start for span in spans]
+        self._ends = [span.end for span in spans]
+
+    def within(self, start: int, end: int) -> Sequence[Span]:
+        return self._spans[bisect_right(self._ends, start) : bisect_left(self._starts, end)]
+
+
+def _template(text: TracedText, spans: _Spans, start: int, end: int) -> str:
+    """Give the part of the template that was rendered to the characters ``[start, end)`` of a text.
+
+    The rest of the template is left out, because it does not name data: it may be a token, and may
+    be long.
+    """
+    if not text.spans and (start, end) == (0, len(text.value)):
+        return text.template  # its parts cannot be matched with parts of the text
+    parts: list[str] = []
+    for span in spans.within(start, end):
+        parts += [text.value[start : span.start], f"{{{{ {span.expression} }}}}"]
+        start = span.end
+    return "".join([*parts, text.value[start:end]])
+
+
+def _path(
+    text: TracedText, spans: _Spans, reference: Reference, rules: PartitionRules
+) -> Expectation:
+    # An empty variable leaves dt= without a value, which does not stand for null.
+    is_partition = reference.partition.values and not _EMPTY_VALUE.search(reference.uri)
+    return Expectation(
+        Kind.PATH,
+        dataset=reference.dataset,
+        partitions=(reference.partition,) if is_partition else None,
+        location=reference.location or "",
+        is_glob=reference.is_glob,
+        dimensions=dimensions_of(reference.dataset, reference.partition, rules),
+        sources=_path_sources(Kind.PATH, text, spans, reference),
+    )
+
+
+def _path_sources(
+    kind: Kind, text: TracedText, spans: _Spans, reference: Reference
+) -> tuple[Source, ...]:
+    values = reference.partition.as_dict()
+    template = _template(text, spans, reference.start, reference.end)
+    sources = []
+    for label, value in values.items():
+        own = [
+            span
+            for v in reference.values
+            if v.label == label
+            for span in spans.within(v.start, v.end)
+        ]
+        sources.append(_source(kind, text, own, value, label, template))
+    if not values:
+        dated = [s for s in spans.within(reference.start, reference.end) if s.dates]
+        if dated or reference.location:
+            sources.append(_source(kind, text, dated, reference.uri, template=template))
+    return tuple(sources)
+
+
+def _source(
+    kind: Kind,
+    text: TracedText,
+    spans: Sequence[Span],
+    value: str,
+    dimension: str = "",
+    template: str | None = None,
+) -> Source:
+    """Give the source of a value.
+
+    :param template: the part of the field's template that gave the value; None for the whole
+        template
+    """
+    return Source(
+        kind,
+        text.field,
+        text.template if template is None else template,
+        value,
+        dimension,
+        tuple(dict.fromkeys(span.expression for span in spans)),
+        tuple(sorted({variable for span in spans for variable in span.dates}))
+        if text.spans
+        else text.variables,
+    )
+
+
+def dimensions_of(
+    dataset: DatasetName, partition: Partition, rules: PartitionRules
+) -> tuple[Dimension, ...]:
+    """Give the dimensions of a partition: from the dataset's rule, or a column for other labels."""
+    known = rules.dimensions(dataset)
+    return tuple(known.get(label) or Dimension.of(label) for label, _ in partition.values)
+
+
+# --- from declarations ----------------------------------------------------------------------------
+
+
+def from_declaration(
+    side: Side,
+    identity: DatasetName | str,
+    entry: DatasetSubset,
+    texts: Iterable[TracedText],
+    rules: PartitionRules,
+    reference: Reference | None = None,
+) -> Expectation:
+    """Make the expectation that a declaration gives.
+
+    :param identity: the dataset or table identifier of ``entry.dataset``
+    :param texts: the traced texts of the declaration
+    :param reference: the data that a URI or path in ``entry.dataset`` names; its partition is
+        expected if the declaration has no partitions
+    :raise DeclarationError: if the declaration is invalid
+    """
+    from airflow_provider_sparklineage.expectations.declarations import declared_partitions
+
+    dataset = identity if isinstance(identity, DatasetName) else None
+    where: object = entry.where  # a template may render to any type
+    if not isinstance(where, (str, type(None))):
+        problem = f"where= of {entry.dataset} is {where!r}."
+        fix = "It must be a text, a SQL predicate."
+        raise DeclarationError(problem, fix)
+    partitions = declared_partitions(entry)
+    if partitions is None and reference is not None and reference.partition.values:
+        partitions = (reference.partition,)
+    labels = dict.fromkeys(label for p in partitions or () for label, _ in p.values)
+    return Expectation(
+        Kind.DECLARED,
+        side,
+        dataset,
+        table="" if isinstance(identity, DatasetName) else identity,
+        partitions=partitions,
+        location=(reference.location if reference else None) or "",
+        where=where or "",
+        is_glob=reference is not None and reference.is_glob,
+        dimensions=dimensions_of(
+            dataset or DatasetName("", ""), Partition(tuple((label, "") for label in labels)), rules
+        ),
+        sources=tuple(_declared_sources(entry, list(texts), reference)),
+    )
+
+
+def _declared_sources(
+    entry: DatasetSubset, texts: Sequence[TracedText], reference: Reference | None
+) -> Iterable[Source]:
+    for text in texts:
+        if ".partitions" in text.field and not text.field.endswith((".step", ".dimension")):
+            dimension = _dimension_in(text.field, entry.partitions)
+            yield _source(Kind.DECLARED, text, text.spans, text.value, dimension)
+        elif text.field.endswith(".where"):
+            yield _source(Kind.DECLARED, text, text.spans, text.value)
+        elif reference is not None and text.value == entry.dataset:
+            yield from _path_sources(Kind.DECLARED, text, _Spans(text.spans), reference)
+
+
+def _dimension_in(field: str, partitions: object) -> str:
+    """Give the dimension whose value a field of a declaration has; empty if it is not known.
+
+    ``reads[0].partitions[dt]`` has a value of ``dt``, and ``reads[0].partitions.start`` has a value
+    of the dimension of the :class:`~.declarations.PartitionRange`.
+    """
+    below = field.partition(".partitions")[2]
+    keys: list[str] = re.findall(r"\[([^\[\]]+)\]", below)
+    named = [key for key in keys if not key.isdigit()]
+    if named:
+        return named[-1]
+    if below.startswith("."):
+        from airflow_provider_sparklineage.expectations.declarations import PartitionRange
+
+        return partitions.dimension if isinstance(partitions, PartitionRange) else ""
+    return ""
+
+
+# --- from the partition key of a run --------------------------------------------------------------
+
+
+def from_partition_key(key: str, dimensions: str | Sequence[str]) -> list[Expectation]:
+    """Make expectations of the partition key of a run.
+
+    The key is the partition that the run has to write. It gives a declared expectation for every
+    output that has the key's dimensions, and an inferred expectation for inputs.
+
+    :param key: e.g. ``2024-05-06|PL``
+    :param dimensions: the dimensions of the key, such as ``["dt"]``, or several if the key has
+        ``|`` between values; or a pattern such as ``"{dt}|{region}"``
+    :raise DeclarationError: if the key does not fit the dimensions, or these are invalid
+    """
+    values = _key_values(key, dimensions)
+    template = (
+        dimensions if isinstance(dimensions, str) else "|".join(f"{{{d}}}" for d in dimensions)
+    )
+
+    def source(kind: Kind, label: str, value: str) -> Source:
+        key = ("partition_key",)
+        return Source(kind, "partition_key_dimensions", template, value, label, key, key)
+
+    return [
+        Expectation(
+            Kind.DECLARED,
+            Side.WRITE,
+            partitions=(Partition.of(values),),
+            dimensions=tuple(Dimension.of(label) for label, _ in values),
+            sources=tuple(source(Kind.DECLARED, *value) for value in values),
+        ),
+        *(
+            Expectation(Kind.INFERRED, Side.READ, sources=(source(Kind.INFERRED, label, value),))
+            for label, value in values
+        ),
+    ]
+
+
+def _key_values(key: str, dimensions: str | Sequence[str]) -> list[tuple[str, str]]:
+    if isinstance(dimensions, str):
+        parts = re.split(r"\{(\w+)\}", dimensions)
+        labels = parts[1::2]
+    else:
+        labels = [str(d) for d in dimensions]
+        between = [part for label in labels for part in (label, "|")]
+        parts = ["", *between[:-1], ""]
+    if not labels or len(set(labels)) != len(labels):
+        problem = f"partition_key_dimensions is {dimensions!r}."
+        fix = 'It must name each dimension once, as in ["dt"] or "{dt}|{region}".'
+        raise DeclarationError(problem, fix)
+    pattern = "".join(
+        re.escape(part) if number % 2 == 0 else "(.+?)" for number, part in enumerate(parts)
+    )
+    match = re.fullmatch(pattern, key, re.DOTALL)
+    if match is None:
+        msg = f"The partition key {key!r} does not fit partition_key_dimensions={dimensions!r}."
+        raise DeclarationError(msg)
+    return list(zip(labels, match.groups(), strict=True))

@@ -10,7 +10,7 @@ from airflow_provider_sparklineage.expectations import (
     DatasetSubset,
     PartitionRange,
     Side,
-    derivation,
+    declared,
 )
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -39,7 +39,7 @@ def checked(spark, prepared):
         identity = subset.dataset
         if identity.startswith("/"):
             identity = DatasetName("file", str(work / "lake") + identity)
-        expectation = derivation.from_declaration(side, identity, subset, [], NO_RULES)
+        expectation = declared.from_declaration(side, identity, subset, [], NO_RULES)
         manifest = Manifest(
             application_run_id=run_id, injected=("py_files",), expectations=(expectation,)
         )

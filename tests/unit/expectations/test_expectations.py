@@ -8,7 +8,7 @@ from airflow_provider_sparklineage.expectations import (
     PartitionRange,
     Side,
 )
-from airflow_provider_sparklineage.expectations.derivation import (
+from airflow_provider_sparklineage.expectations.declared import (
     from_arguments,
     from_declaration,
     from_partition_key,
