@@ -84,57 +84,15 @@ class LineNumbers(Frozen, frozen=True):
         text = f"{self.title}, {', '.join(place) or 'as given'}: {problem}."
         return RulesError(text, fix if not fix or fix.endswith("?") else f"{fix}.")
 
+    def line(self, n: int) -> int:
+        """Give the line on which a rule begins, by the rule's number; 0 if it is not known."""
+        return self.lines.get((n,), 0)
+
 
 def _dotted(keys: Keys) -> str:
     rule = [f"rule {keys[0] + 1}"] if isinstance(keys[0], int) else []
     rest = "".join(f"[{k + 1}]" if isinstance(k, int) else f".{k}" for k in keys[len(rule) :])
     return ", ".join([*rule, *([f"key {rest.lstrip('.')}"] if rest else [])])
-
-
-def read(text: str, name: str, title: str) -> tuple[object, LineNumbers]:
-    """Read the YAML of rules.
-
-    :param name: the name of the file that the text is from; empty for inline rules
-    :param title: the title of the rules, with which an error begins
-    :return: the document, made of lists, dicts, texts and None, and its lines; the document is None
-        if the text has no rules
-    :raise RulesError: if the text is no YAML, or has anchors, aliases or tags
-    """
-    reader = _Reader(text, title, name)
-    try:
-        return reader.document(), reader.lines
-    except yaml.MarkedYAMLError as e:
-        mark = e.problem_mark or e.context_mark
-        lines = LineNumbers(title, name, {(): mark.line + 1} if mark else {})
-        raise lines.error((), f"this is no YAML ({e.problem})", _HINT) from e
-    except (yaml.YAMLError, RecursionError, UnicodeError) as e:
-        raise LineNumbers(title, name).error((), f"this is no YAML ({e})", _HINT) from e
-
-
-def content(text_or_path: str | Path, title: str) -> tuple[str, str]:
-    """Give the YAML of rules, and the name of its file; the name is empty for inline rules.
-
-    :param text_or_path: inline YAML if it has more than one line or begins as YAML lists do
-    :param title: the title of the rules, with which an error begins
-    :raise RulesError: if the file cannot be read, or has more than :data:`_MAX_BYTES`
-    """
-    given = str(text_or_path).strip()
-    inline = "\n" in given or given.startswith(("-", "[", "{", "#"))
-    if isinstance(text_or_path, str) and (inline or not given):
-        return text_or_path, ""
-    path = Path(given)
-    try:
-        path = path.expanduser()
-        with open_regular(path) as stream:
-            found, more = stream.read(_MAX_BYTES), stream.read(1)
-        rules = "" if more else found.decode()
-    except (OSError, ValueError, RuntimeError) as e:  # RuntimeError: ~name, without such a user
-        fix = "Give a readable file in UTF-8, or the rules themselves, as a YAML list"
-        raise LineNumbers(title, str(path)).error((), f"the file cannot be read ({e})", fix) from e
-    if more:
-        problem = f"the file has more than {_MAX_BYTES} bytes"
-        raise LineNumbers(title, str(path)).error((), problem, "Write fewer rules, with globs")
-    return rules, str(path)
 
 
 class _Reader:
@@ -153,13 +111,13 @@ class _Reader:
         next(self._events)  # the stream begins
         if isinstance(next(self._events), yaml.StreamEndEvent):
             return None
-        found = self._value(next(self._events), ())
+        document = self._value(next(self._events), ())
         next(self._events)  # the document ends
         after = next(self._events)
         if not isinstance(after, yaml.StreamEndEvent):
             self._lines[()] = _line(after)
             raise self.lines.error((), "a second document begins (---)", "Keep one")
-        return found
+        return document
 
     def _value(self, event: Any, keys: Keys) -> object:
         self._lines.setdefault(keys, _line(event))
@@ -181,23 +139,23 @@ class _Reader:
         return event.value
 
     def _sequence(self, keys: Keys) -> list[object]:
-        found: list[object] = []
+        values: list[object] = []
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            found.append(self._value(event, (*keys, len(found))))
-        return found
+            values.append(self._value(event, (*keys, len(values))))
+        return values
 
     def _mapping(self, keys: Keys) -> dict[str, object]:
-        found: dict[str, object] = {}
+        values: dict[str, object] = {}
         while not isinstance(key := next(self._events), yaml.MappingEndEvent):
             if not isinstance(key, yaml.ScalarEvent):
                 fix = "Put texts with braces in quotes"
                 raise self.lines.error(keys, "a key is no text", fix)
             below = (*keys, key.value)
             self._lines[below] = _line(key)
-            if key.value in found:
+            if key.value in values:
                 raise self.lines.error(below, f"the key {key.value!r} is there twice", "Keep one")
-            found[key.value] = self._value(next(self._events), below)
-        return found
+            values[key.value] = self._value(next(self._events), below)
+        return values
 
 
 def _line(event: Any) -> int:
@@ -208,6 +166,12 @@ def _line(event: Any) -> int:
 # ends.
 Text: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 Texts: TypeAlias = Text | Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
+
+
+def listed(texts: Texts) -> tuple[str, ...]:
+    """List one text, or each of several, without the blanks around it."""
+    return tuple(text.strip() for text in ([texts] if isinstance(texts, str) else texts))
+
 
 _NOTHING = ("there is no value", "Give one; a text with braces has to be in quotes")
 
@@ -239,16 +203,44 @@ class RuleFile(Frozen, Generic[RuleT], frozen=True):
         :param text_or_path: inline YAML if it has more than one line or begins as YAML lists do
         :raise RulesError: if the file cannot be read, or has more than :data:`_MAX_BYTES`
         """
-        return content(text_or_path, self.title)
+        text = str(text_or_path).strip()
+        inline = "\n" in text or text.startswith(("-", "[", "{", "#"))
+        if isinstance(text_or_path, str) and (inline or not text):
+            return text_or_path, ""
+        path = Path(text)
+        try:
+            path = path.expanduser()
+            with open_regular(path) as stream:
+                content, more = stream.read(_MAX_BYTES), stream.read(1)
+            rules = "" if more else content.decode()
+        except (OSError, ValueError, RuntimeError) as e:  # RuntimeError: ~name, without such a user
+            problem = f"the file cannot be read ({e})"
+            fix = "Give a readable file in UTF-8, or the rules themselves, as a YAML list"
+            raise LineNumbers(self.title, str(path)).error((), problem, fix) from e
+        if more:
+            problem = f"the file has more than {_MAX_BYTES} bytes"
+            fix = "Write fewer rules, with globs"
+            raise LineNumbers(self.title, str(path)).error((), problem, fix)
+        return rules, str(path)
 
-    def read(self, yaml: str, name: str) -> tuple[object, LineNumbers]:
-        """Read the YAML of rules as plain documents, with their lines; [] if there are no rules.
+    def read(self, text: str, name: str) -> tuple[object, LineNumbers]:
+        """Read the YAML of rules.
 
         :param name: the name of the file that the text is from; empty for inline rules
+        :return: the document, made of lists, dicts, texts and None, and its lines; the document is
+            [] if the text has no rules
         :raise RulesError: if the text is no YAML, or has anchors, aliases or tags
         """
-        documents, lines = read(yaml, name, self.title)
-        return [] if documents is None else documents, lines
+        reader = _Reader(text, self.title, name)
+        try:
+            document = reader.document()
+        except yaml.MarkedYAMLError as e:
+            mark = e.problem_mark or e.context_mark
+            lines = LineNumbers(self.title, name, {(): mark.line + 1} if mark else {})
+            raise lines.error((), f"this is no YAML ({e.problem})", _HINT) from e
+        except (yaml.YAMLError, RecursionError, UnicodeError) as e:
+            raise LineNumbers(self.title, name).error((), f"this is no YAML ({e})", _HINT) from e
+        return [] if document is None else document, reader.lines
 
     def converted(self, documents: object, lines: LineNumbers) -> tuple[RuleT, ...]:
         """Convert plain documents to structs of rules.
@@ -274,8 +266,8 @@ class RuleFile(Frozen, Generic[RuleT], frozen=True):
         """
         problem, _, path = error.rpartition(" - at ") if " - at " in error else (error, "", "")
         path = path.partition("[...]")[0]  # msgspec does not name a key that may have any name
-        found = re.findall(r"\[(\d+)\]|\.(\w+)", path)
-        keys: Keys = tuple(int(number) if number else name for number, name in found)
+        steps = re.findall(r"\[(\d+)\]|\.(\w+)", path)
+        keys: Keys = tuple(int(number) if number else name for number, name in steps)
         structs: list[type[msgspec.Struct]] = [self.rule]
         structs += [self.nested[k] for k in map(str, keys) if k in self.nested]
         known = structs[-1].__struct_fields__

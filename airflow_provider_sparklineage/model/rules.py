@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 
-from airflow_provider_sparklineage.model import globs, timestamps
+from airflow_provider_sparklineage.model import globs, rule_files, timestamps
 from airflow_provider_sparklineage.model.datasets import DatasetName, untrimmed
 from airflow_provider_sparklineage.model.globs import ANY_DEPTH, compiled_folders
 from airflow_provider_sparklineage.model.partitioning import (
@@ -42,12 +42,12 @@ from airflow_provider_sparklineage.model.partitioning import (
     split_folder,
     unescape,
 )
-from airflow_provider_sparklineage.model.rule_files import EMPTY, LineNumbers, RuleFile, Text, Texts
+from airflow_provider_sparklineage.model.rule_files import LineNumbers, RuleFile, Text, Texts
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.model.timestamps import check_format
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from airflow_provider_sparklineage.model.rule_files import Keys
@@ -102,10 +102,10 @@ class Layout(Frozen, frozen=True, dict=True):
         if not patterns:
             msg = "it names no field; write them as {dt} or {dt:%Y-%m-%d}"
             raise ValueError(msg)
-        given = {d.label: d.format for d in dimensions if d.label in patterns}
+        wanted = {d.label: d.format for d in dimensions if d.label in patterns}
         formats = tuple(
-            (label, timestamps.value_format(label, patterns[label], given.get(label, "")))
-            for label in (*given, *(label for label in patterns if label not in given))
+            (label, timestamps.value_format(label, patterns[label], wanted.get(label, "")))
+            for label in (*wanted, *(label for label in patterns if label not in wanted))
         )
         layout = cls(text, formats)
         layout._check()
@@ -278,159 +278,6 @@ class PartitionSpec(Frozen, frozen=True):
         return found is not None and found[0] in self.labels
 
 
-# --- documents of rules, in YAML and JSON, to definitions, and back -------------------------------
-
-
-CheckedRule = tuple[tuple[str, ...], PartitionSpec]
-"""A valid rule: globs of datasets, and how the datasets with matching names are partitioned."""
-
-
-class _DimensionDocument(msgspec.Struct, forbid_unknown_fields=True):
-    field: Text = ""
-    fields: Texts = ()
-    transform: Text = IDENTITY
-    name: Text = ""
-    format: Text = ""
-
-
-class _RuleDocument(msgspec.Struct, forbid_unknown_fields=True):
-    dataset: Texts
-    dimensions: Annotated[tuple[Text | _DimensionDocument, ...], msgspec.Meta(min_length=1)] = ()
-    layout: Text = ""
-    description: Text = ""
-
-
-_RULES_FILE = RuleFile(
-    "Partitioning rules",
-    _RuleDocument,
-    begin="- dataset: ",
-    nested={"dimensions": _DimensionDocument},
-    must_be={"dimensions": "a list of one or more dimensions, each with a field"},
-)
-"""The reader of files of partitioning rules."""
-
-
-def _checked_rules(documents: object, lines: LineNumbers) -> tuple[CheckedRule, ...]:
-    """Check documents of rules, and give the rules.
-
-    :param lines: the documents' places in their file, for errors
-    :raise RulesError: if a document is invalid; the error names its place, its key and the fix
-    """
-    rules = _Rules(lines)
-    given = _RULES_FILE.converted(documents, lines)
-    return tuple(rules.rule(document, (n,)) for n, document in enumerate(given))
-
-
-def _rule_document(datasets: Collection[str], spec: PartitionSpec) -> dict[str, object]:
-    """Give a rule as a JSON document, which :func:`_checked_rules` reads again."""
-    optional = {"layout": spec.layout.text if spec.layout else "", "description": spec.description}
-    return {
-        "dataset": list(datasets),
-        "dimensions": [
-            {"fields": list(d.fields), "transform": d.transform}
-            | {key: value for key, value in (("name", d.name), ("format", d.format)) if value}
-            for d in spec.dimensions
-        ],
-        **{key: value for key, value in optional.items() if value},
-    }
-
-
-class _Rules:
-    """A maker of rules from documents, whose errors name the place of the invalid value."""
-
-    def __init__(self, lines: LineNumbers) -> None:
-        self._error = lines.error
-
-    def rule(self, given: _RuleDocument, at: Keys) -> CheckedRule:
-        if not given.dimensions and not given.layout:
-            raise self._error(at, "the key 'dimensions' is missing", "Add it, or a layout")
-        is_one = isinstance(given.dataset, str)
-        datasets = tuple(
-            self._glob(glob, (*at, "dataset") if is_one else (*at, "dataset", n))
-            for n, glob in enumerate(_listed(given.dataset))
-        )
-        dimensions = self._dimensions(given.dimensions, (*at, "dimensions"))
-        if not given.layout:
-            return datasets, PartitionSpec(dimensions, None, given.description.strip())
-        layout = self._layout(given.layout, dimensions, (*at, "layout"))
-        if not layout.has_clear_start and any(ANY_DEPTH in glob for glob in datasets):
-            raise self._error(
-                (*at, "dataset"),
-                "with ** it is open where a dataset ends and its layout begins, because the "
-                "layout's first folder may have any name",
-                "Write a * for each folder",
-            )
-        formats = dict(layout.formats)
-        # A rule without dimensions gets the dimensions that its layout names.
-        dimensions = dimensions or tuple(Dimension.of(label) for label in layout.labels)
-        dimensions = tuple(_with_format(d, formats.get(d.label, "")) for d in dimensions)
-        return datasets, PartitionSpec(dimensions, layout, given.description.strip())
-
-    def _glob(self, glob: str, at: Keys) -> str:
-        if glob.strip("/") == "*":
-            raise self._error(at, f"{glob!r} is one folder", "Write ** for all datasets")
-        named = untrimmed(glob)  # names are printed without s3a: and file:
-        if named is not None:
-            return str(named)
-        if "://" not in glob and not glob.startswith("*"):
-            raise self._error(
-                at,
-                f"no dataset's name is like {glob!r}",
-                "Begin with a scheme (s3://bucket/…), with / or with **/",
-            )
-        return glob
-
-    def _dimensions(
-        self, given: tuple[str | _DimensionDocument, ...], at: Keys
-    ) -> tuple[Dimension, ...]:
-        dimensions = tuple(self._dimension(one, (*at, n)) for n, one in enumerate(given))
-        labels = [d.label for d in dimensions]
-        for n, label in enumerate(labels):
-            if label in labels[:n]:
-                problem = f"there are two dimensions {label!r}"
-                raise self._error((*at, n), problem, "Give one of them another name")
-        return dimensions
-
-    def _dimension(self, given: str | _DimensionDocument, at: Keys) -> Dimension:
-        if isinstance(given, str):
-            given = _DimensionDocument(field=given)
-        if bool(given.field) == bool(given.fields):
-            raise self._error(at, "it must have a field, or a list of fields, and not both")
-        if given.format:
-            try:
-                check_format(given.format.strip())
-            except ValueError as e:
-                raise self._error((*at, "format"), str(e)) from e
-        fields = _listed(given.field or given.fields)
-        if not all(fields):
-            raise self._error(at, *EMPTY)
-        return Dimension(
-            fields, given.transform.strip() or IDENTITY, given.name.strip(), given.format.strip()
-        )
-
-    def _layout(self, given: str, dimensions: tuple[Dimension, ...], at: Keys) -> Layout:
-        try:
-            layout = Layout.of(given, dimensions)
-        except ValueError as e:
-            raise self._error(at, str(e)) from e
-        labels = [d.label for d in dimensions]
-        for label in layout.labels:
-            if labels and label not in labels:
-                problem = f"the field {label!r} is no dimension of the rule ({', '.join(labels)})"
-                raise self._error(at, problem, "Add it to the dimensions, or rename it")
-        return layout
-
-
-def _listed(given: str | tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(text.strip() for text in ([given] if isinstance(given, str) else given))
-
-
-def _with_format(dimension: Dimension, known: str) -> Dimension:
-    return Dimension(
-        dimension.fields, dimension.transform, dimension.name, dimension.format or known
-    )
-
-
 class Split(NamedTuple):
     """A name that a rule has split into a dataset and the path of a partition below the dataset."""
 
@@ -445,6 +292,21 @@ class Rule(Frozen, frozen=True):
 
     datasets: tuple[str, ...]
     spec: PartitionSpec
+
+    @property
+    def document(self) -> dict[str, object]:
+        """The rule as a JSON document, from which an equal rule can be made."""
+        layout, description = self.spec.layout, self.spec.description
+        optional = {"layout": layout.text if layout else "", "description": description}
+        return {
+            "dataset": list(self.datasets),
+            "dimensions": [
+                {"fields": list(d.fields), "transform": d.transform}
+                | {key: value for key, value in (("name", d.name), ("format", d.format)) if value}
+                for d in self.spec.dimensions
+            ],
+            **{key: value for key, value in optional.items() if value},
+        }
 
     def matches(self, root: DatasetName) -> bool:
         """Whether the rule is for a dataset."""
@@ -478,6 +340,129 @@ class Rule(Frozen, frozen=True):
                 yield len(name.name)
 
 
+# --- documents of rules, in YAML and JSON, to definitions, and back -------------------------------
+
+
+class _DimensionDocument(msgspec.Struct, forbid_unknown_fields=True):
+    field: Text = ""
+    fields: Texts = ()
+    transform: Text = IDENTITY
+    name: Text = ""
+    format: Text = ""
+
+
+class _RuleDocument(msgspec.Struct, forbid_unknown_fields=True):
+    dataset: Texts
+    dimensions: Annotated[tuple[Text | _DimensionDocument, ...], msgspec.Meta(min_length=1)] = ()
+    layout: Text = ""
+    description: Text = ""
+
+
+_RULES_FILE = RuleFile(
+    "Partitioning rules",
+    _RuleDocument,
+    begin="- dataset: ",
+    nested={"dimensions": _DimensionDocument},
+    must_be={"dimensions": "a list of one or more dimensions, each with a field"},
+)
+"""The reader of files of partitioning rules."""
+
+
+class _RuleMaker:
+    """A maker of rules from documents, whose errors name the place of the invalid value."""
+
+    def __init__(self, lines: LineNumbers) -> None:
+        self._error = lines.error
+
+    def rule(self, document: _RuleDocument, at: Keys) -> Rule:
+        if not document.dimensions and not document.layout:
+            raise self._error(at, "the key 'dimensions' is missing", "Add it, or a layout")
+        is_one = isinstance(document.dataset, str)
+        datasets = tuple(
+            self._glob(glob, (*at, "dataset") if is_one else (*at, "dataset", n))
+            for n, glob in enumerate(rule_files.listed(document.dataset))
+        )
+        dimensions = self._dimensions(document.dimensions, (*at, "dimensions"))
+        if not document.layout:
+            return Rule(datasets, PartitionSpec(dimensions, None, document.description.strip()))
+        layout = self._layout(document.layout, dimensions, (*at, "layout"))
+        if not layout.has_clear_start and any(ANY_DEPTH in glob for glob in datasets):
+            raise self._error(
+                (*at, "dataset"),
+                "with ** it is open where a dataset ends and its layout begins, because the "
+                "layout's first folder may have any name",
+                "Write a * for each folder",
+            )
+        formats = dict(layout.formats)
+        # A rule without dimensions gets the dimensions that its layout names.
+        dimensions = dimensions or tuple(Dimension.of(label) for label in layout.labels)
+        dimensions = tuple(_with_format(d, formats.get(d.label, "")) for d in dimensions)
+        return Rule(datasets, PartitionSpec(dimensions, layout, document.description.strip()))
+
+    def _glob(self, glob: str, at: Keys) -> str:
+        if glob.strip("/") == "*":
+            raise self._error(at, f"{glob!r} is one folder", "Write ** for all datasets")
+        named = untrimmed(glob)  # names are printed without s3a: and file:
+        if named is not None:
+            return str(named)
+        if "://" not in glob and not glob.startswith("*"):
+            raise self._error(
+                at,
+                f"no dataset's name is like {glob!r}",
+                "Begin with a scheme (s3://bucket/…), with / or with **/",
+            )
+        return glob
+
+    def _dimensions(
+        self, documents: tuple[str | _DimensionDocument, ...], at: Keys
+    ) -> tuple[Dimension, ...]:
+        dimensions = tuple(self._dimension(one, (*at, n)) for n, one in enumerate(documents))
+        labels = [d.label for d in dimensions]
+        for n, label in enumerate(labels):
+            if label in labels[:n]:
+                problem = f"there are two dimensions {label!r}"
+                raise self._error((*at, n), problem, "Give one of them another name")
+        return dimensions
+
+    def _dimension(self, document: str | _DimensionDocument, at: Keys) -> Dimension:
+        if isinstance(document, str):
+            document = _DimensionDocument(field=document)
+        if bool(document.field) == bool(document.fields):
+            raise self._error(at, "it must have a field, or a list of fields, and not both")
+        if document.format:
+            try:
+                check_format(document.format.strip())
+            except ValueError as e:
+                raise self._error((*at, "format"), str(e)) from e
+        fields = rule_files.listed(document.field or document.fields)
+        if not all(fields):
+            raise self._error(at, *rule_files.EMPTY)
+        return Dimension(
+            fields,
+            document.transform.strip() or IDENTITY,
+            document.name.strip(),
+            document.format.strip(),
+        )
+
+    def _layout(self, text: str, dimensions: tuple[Dimension, ...], at: Keys) -> Layout:
+        try:
+            layout = Layout.of(text, dimensions)
+        except ValueError as e:
+            raise self._error(at, str(e)) from e
+        labels = [d.label for d in dimensions]
+        for label in layout.labels:
+            if labels and label not in labels:
+                problem = f"the field {label!r} is no dimension of the rule ({', '.join(labels)})"
+                raise self._error(at, problem, "Add it to the dimensions, or rename it")
+        return layout
+
+
+def _with_format(dimension: Dimension, known: str) -> Dimension:
+    return Dimension(
+        dimension.fields, dimension.transform, dimension.name, dimension.format or known
+    )
+
+
 class PartitionRules(Frozen, frozen=True):
     """Partitioning rules in their order; the first rule that matches a name is used."""
 
@@ -490,12 +475,14 @@ class PartitionRules(Frozen, frozen=True):
         :param lines: the documents' places in their file, for errors
         :raise RulesError: if a rule is invalid; the error names its place and key
         """
-        known = lines or LineNumbers(_RULES_FILE.title)
-        return cls(tuple(Rule(*rule) for rule in _checked_rules(documents, known)))
+        lines = lines or LineNumbers(_RULES_FILE.title)
+        numbered = enumerate(_RULES_FILE.converted(documents, lines))
+        maker = _RuleMaker(lines)
+        return cls(tuple(maker.rule(document, (n,)) for n, document in numbered))
 
     def documents(self) -> list[dict[str, object]]:
         """Give the rules as JSON documents, from which :meth:`of` makes equal rules."""
-        return [_rule_document(rule.datasets, rule.spec) for rule in self.rules]
+        return [rule.document for rule in self.rules]
 
     def spec(self, dataset: DatasetName) -> PartitionSpec | None:
         """Find the definition of a dataset's partitions; None if no rule is for the dataset."""

@@ -14,7 +14,7 @@ from msgspec import field
 
 from airflow_provider_sparklineage.model.exceptions import RulesError
 from airflow_provider_sparklineage.model.globs import compiled, is_glob
-from airflow_provider_sparklineage.model.rule_files import RuleFile, Text, Texts
+from airflow_provider_sparklineage.model.rule_files import RuleFile, Text, Texts, listed
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
@@ -75,22 +75,19 @@ def is_like(glob: str, value: str) -> bool:
     return compiled(glob).fullmatch(value) is not None
 
 
-def globs_of(given: Mapping[str, str | tuple[str, ...]], n: int, lines: LineNumbers) -> Globs:
+def _globs_of(document: object, keys: tuple[str, ...], n: int, lines: LineNumbers) -> Globs:
     """Give the globs of a rule.
 
-    :param given: the globs by key; empty for a key that the rule does not have
+    :param document: the rule, whose attribute is empty for each key that the rule does not have
     :param n: the rule's number, counted from 0
     :raise RulesError: if the rule has no glob at all, so that it does not say for which tasks it is
     """
-    globs = tuple((key, _listed(value)) for key, value in given.items() if value)
+    texts = {key: getattr(document, key) for key in keys}
+    globs = tuple((key, listed(value)) for key, value in texts.items() if value)
     if not globs:
         problem = "it does not say which tasks it is for"
-        raise lines.error((n,), problem, f"Give it one of {', '.join(given)}")
+        raise lines.error((n,), problem, f"Give it one of {', '.join(keys)}")
     return globs
-
-
-def _listed(given: str | tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(text.strip() for text in ([given] if isinstance(given, str) else given))
 
 
 # --- adoption: ``off``, ``all``, or rules ---------------------------------------------------------
@@ -128,7 +125,7 @@ class Verdict(Frozen, frozen=True):
     rule: int | None = None
 
 
-class AdoptionRules(Frozen, frozen=True, cache_hash=True):
+class AdoptionRules(Frozen, frozen=True):
     """The adoption rules, in their order.
 
     :param adopts_others: whether tasks for which there is no rule are adopted
@@ -144,28 +141,11 @@ class AdoptionRules(Frozen, frozen=True, cache_hash=True):
 
     def verdict(self, task: TaskNames) -> Verdict:
         """Decide by the first rule that excludes the task, else by the first rule for the task."""
-        for n, excludes, globs in _undecided(self, task.dag_id, task.operators, task.tags):
-            if not globs or any(is_like(glob, task.task_id) for glob in globs):
-                return Verdict(not excludes, n)
+        excluding_first = sorted(enumerate(self.rules), key=lambda one: not one[1].excludes)
+        for n, rule in excluding_first:
+            if rule.matches(task):
+                return Verdict(not rule.excludes, n)
         return Verdict(self.adopts_others)
-
-
-@lru_cache(maxsize=256)  # the same for all tasks of a class in a DAG
-def _undecided(
-    rules: AdoptionRules, dag_id: str, operators: tuple[str, ...], tags: tuple[str, ...]
-) -> tuple[tuple[int, bool, tuple[str, ...]], ...]:
-    """Give the rules whose other keys all match, so that only the task's id is left to compare.
-
-    :return: for each rule its number, whether it excludes, and its globs of task ids, where an
-        empty tuple matches all tasks; excluding rules come first
-    """
-    names = TaskNames(dag_id, "", operators, tags)
-    found = [
-        (n, rule.excludes, dict(rule.globs).get("task_id", ()))
-        for n, rule in enumerate(rules.rules)
-        if TaskRule(tuple(of for of in rule.globs if of[0] != "task_id")).matches(names)
-    ]
-    return tuple(sorted(found, key=lambda one: not one[1]))
 
 
 ADOPT_NONE = AdoptionRules()
@@ -186,32 +166,29 @@ _ADOPTION_FILE = RuleFile(
 )
 
 
-def load_adoption(given: str | Path) -> AdoptionRules:
+def load_adoption(text_or_path: str | Path) -> AdoptionRules:
     """Load the adoption rules from ``off``, ``all``, a YAML file of rules, or inline YAML.
 
     :raise RulesError: if a rule is invalid; the error names file, line, key and the fix
     """
-    word = str(given).strip().lower()
+    word = str(text_or_path).strip().lower()
     if word in _ADOPTION_WORDS:
         return _ADOPTION_WORDS[word]
     if word.isalnum():
-        problem = f"Adoption rules: {str(given).strip()!r} is no choice."
+        problem = f"Adoption rules: {str(text_or_path).strip()!r} is no choice."
         fix = "Write off, all, the path of a YAML file of rules, or the rules themselves."
         raise RulesError(problem, fix)
-    return _adoption_rules(*_ADOPTION_FILE.content(given))
+    return _adoption_rules(*_ADOPTION_FILE.content(text_or_path))
 
 
 @lru_cache(maxsize=4)  # the rules are the same for each DAG of a file
 def _adoption_rules(text: str, name: str) -> AdoptionRules:
     documents, lines = _ADOPTION_FILE.read(text, name)
-    given = enumerate(_ADOPTION_FILE.converted(documents, lines))
-    rules = tuple(_adoption_rule(document, n, lines) for n, document in given)
+    rules = tuple(
+        AdoptionRule(_globs_of(document, ADOPTION_KEYS, n, lines), lines.line(n), document.exclude)
+        for n, document in enumerate(_ADOPTION_FILE.converted(documents, lines))
+    )
     return AdoptionRules(rules, bool(rules) and all(rule.excludes for rule in rules))
-
-
-def _adoption_rule(document: _AdoptionDocument, n: int, lines: LineNumbers) -> AdoptionRule:
-    globs = globs_of({key: getattr(document, key) for key in ADOPTION_KEYS}, n, lines)
-    return AdoptionRule(globs, lines.lines.get((n,), 0), document.exclude)
 
 
 # --- declarations: datasets of adopted tasks, whose operators have no arguments for them ----------
@@ -283,7 +260,7 @@ class TaskDeclarations(Frozen, frozen=True):
 
     rules: tuple[TaskDeclaration, ...] = ()
 
-    def of(self, task: TaskNames) -> TaskDeclaration | None:
+    def for_task(self, task: TaskNames) -> TaskDeclaration | None:
         """Give the first declaration for a task; None if no declaration is for it."""
         return next((rule for rule in self.rules if rule.matches(task)), None)
 
@@ -322,18 +299,18 @@ def load_declarations(text_or_path: str | Path) -> TaskDeclarations:
 @lru_cache(maxsize=4)  # a command loads the same text for each task
 def _task_declarations(text: str, name: str) -> TaskDeclarations:
     documents, lines = _DECLARATIONS_FILE.read(text, name)
-    given = enumerate(_DECLARATIONS_FILE.converted(documents, lines))
-    return TaskDeclarations(tuple(_task_declaration(document, n, lines) for n, document in given))
+    numbered = enumerate(_DECLARATIONS_FILE.converted(documents, lines))
+    return TaskDeclarations(tuple(_task_declaration(one, n, lines) for n, one in numbered))
 
 
 def _task_declaration(
     document: _DeclarationDocument, n: int, lines: LineNumbers
 ) -> TaskDeclaration:
-    globs = globs_of({"dag_id": document.dag_id, "task_id": document.task_id}, n, lines)
-    given = {name: getattr(document, name) for name in DECLARED_ARGUMENTS}
-    arguments = {name: value for name, value in given.items() if value}
+    globs = _globs_of(document, ("dag_id", "task_id"), n, lines)
+    values = {name: getattr(document, name) for name in DECLARED_ARGUMENTS}
+    arguments = {name: value for name, value in values.items() if value}
     if not arguments:
         raise lines.error(
             (n,), "it declares nothing", f"Give it one of {', '.join(DECLARED_ARGUMENTS)}"
         )
-    return TaskDeclaration(globs, lines.lines.get((n,), 0), arguments)
+    return TaskDeclaration(globs, lines.line(n), arguments)

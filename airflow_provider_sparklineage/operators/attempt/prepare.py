@@ -448,7 +448,7 @@ def declare(operator: Any) -> None:
 
 def declared_arguments(declared: task_rules.TaskDeclarations, operator: Any) -> dict[str, object]:
     """Give the arguments that declarations set for an operator; others get their defaults."""
-    rule = declared.of(task_rules.TaskNames(operator.dag_id, operator.task_id))
+    rule = declared.for_task(task_rules.TaskNames(operator.dag_id, operator.task_id))
     given = rule.arguments if rule else {}
     return {
         name: _argument(name, given[name]) if name in given else getattr(type(operator), name)

@@ -81,7 +81,7 @@ def test_a_rule_has_the_arguments_of_an_operator(declarations):
 def test_the_first_rule_that_is_for_a_task_has_all_that_is_declared(
     declarations, dag_id, task_id, line
 ):
-    found = declarations.of(TaskNames(dag_id, task_id))
+    found = declarations.for_task(TaskNames(dag_id, task_id))
     assert (found and found.line) == line
 
 
