@@ -14,7 +14,6 @@ import re
 from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
 from airflow_provider_sparklineage.model.terms import Frozen
 
@@ -100,10 +99,10 @@ class Naming(Frozen, frozen=True):
         pattern = _python(self.remove_path) if self.remove_path else None
         if pattern is None or "remove" not in pattern.groupindex:
             return name
-        found = pattern.search(name)
-        if found is None or not found["remove"]:
+        match = pattern.search(name)
+        if match is None or not match["remove"]:
             return name
-        return name[: found.start("remove")] + name[found.end("remove") :]
+        return name[: match.start("remove")] + name[match.end("remove") :]
 
 
 DEFAULT_NAMING = Naming()
@@ -121,6 +120,12 @@ _OBJECT_STORES = {
     "wasbs": "wasbs",
 }
 
+# '?' and '#' are ordinary in Hadoop paths (globs, odd names): only the scheme is special.
+_URI = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]*):(?=/)(?://(?P<authority>[^/]*))?(?P<path>/.*)?",
+    re.IGNORECASE | re.ASCII | re.DOTALL,
+)
+
 
 def untrimmed(uri: str) -> DatasetName | None:
     """Give the dataset name of a URI or absolute path, with its partition directories.
@@ -132,30 +137,16 @@ def untrimmed(uri: str) -> DatasetName | None:
     text = uri.strip()
     if text.startswith("/"):
         return DatasetName("file", _tidy(text))
-    if not _has_scheme(text):
+    uri_parts = _URI.fullmatch(text)
+    if uri_parts is None:
         return None
-    scheme, _, rest = text.partition(":")
-    # '?' and '#' are ordinary in Hadoop paths (globs, odd names): only the scheme is special.
-    authority, path = "", rest
-    if rest.startswith("//"):
-        authority, slash, path = rest[2:].partition("/")
-        path = slash + path
-    path = _tidy(path or "/")
-    scheme = scheme.lower()
+    scheme, authority = uri_parts["scheme"].lower(), uri_parts["authority"] or ""
+    path = _tidy(uri_parts["path"] or "/")
     if scheme == "file":
         return DatasetName("file", path)
     if scheme in _OBJECT_STORES and authority:
         return DatasetName(f"{_OBJECT_STORES[scheme]}://{authority}", path.lstrip("/") or "/")
     return DatasetName(f"{scheme}://{authority}", path)
-
-
-def _has_scheme(uri: str) -> bool:
-    text = uri.strip()
-    try:
-        scheme = urlsplit(text).scheme
-    except ValueError:  # "http://[::1/x": a bracket that is not closed
-        return False
-    return bool(scheme) and text[len(scheme) :].startswith(":/")
 
 
 def _tidy(path: str) -> str:
@@ -221,11 +212,11 @@ def _is_date(segment: str) -> bool:
     # Java's resolver is lenient: it reads the 31st of any month as that month's last day. So no
     # day is checked against its month here.
     return any(
-        _YEAR.fullmatch(found["year"])
-        and _MONTH.fullmatch(found["month"])
-        and _DAY.fullmatch(found["day"])
+        _YEAR.fullmatch(date["year"])
+        and _MONTH.fullmatch(date["month"])
+        and _DAY.fullmatch(date["day"])
         for form in _DATE_FORMS
-        for found in form.finditer(segment)
+        for date in form.finditer(segment)
     )
 
 
@@ -245,7 +236,7 @@ def _python(pattern: str) -> re.Pattern[str] | None:
         return "(?P<" if part["group"] else part[0]
 
     sets = (part["set"] or "" for part in _REGEX_PARTS.finditer(pattern))
-    if any(_SET_OPERATION.search(found, 1) for found in sets):
+    if any(_SET_OPERATION.search(characters, 1) for characters in sets):
         return None
     try:
         return re.compile(_REGEX_PARTS.sub(translated, pattern), re.ASCII)  # as Java's classes are
@@ -306,9 +297,9 @@ def short_names(names: Iterable[DatasetName]) -> dict[DatasetName, str]:
     ends = Counter(
         tuple(parts[-n:]) for parts in segments.values() for n in range(1, len(parts) + 1)
     )
-    found = {}
+    shortest = {}
     for name, parts in segments.items():
-        own = (parts[-n:] for n in range(1, len(parts) + 1))
-        end = next((e for e in own if ends[tuple(e)] == 1), parts)
-        found[name] = "/".join(end) or str(name)
-    return found
+        from_short = (parts[-n:] for n in range(1, len(parts) + 1))
+        end = next((end for end in from_short if ends[tuple(end)] == 1), parts)
+        shortest[name] = "/".join(end) or str(name)
+    return shortest

@@ -19,8 +19,7 @@ with the partitions that Spark found below them.
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from msgspec import field
@@ -33,7 +32,7 @@ from airflow_provider_sparklineage.model.datasets import (
     looks_like_file,
     untrimmed,
 )
-from airflow_provider_sparklineage.model.partitioning import Partition, split_folder
+from airflow_provider_sparklineage.model.partitioning import Partition, hive_folders
 from airflow_provider_sparklineage.model.rules import NO_RULES, PartitionRules
 from airflow_provider_sparklineage.model.terms import Frozen
 
@@ -118,9 +117,9 @@ class Locator(Frozen, frozen=True):
             split = self.rules.split(as_named)
             if split is not None and place.name.endswith(split.below):
                 return _by_rule(place, folder, split, split.root)
-        kept = self.naming.without_removed(root)
-        end = len(kept) if root.startswith(f"{kept}/") else len(root)
-        return _as_trimmed(place, folder, dataset, _Ends(end, len(root)))
+        rest = self.naming.without_removed(root)
+        end = len(rest) if root.startswith(f"{rest}/") else len(root)
+        return _as_trimmed(place, folder, dataset, end, len(root))
 
     def _folder(self, place: DatasetName) -> DatasetName:
         above, _, last = place.name.rpartition("/")
@@ -152,16 +151,6 @@ class RememberingLocator(Locator, frozen=True):
 DEFAULT_LOCATOR = Locator()
 
 
-class _Ends(NamedTuple):
-    """The positions in a name where the dataset ends, and where the trimmed folders begin.
-
-    The text between both positions is the end of the name that the user's pattern removes.
-    """
-
-    dataset: int
-    trimmed: int
-
-
 def _by_rule(
     place: DatasetName, folder: DatasetName, split: Split, dataset: DatasetName
 ) -> Location:
@@ -175,17 +164,22 @@ def _by_rule(
 
 
 def _as_trimmed(
-    place: DatasetName, folder: DatasetName, dataset: DatasetName, ends: _Ends
+    place: DatasetName, folder: DatasetName, dataset: DatasetName, end: int, trimmed: int
 ) -> Location:
-    below = place.name[ends.dataset :].lstrip("/")
+    """Give the location of a path for which there is no rule.
+
+    :param end: the position in the path's name where the dataset ends
+    :param trimmed: the position where the trimmed folders begin; the text between both positions is
+        the end of the name that the user's pattern removes
+    """
+    below = place.name[end:].lstrip("/")
     start = len(place.name) - len(below)
     values: list[tuple[str, str]] = []
     spans: list[tuple[str, int, int]] = []
-    for segment in re.finditer("[^/]+", folder.name[start:]):
-        found = split_folder(segment[0])
-        if found is not None:
-            values.append(found)
-            spans.append((found[0], segment.start() + segment[0].index("=") + 1, segment.end()))
-        elif start + segment.start() >= ends.trimmed:
+    for segment, value, span in hive_folders(folder.name[start:]):
+        if value is not None:
+            values.append(value)
+            spans.append(span)
+        elif start + segment >= trimmed:
             return Location(folder, dataset, None, below)
     return Location(folder, dataset, Partition.of(values), below, tuple(spans))

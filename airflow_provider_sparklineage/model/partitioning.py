@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from enum import Enum, auto
 from functools import lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.model import timestamps
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -112,22 +113,31 @@ class Fit(NamedTuple):
     """Label, start and end of each value in the path; a label with several fields has several."""
 
 
+def hive_folders(
+    path: str,
+) -> Iterator[tuple[int, tuple[str, str] | None, tuple[str, int, int]]]:
+    """Yield for each folder of a path its start, its column and value, and their span.
+
+    :return: the column and value are None if the folder is not ``column=value``; the span is the
+        column, and start and end of the value in the path
+    """
+    for folder in re.finditer("[^/]+", path):
+        value = split_folder(folder[0])
+        label = value[0] if value else ""
+        begin = folder.start() + folder[0].find("=") + 1
+        yield folder.start(), value, (label, begin, folder.end())
+
+
 def hive_fit(below: str) -> Fit | None:
     """Read the leading ``column=value`` folders of a path below a dataset's root.
 
     :return: None if the path begins with another folder; an empty partition for an empty path
     """
-    values = []
-    spans = []
-    for folder in re.finditer("[^/]+", below):
-        found = split_folder(folder[0])
-        if found is None:
-            break
-        values.append(found)
-        spans.append((found[0], folder.start() + folder[0].index("=") + 1, folder.end()))
-    if below.strip("/") and not values:
+    leading = [*takewhile(lambda one: one[1], hive_folders(below))]
+    if below.strip("/") and not leading:
         return None
-    return Fit(Partition.of(values), tuple(spans))
+    values = [value for _, value, _ in leading if value]
+    return Fit(Partition.of(values), tuple(span for _, _, span in leading))
 
 
 # --- values in canonical form, by the type, format and transform of their dimension ---------------

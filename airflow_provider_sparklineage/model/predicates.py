@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.subset import (
+    BY_SYMBOL,
     EVERYTHING,
     NOTHING,
     Binary,
@@ -139,8 +140,6 @@ _NOT_NULL = re.compile(rf"{_COLUMN} IS NOT NULL(?=[ )]|\Z)|isnotnull\({_COLUMN}\
 _AND = " AND "
 _NAME = re.compile(rf"({_PART})(?:\.|\Z)", re.ASCII)
 
-_BY_SYMBOL = {comparison.symbol: comparison for comparison in Comparison}
-
 _WORDS = re.compile(
     r"all|alter|analyze|and|any|as|begin|between|cache|call|case|comment|commit|connect_by_root|"
     r"copy|create|cross|current_date|current_timestamp|current_user|declare|delete|desc|"
@@ -177,7 +176,7 @@ def comparisons(text: str, naming: _Naming) -> Condition | None:
             not_null.append(naming(parts))
         else:
             value = next(value for value in term.groupdict().values() if value is not None)
-            compares.append(Compare(naming(parts), _BY_SYMBOL[term[2]], value))
+            compares.append(Compare(naming(parts), BY_SYMBOL[term[2]], value))
         at = term.end()
         while depth and text.startswith(")", at):
             at, depth = at + 1, depth - 1

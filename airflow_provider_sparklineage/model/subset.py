@@ -65,7 +65,7 @@ class Comparison(StrEnum):
     @property
     def flipped(self) -> Comparison:
         """The comparison after both sides are exchanged, as from ``5 < x`` to ``x > 5``."""
-        return _FLIPPED.get(self, self)
+        return BY_SYMBOL[self.symbol.translate(_EXCHANGED)]
 
 
 class Operator(StrEnum):
@@ -82,12 +82,8 @@ _SYMBOLS = {
     Comparison.LESS_THAN: "<",
     Comparison.LESS_EQUAL_THAN: "<=",
 }
-_FLIPPED = {
-    Comparison.GREATER_THAN: Comparison.LESS_THAN,
-    Comparison.GREATER_EQUAL_THAN: Comparison.LESS_EQUAL_THAN,
-    Comparison.LESS_THAN: Comparison.GREATER_THAN,
-    Comparison.LESS_EQUAL_THAN: Comparison.GREATER_EQUAL_THAN,
-}
+BY_SYMBOL = {symbol: comparison for comparison, symbol in _SYMBOLS.items()}
+_EXCHANGED = str.maketrans("<>", "><")
 
 
 class Partitions(Frozen, frozen=True):
@@ -217,13 +213,13 @@ def _rank(condition: Condition) -> tuple[Any, ...]:
             assert_never(condition)
 
 
-def _without_absorbed(operator: Operator, found: Iterable[Condition]) -> Iterator[Condition]:
+def _without_absorbed(operator: Operator, joined: Iterable[Condition]) -> Iterator[Condition]:
     """Drop the terms that have all factors of another term, because they add nothing to it.
 
     The other term is looked up by its first factor, so that the time for long lists stays linear.
     """
     other = Operator.AND if operator is Operator.OR else Operator.OR
-    factors = {term: dict.fromkeys(terms(term, other)) for term in found}
+    factors = {term: dict.fromkeys(terms(term, other)) for term in joined}
     by_first: dict[Condition, list[Condition]] = {}
     for term, parts in factors.items():
         by_first.setdefault(next(iter(parts)), []).append(term)
@@ -390,14 +386,14 @@ _TAKES = {
 
 def both(verdicts: Iterable[bool | None]) -> bool | None:
     """Join verdicts with AND: False if one is False, else None if one is None, else True."""
-    found = set(verdicts)
-    return False if False in found else None if None in found else True
+    different = set(verdicts)
+    return False if False in different else None if None in different else True
 
 
 def either(verdicts: Iterable[bool | None]) -> bool | None:
     """Join verdicts with OR: True if one is True, else None if one is None, else False."""
-    found = set(verdicts)
-    return True if True in found else None if None in found else False
+    different = set(verdicts)
+    return True if True in different else None if None in different else False
 
 
 class Evaluation:
