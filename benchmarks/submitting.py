@@ -91,7 +91,7 @@ assert os.waitpid(child, 0)[1] == 0
 end("START")
 operator.execute(context)
 command = ended.pop(4)
-traces = operator.lineage_try.traces if sys.argv[1] == "ours" else ()
+traces = operator.lineage_try.rendered.texts if sys.argv[1] == "ours" else ()
 traced = sum(bool(text.spans) for text in traces)
 print(json.dumps({"ended": ended, "injected": "--jars" in command, "traced": traced}))
 """

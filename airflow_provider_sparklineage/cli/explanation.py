@@ -227,7 +227,7 @@ def explain_task(dag_id: str, task_id: str, run: DryRun, rules: PartitionRules) 
         raise UnusableInputError(problem, _hint(error)) from error
     operator: Any = context["task"]
     current = operator.lineage_try
-    texts = tuple(_masked(t) for t in current.traces or () if t.template != t.value)
+    texts = tuple(_masked(t) for t in current.rendered.texts or () if t.template != t.value)
     subject = f"{dag_id}.{task_id}" + (f"[{run.map_index}]" if mapped else "")
     declared = current.declared(operator, rules, run.partition_key)
     return ExplainedTask(subject, texts, declared)

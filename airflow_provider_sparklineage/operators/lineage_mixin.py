@@ -21,7 +21,7 @@ from airflow.sdk.bases.operator import BaseOperatorMeta
 from airflow_provider_sparklineage.links.lineage import LINKS, push
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import SettingsError
-from airflow_provider_sparklineage.operators.attempt.task_try import Try
+from airflow_provider_sparklineage.operators.attempt.task_try import Arguments, Try
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class OpenLineageHooks:
         if current is None:
             current = Try(self)
             self._set_lineage_try(current)
-        current.take_arguments(self)
+        current.arguments = Arguments.read(self)
         return current
 
     def _set_lineage_try(self, current: Try | None) -> None:
@@ -117,7 +117,7 @@ class OpenLineageHooks:
         return self._operator_lineage(self.lineage_try.at_start(self))
 
     def _lineage_at_end(self, _task_instance: Any) -> OperatorLineage[Any, Any]:
-        made = self.lineage_try.made
+        made = self.lineage_try.events
         if made is None:  # execute() did not get as far as submitting
             made = self.lineage_try.expected(self, has_ended=True)
         lineage = self._operator_lineage(made)
@@ -133,9 +133,9 @@ class OpenLineageHooks:
     def _lineage_on_failure(self, task_instance: Any) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.operators.attempt import prepare
 
-        ended_as = self.lineage_try.ended_as
-        if ended_as is not None:
-            msg = f"Airflow has ended this try as {ended_as}, and sent its event."
+        ended = self.lineage_try.ended
+        if ended is not None and ended.state is not None:
+            msg = f"Airflow has ended this try as {ended.state}, and sent its event."
             raise prepare.TryEndedError(msg)
         return self._lineage_at_end(task_instance)
 
@@ -424,7 +424,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
                     f"{name} cannot be rendered ({type(error).__name__}: {error})."
                 )
         with _harmless("Tracing templates"):
-            current.traces = prepare.traces(self, templates, environment, context)
+            current.note_rendered(texts=prepare.traces(self, templates, environment, context))
         with _harmless("Describing what the job is expected to access"):
             current.prepare_start(self)
 

@@ -97,7 +97,7 @@ def test_the_dag_file_has_the_users_text_alone():
 def test_a_damaged_event_of_the_last_run_takes_no_description_from_this_one(executed):
     task = operator()
     executed(task)
-    made = task.lineage_try.made
+    made = task.lineage_try.events
     event = made.kept
     damaged = {**event, "outputs": [{**d, "facets": None} for d in event["outputs"]]}
     prepared = Prepared(resolve(), sent=Known(event=damaged))

@@ -163,10 +163,10 @@ def test_a_transport_to_datahub_is_found_wherever_it_stands(run, datahub, monkey
 def test_secrets_in_facets_of_others_are_hidden_in_what_is_carried(both, run):
     task, _ = run()
     current = task.lineage_try
-    kept = current.made.kept
+    kept = current.events.kept
     theirs = {"_producer": "https://example.org", "password": "hunter2", "name": "x"}
     event = {**kept, "inputs": [{**kept["inputs"][0], "facets": {"theirs": theirs}}]}
-    made = current.made._replace(kept=event)
+    made = current.events._replace(kept=event)
     lineage = prepare.operator_lineage(made, current.leaving, current.prepared, task)
     [source] = lineage.run_facets["sparkLineage_capture"].neutral["inputs"]
     assert source["facets"]["theirs"] == {**theirs, "password": "***"}
@@ -175,7 +175,7 @@ def test_secrets_in_facets_of_others_are_hidden_in_what_is_carried(both, run):
 def test_a_defect_in_what_is_carried_costs_the_backend_nothing(both, run, caplog):
     task, sent = run()
     current = task.lineage_try
-    made = current.made._replace(kept={"damaged": True})
+    made = current.events._replace(kept={"damaged": True})
     lineage = prepare.operator_lineage(made, current.leaving, current.prepared, task)
     assert lineage.inputs == sent.inputs
     assert "as it is sent to another backend" in caplog.text
@@ -186,7 +186,7 @@ def test_the_next_start_has_the_names_and_facets_that_the_end_was_sent_with(both
     kept = task.lineage_try.collected
     known = other_runs.Known(stored.last_run(kept), event=kept)
     resolved = task.lineage_try.prepared.settings
-    prepared = prepare.Prepared(resolved, known, known.in_form_of(task.lineage_try.made.adapted))
+    prepared = prepare.Prepared(resolved, known, known.in_form_of(task.lineage_try.events.adapted))
     begin = prepare.expected_event(task.lineage_try.declared(task, resolved.partitioning), prepared)
     start = prepare.operator_lineage(begin, resolved.leaving, prepared)
     assert [(d.namespace, d.name) for d in start.inputs] == [
@@ -207,11 +207,11 @@ def test_a_run_that_fails_keeps_real_names_and_is_sent_with_those_of_the_last_ru
     task.lineage_try.prepared = prepare.Prepared(
         before.lineage_try.prepared.settings,
         known,
-        known.in_form_of(before.lineage_try.made.adapted),
+        known.in_form_of(before.lineage_try.events.adapted),
     )
     with pytest.raises(AirflowException):
         execute(task)
-    made = task.lineage_try.made
+    made = task.lineage_try.events
     assert names(made.kept) == names(kept)
     assert names(made.adapted) == {(d.namespace, d.name) for d in sent.inputs}
     capture = made.adapted["run"]["facets"]["sparkLineage_capture"]

@@ -72,7 +72,7 @@ def expanded(task, index, context=None):
 
 def dated(task):
     """Give the field and the dated characters of each traced text."""
-    traces = task.lineage_try.traces
+    traces = task.lineage_try.rendered.texts
     assert traces is not None
     return {t.field: [t.value[s.start : s.end] for s in t.spans if s.dates] for t in traces}
 
@@ -201,7 +201,7 @@ def test_a_real_xcom_arg_is_no_template():
     context = of_run(ti=TaskInstance(), expanded_ti_count=None)
     task = rendered(task, context)
     assert dated(task) == {"reads[0]": [], "reads[1]": [DAY]}
-    [text, *_] = task.lineage_try.traces
+    [text, *_] = task.lineage_try.rendered.texts
     assert text.value == text.template == "/lake/from/upstream"
 
 
@@ -247,7 +247,10 @@ def test_declarations_that_render_themselves_are_traced_once_per_run():
     second = rendered(task, of_run(pendulum.datetime(1970, 1, 1)))
     assert dated(first) == {"reads[0].uri": [], "reads[0].partitions[dt]": [DAY]}
     assert dated(second) == {"reads[0].uri": [], "reads[0].partitions[dt]": ["1970-01-01"]}
-    assert [t.template for t in first.lineage_try.traces] == ["/lake/{{ run_id }}", "{{ ds }}"]
+    assert [t.template for t in first.lineage_try.rendered.texts] == [
+        "/lake/{{ run_id }}",
+        "{{ ds }}",
+    ]
 
 
 def test_a_template_file_is_traced_by_its_content(tmp_path):
@@ -259,7 +262,7 @@ def test_a_template_file_is_traced_by_its_content(tmp_path):
         task = FileOperator(task_id="t", application="a", conf={"job": "job.json"})
     task = rendered(task)
     assert dated(task) == {"conf[job]": [DAY]}
-    assert task.lineage_try.traces[0].template == '{"day": "{{ ds }}"}'
+    assert task.lineage_try.rendered.texts[0].template == '{"day": "{{ ds }}"}'
 
 
 # --- mapped tasks ---------------------------------------------------------------------------------
@@ -301,7 +304,7 @@ def test_values_of_an_upstream_task_that_a_task_is_expanded_over_are_not_rendere
     task = expanded(mapped, 0)
     assert task.application_args == ["{{ ds }}"]
     assert dated(task) == {"application_args[0]": []}
-    assert task.lineage_try.traces[0].variables == ()
+    assert task.lineage_try.rendered.texts[0].variables == ()
 
 
 # --- kinds of runs --------------------------------------------------------------------------------
@@ -323,7 +326,7 @@ def test_a_run_without_a_date_fails_in_rendering_and_nothing_is_traced():
         task = operator(application_args=["{{ ds }}"]).prepare_for_execution()
     with pytest.raises(jinja2.UndefinedError, match="'ds' is undefined"):
         task.render_template_fields(of_run(None))
-    assert task.lineage_try.traces is None
+    assert task.lineage_try.rendered.texts is None
 
 
 def test_a_rendering_that_fails_forgets_an_earlier_one():
@@ -333,7 +336,7 @@ def test_a_rendering_that_fails_forgets_an_earlier_one():
     task.application_args = ["{{ nope }}"]
     with pytest.raises(jinja2.UndefinedError):
         task.render_template_fields(of_run())
-    assert task.lineage_try.traces is None
+    assert task.lineage_try.rendered.texts is None
 
 
 def test_each_rendering_begins_a_try_of_its_own():
@@ -342,15 +345,15 @@ def test_each_rendering_begins_a_try_of_its_own():
         task = operator(application_args=["{{ ds }}"])
     first = rendered(task)
     second = rendered(task, of_run(pendulum.datetime(1970, 1, 1)))
-    values = [[text.value for text in copy.lineage_try.traces] for copy in (first, second)]
+    values = [[text.value for text in copy.lineage_try.rendered.texts] for copy in (first, second)]
     assert values == [[DAY], ["1970-01-01"]]
     earlier = first.lineage_try
     assert rendered(first).lineage_try is not earlier
-    assert task.lineage_try.traces is None
+    assert task.lineage_try.rendered.texts is None
 
 
 def test_before_rendering_nothing_is_traced():
-    assert operator(application_args=["{{ ds }}"]).lineage_try.traces is None
+    assert operator(application_args=["{{ ds }}"]).lineage_try.rendered.texts is None
 
 
 # --- what it must not do --------------------------------------------------------------------------
@@ -362,13 +365,13 @@ def test_switched_off_nothing_is_traced(monkeypatch, how):
         monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__DISABLED", "True")
     monkeypatch.setattr(prepare, "traces", lambda *_: 1 / 0)
     task = rendered(operator(application_args=["{{ ds }}"], lineage=how != "argument"))
-    assert (task.application_args, task.lineage_try.traces) == ([DAY], None)
+    assert (task.application_args, task.lineage_try.rendered.texts) == ([DAY], None)
 
 
 def test_a_defect_in_tracing_costs_the_spans_and_not_the_task(monkeypatch):
     monkeypatch.setattr(prepare.Tracer, "trace_all", lambda *_: 1 / 0)
     task = rendered(operator(application_args=["{{ ds }}"]))
-    assert (task.application_args, task.lineage_try.traces) == ([DAY], ())
+    assert (task.application_args, task.lineage_try.rendered.texts) == ([DAY], ())
 
 
 def test_side_effects_of_templates_happen_once(mocker):

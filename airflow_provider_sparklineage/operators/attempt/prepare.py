@@ -36,7 +36,7 @@ from airflow_provider_sparklineage.model import task_rules
 from airflow_provider_sparklineage.model.credentials import logger, scrub_name
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.model.exceptions import RulesError, SettingsError
+from airflow_provider_sparklineage.model.exceptions import RulesError
 from airflow_provider_sparklineage.model.last_run import BothForms
 from airflow_provider_sparklineage.model.locations import Locator
 from airflow_provider_sparklineage.operators.attempt import other_runs
@@ -50,7 +50,7 @@ from airflow_provider_sparklineage.spark.submit.submission import Submission
 from airflow_provider_sparklineage.templates import TracedText, Tracer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
     from jinja2 import Environment
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.expectations.declarations import DatasetSubset
     from airflow_provider_sparklineage.model.representation import Leaving
     from airflow_provider_sparklineage.model.rules import PartitionRules
-    from airflow_provider_sparklineage.settings.resolution import Settings
+    from airflow_provider_sparklineage.settings.resolution import Settings, Source
     from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 
 
@@ -84,6 +84,9 @@ class Prepared(NamedTuple):
     descriptions."""
     is_converted: bool = False
     """Whether one of the transports converts events; for that, it needs their kept form."""
+    sources: tuple[Source, ...] | None = None
+    """The sources of the settings, without the operator's arguments, which may still change; None
+    if Airflow could not give them."""
 
     @property
     def last(self) -> BothForms:
@@ -91,16 +94,15 @@ class Prepared(NamedTuple):
         return BothForms(self.known.last, self.sent.last)
 
 
-def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Prepared:
-    """Ask Airflow for settings, and for the events of earlier runs and tasks; never raises.
+def prepared(
+    resolved: Settings, others: tuple[Source, ...] | None, context: Mapping[str, Any]
+) -> Prepared:
+    """Ask Airflow for the events of earlier runs and tasks; never raises.
 
+    :param others: the sources of the settings, see :attr:`Prepared.sources`
     :param context: Airflow's context for the template fields; if it has no task instance, no other
         run is known
     """
-    try:
-        resolved = resolve()
-    except SettingsError:  # execute() reports it
-        resolved = settings.resolve()
     is_wanted = is_converted(sources.ready_client())
     ti = context.get("ti")
     archive = _archive(resolved)
@@ -120,6 +122,7 @@ def prepared(resolve: Callable[[], Settings], context: Mapping[str, Any]) -> Pre
         known if sent is None else known.in_form_of(sent),
         tuple(event for event in every if event is not None),
         is_wanted,
+        others,
     )
 
 

@@ -17,6 +17,7 @@ from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.model.last_run import BothForms
+from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.operators.attempt.timing import Cost, Deadline
 from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.settings import resolution
@@ -46,8 +47,74 @@ def _no_try() -> None:
     """Give None in place of a copied try: the copy of an operator begins a try of its own."""
 
 
+class Arguments(Frozen, frozen=True):
+    """The lineage arguments of an operator.
+
+    :param is_wanted: the argument ``lineage``
+    :param options: by name, the arguments that are options of the settings
+    """
+
+    is_wanted: bool
+    conn_id: str
+    options: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, operator: Any) -> Arguments:
+        """Read the present values from an operator, or from an object with the same attributes."""
+        options = {o.name: getattr(operator, o.name) for o in OPTIONS if o.in_operator}
+        return cls(bool(operator.lineage), operator.lineage_conn_id, options)
+
+    def ask_airflow(self) -> tuple[resolution.Source, ...]:
+        """Read the settings that are not among the arguments; a remote call of Airflow's.
+
+        :raise SettingsError: if a setting cannot be read, or the connection is missing
+        """
+        return sources.for_settings(sources.connection(self.conn_id))
+
+    def settings(self, others: tuple[resolution.Source, ...]) -> resolution.Settings:
+        """Resolve the settings of the arguments and of :meth:`ask_airflow`.
+
+        :raise SettingsError: if a setting has an impossible value
+        """
+        return resolution.resolve(
+            resolution.Source(resolution.Origin.ARGUMENT, self.options), *others
+        )
+
+
+class Rendered(Frozen, frozen=True):
+    """The outcome of rendering the operator's fields.
+
+    :param texts: the traced texts; None if rendering failed or has not happened: then the fields
+        still have templates, which name no data
+    :param problems: sentences on fields that could not be rendered, and on other unknown
+        declarations
+    :param start: START's datasets; None if Airflow sends no events
+    """
+
+    texts: tuple[TracedText, ...] | None = None
+    problems: tuple[str, ...] = ()
+    start: Made | None = None
+
+
+class Ended(Frozen, frozen=True):
+    """The outcome of a try whose job has ended.
+
+    :param ti: the task instance, which has the number of the latest try; None if it is not known
+    :param try_number: number of the try that has ended
+    :param events: the event, in its kept form and in the backend's; None while it is being made
+    :param description: the description of the run for people; empty if the backend shows none
+    :param state: the state in which Airflow has ended the try while its job ran; None if it has not
+    """
+
+    ti: Any
+    try_number: int
+    events: Made | None = None
+    description: str = ""
+    state: str | None = None
+
+
 class Try:
-    """The state of one try: settings, traces, and the outcomes of its stages.
+    """The state of one try: the operator's arguments, and the outcomes of the stages.
 
     The try refers to the operator's arguments and not to the operator, because Airflow copies the
     operator.
@@ -56,30 +123,20 @@ class Try:
     """
 
     def __init__(self, operator: Any) -> None:
-        self.take_arguments(operator)
-        self._asked: tuple[resolution.Source, ...] | None = None
+        self.arguments = Arguments.read(operator)
+        """The arguments as they were when this try was last asked for: a subclass of the operator
+        may render them as template fields, or may set them in its ``execute()``."""
         self.prepared: Prepared | None = None
         """Airflow's answers during rendering; None before the rendering."""
-        self.traces: tuple[TracedText, ...] | None = None
-        """The traced texts; None if rendering failed or has not happened: then the fields still
-        have templates, which name no data."""
-        self.unrendered: tuple[str, ...] = ()
-        """Sentences on fields that could not be rendered, and on other unknown declarations."""
-        self.deadline = Deadline()
-        self.cost = Cost()
+        self.rendered = Rendered()
         self.capture: Capture | None = None
         """The bundle and the course of the job; None before ``execute()``, or if none was begun."""
-        self.made: Made | None = None
-        """The event, in its kept form and in the backend's; None until the job has ended."""
-        self._described: str | None = None
-        """The description of the run for people; None until Airflow first asks for it."""
         self.uncaptured: Degradation | None = None
         """The reason why the job runs without a capture and a manifest; None if it has these."""
-        self._at_start: Made | None = None
-        self._is_disabled: bool | None = None
-        self.ended_as: str | None = None
-        """The state in which Airflow has ended the try while its job ran; None if it has not."""
-        self._finished: tuple[Any, int] | None = None
+        self.ended: Ended | None = None
+        """None until the job has ended."""
+        self.deadline = Deadline()
+        self.cost = Cost()
 
     def __reduce__(self) -> tuple[Any, tuple[()]]:
         """Make a deep copy or a pickled try None, because a try may hold a lock and a socket."""
@@ -87,57 +144,52 @@ class Try:
 
     # --- settings ---------------------------------------------------------------------------------
 
-    def take_arguments(self, operator: Any) -> None:
-        """Take the present values of the operator's arguments.
-
-        A subclass of the operator may render the arguments as template fields, or may set them in
-        its ``execute()``.
-        """
-        self._is_wanted = bool(operator.lineage)
-        self._conn_id: str = operator.lineage_conn_id
-        self._arguments = {o.name: getattr(operator, o.name) for o in OPTIONS if o.in_operator}
-
     @property
     def is_on(self) -> bool:
         """Whether lineage is on; a wrong setting does not switch it off; the event names it."""
-        if not self._is_wanted:
+        if not self.arguments.is_wanted:
             return False
-        if self._is_disabled is None:  # remembered, as this property is read a dozen times
-            self._is_disabled = False
-            with suppress(Exception):
-                source = sources.configuration("disabled")
-                self._is_disabled = bool(resolution.value("disabled", source))
-        return not self._is_disabled
+        with suppress(Exception):
+            return not resolution.value("disabled", sources.configuration("disabled"))
+        return True
 
     @property
     def is_strict(self) -> bool:
         """Whether the argument ``strict`` is true; for use where settings cannot be resolved."""
-        return bool(self._arguments["strict"])
+        return bool(self.arguments.options["strict"])
 
     def settings(self) -> resolution.Settings:
         """Resolve the settings.
 
         :raise SettingsError: if a setting cannot be read, or the connection is missing
         """
-        asked = self._asked or self._ask_airflow()
-        arguments = resolution.Source(resolution.Origin.ARGUMENT, self._arguments)
-        return resolution.resolve(arguments, *asked)
-
-    def _ask_airflow(self) -> tuple[resolution.Source, ...]:
-        return sources.for_settings(sources.connection(self._conn_id))
+        known = self.prepared.sources if self.prepared else None
+        return self.arguments.settings(known or self.arguments.ask_airflow())
 
     def prepare(self, context: Mapping[str, Any]) -> None:
         """Ask Airflow for settings and the last run: once for a try, as each is a remote call."""
+        self.prepared = self._asked(context)
+
+    def _asked(self, context: Mapping[str, Any]) -> Prepared:
         from airflow_provider_sparklineage.operators.attempt import prepare
 
-        with suppress(SettingsError):  # execute() reports it
-            self._asked = self._ask_airflow()
-        self.prepared = prepare.prepared(self.settings, context)
+        others = None
+        try:
+            others = self.arguments.ask_airflow()
+            resolved = self.arguments.settings(others)
+        except SettingsError:  # execute() reports it
+            resolved = resolution.resolve()
+        return prepare.prepared(resolved, others, context)
+
+    @property
+    def events(self) -> Made | None:
+        """The event, in its kept form and in the backend's; None until the job has ended."""
+        return None if self.ended is None else self.ended.events
 
     @property
     def collected(self) -> Event | None:
         """The event as XCom and archive keep it; None until the job has ended."""
-        return self.made and self.made.kept
+        return self.events and self.events.kept
 
     @property
     def leaving(self) -> Leaving:
@@ -152,14 +204,12 @@ class Try:
         :return: ``own`` before the job has ended, and for a backend that shows no description of
             the run
         """
-        if self.made is None:
+        if self.ended is None or not self.ended.description:
             return own
         try:
             from airflow_provider_sparklineage.operators.attempt import publish
 
-            if self._described is None:  # remembered, as Airflow asks for it several times
-                self._described = publish.description_of_run(self.made.adapted, self.leaving)
-            return publish.documentation_of_job(operator, own, self._described)
+            return publish.documentation_of_job(operator, own, self.ended.description)
         except Exception:
             log.debug("What the job did is not described.", exc_info=True)
             return own
@@ -173,15 +223,19 @@ class Try:
         :param operator: the operator, with its fields rendered
         """
         if sources.why_not_sent() is None:
-            self._at_start = self.expected(operator)
+            self.note_rendered(start=self.expected(operator))
 
     def note_unrendered(self, problem: str) -> None:
         """Note a sentence for the event, on a field or a declaration that is not known."""
-        self.unrendered = (*self.unrendered, problem)
+        self.note_rendered(problems=(*self.rendered.problems, problem))
+
+    def note_rendered(self, **changes: Any) -> None:
+        """Note facts on the rendering, as changed fields of :attr:`rendered`."""
+        self.rendered = replace(self.rendered, **changes)
 
     def at_start(self, operator: Any) -> Made:
         """Give START's datasets: those that the try is expected to read and write."""
-        return self._at_start or self.expected(operator)
+        return self.rendered.start or self.expected(operator)
 
     def is_sent(self) -> bool:
         """Whether lineage is sent by Airflow, or kept in the archive alone.
@@ -228,12 +282,12 @@ class Try:
 
         try:
             found = declared_in_fields(
-                operator, self.traces or (), rules, partition_key, spark_properties
+                operator, self.rendered.texts or (), rules, partition_key, spark_properties
             )
         except Exception as error:
             log.debug("Declarations cannot be understood.", exc_info=True)
             found = Declared(problems=(f"{type(error).__name__}: {error}",))
-        return replace(found, problems=(*self.unrendered, *found.problems))
+        return replace(found, problems=(*self.rendered.problems, *found.problems))
 
     def expected(self, operator: Any, *, has_ended: bool = False) -> Made:
         """Make the event of the datasets that the try is expected to read and write.
@@ -242,7 +296,7 @@ class Try:
         """
         from airflow_provider_sparklineage.operators.attempt import prepare
 
-        prepared = self.prepared or prepare.prepared(self.settings, {})
+        prepared = self.prepared or self._asked({})
         declared = self.declared(operator, prepared.settings.partitioning)
         ended = (self.uncaptured or prepare.NOT_SUBMITTED) if has_ended else None
         return prepare.expected_event(declared, prepared, ended)
@@ -282,7 +336,7 @@ class Try:
                     raise
                 resolved, wrong = resolution.resolve(), error
             strict = resolved.strict
-            capture = submit.begun(context, resolved, self._conn_id, of_command=of_command)
+            capture = submit.begun(context, resolved, self.arguments.conn_id, of_command=of_command)
         except Exception as error:
             if strict:
                 raise
@@ -334,10 +388,11 @@ class Try:
 
     def is_over(self, context: Mapping[str, Any]) -> bool:
         """Whether the job has ended, and ``context`` belongs to this very try."""
-        if self._finished is None:
+        ended = self.ended
+        if ended is None:
             return False
-        ti, number = self._finished
-        return context.get("ti") is ti and getattr(ti, "try_number", 0) == number
+        ti = context.get("ti")
+        return ti is ended.ti and getattr(ti, "try_number", 0) == ended.try_number
 
     def finish(
         self, outcome: Outcome, has_failed: Callable[[TaskLineage], bool], context: Context
@@ -359,25 +414,37 @@ class Try:
                 "the last one did.",
             )
         ti = context.get("ti")
-        self._finished = (ti, getattr(ti, "try_number", 0))
+        # Noted first: a callback of has_failed() may render the fields, which begins no new try.
+        self.ended = Ended(ti, getattr(ti, "try_number", 0), self.events)
         known = self.prepared.last if self.prepared else BothForms()
         task, deadline = context.get("task"), self.deadline
         try:
             collected = collect.collect(self.capture, outcome, has_failed, known, task, deadline)
         except AirflowTaskTimeout as error:  # it fired in given_up(), or between two steps
             collected = collect.given_up(self.capture, outcome, known, deadline, error)
-        self.capture, self.made = collected
+        self.capture, events = collected
+        self.ended = replace(self.ended, events=events)
         with suppress(Exception, AirflowTaskTimeout):  # the timeout can fire in the import, too
-            if deadline.is_killed:
-                self.ended_as = prepare.ended_as(context["ti"])
-            from airflow_provider_sparklineage.operators.attempt.publish import publish
+            from airflow_provider_sparklineage.operators.attempt import publish
 
-            is_for_sending = self.ended_as is None
-            publish(self.capture, deadline, self.made.kept, context, is_for_sending=is_for_sending)
+            text = publish.description_of_run(events.adapted, self.leaving)
+            self.ended = replace(self.ended, description=text)
+        with suppress(Exception, AirflowTaskTimeout):
+            from airflow_provider_sparklineage.operators.attempt import publish
+
+            if deadline.is_killed:
+                self.ended = replace(self.ended, state=prepare.ended_as(context["ti"]))
+            publish.publish(
+                self.capture,
+                deadline,
+                events.kept,
+                context,
+                is_for_sending=self.ended.state is None,
+            )
 
     def watch_delivery(self) -> None:
         """Watch whether Airflow's client delivers this try's event, which it is about to send."""
         from airflow_provider_sparklineage.operators.attempt import publish
 
-        if self.capture is not None and self.made is not None:
+        if self.capture is not None and self.events is not None:
             publish.watch_delivery(self.capture)

@@ -170,7 +170,7 @@ def test_a_task_whose_driver_is_its_own_process_has_them_too(declared, rendered)
     adopting.adopt(revenue)
     task = rendered(revenue)
     assert task.reads[0] == "/lake/rates/month=2024-05"
-    assert "writes[0].partitions[dt]" in {text.field for text in task.lineage_try.traces}
+    assert "writes[0].partitions[dt]" in {text.field for text in task.lineage_try.rendered.texts}
 
 
 @pytest.mark.parametrize(

@@ -129,14 +129,14 @@ def test_a_task_that_is_adopted_late_has_the_traces_of_one_with_our_operator(mak
         of_each.append(running(task, 1 if task.is_mapped else -1))
     late, ours = of_each
     assert late.is_adopted
-    assert late.lineage_try.traces == ours.lineage_try.traces
-    assert late.lineage_try.unrendered == ours.lineage_try.unrendered == ()
+    assert late.lineage_try.rendered.texts == ours.lineage_try.rendered.texts
+    assert late.lineage_try.rendered.problems == ours.lineage_try.rendered.problems == ()
 
 
 def test_what_the_constructor_of_a_plain_task_makes_is_traced():
     with DAG("shop", schedule=None):
         task = running(plain(MergingOperator, conf={"a": "{{ run_id }}"}))
-    spans = {t.field: [s.expression for s in t.spans] for t in task.lineage_try.traces}
+    spans = {t.field: [s.expression for s in t.spans] for t in task.lineage_try.rendered.texts}
     assert spans == {
         "application_args[0]": [],
         "application_args[1]": ["ds"],
@@ -150,10 +150,10 @@ def test_what_the_constructor_of_a_mapped_task_makes_of_an_argument_is_reported_
         partial = MergingOperator.partial(task_id="revenue", conf={"a": "{{ ds }}"})
         task = running(partial.expand(application=["job.py"]), 0)
     assert task.conf == {"a": DAY, "spark.shop.day": DAY}
-    spans = {t.field: (t.template, t.value, t.spans) for t in task.lineage_try.traces}
+    spans = {t.field: (t.template, t.value, t.spans) for t in task.lineage_try.rendered.texts}
     assert spans["conf[a]"] == spans["conf[spark.shop.day]"] == (DAY, DAY, ())
     assert spans["application_args[1]"][2]  # which the class gives to nobody else
-    [problem] = task.lineage_try.unrendered
+    [problem] = task.lineage_try.rendered.problems
     assert "makes conf of other arguments" in problem
 
 
@@ -168,9 +168,9 @@ def test_values_of_an_upstream_task_are_no_templates(monkeypatch):
     )
     late = running(task, 0)
     assert late.application_args == ["{{ ds }}"]
-    [text] = late.lineage_try.traces
+    [text] = late.lineage_try.rendered.texts
     assert (text.template, text.variables) == ("{{ ds }}", ())
-    assert late.lineage_try.unrendered == ()
+    assert late.lineage_try.rendered.problems == ()
 
 
 def test_a_task_that_the_policy_has_adopted_is_left_alone(mocker):
@@ -203,7 +203,7 @@ def test_a_task_that_a_policy_of_the_user_has_put_there_is_adopted():
     policy.task_policy(task)
     late = running(other)
     assert late.is_adopted
-    assert late.lineage_try.traces[0].spans
+    assert late.lineage_try.rendered.texts[0].spans
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_switched_off_lineage_costs_an_adopted_task_nothing(monkeypatch):
     with DAG("shop", schedule=None):
         task = running(plain(SparkSubmitOperator, application_args=["{{ ds }}"]))
     assert task.lineage_try.prepared is None
-    assert task.lineage_try.traces is None
+    assert task.lineage_try.rendered.texts is None
 
 
 # --- the plugin -----------------------------------------------------------------------------------
@@ -332,5 +332,7 @@ def test_what_is_declared_is_rendered_and_traced_as_well(monkeypatch):
     with DAG("shop", schedule=None):
         task = running(plain(SparkSubmitOperator))
     assert (task.writes, task.on_partition_mismatch) == ([f"/lake/dt={DAY}"], "fail")
-    (traced,) = [text for text in task.lineage_try.traces if text.field.startswith("writes")]
+    (traced,) = [
+        text for text in task.lineage_try.rendered.texts if text.field.startswith("writes")
+    ]
     assert (traced.template, traced.value) == ("/lake/dt={{ ds }}", f"/lake/dt={DAY}")
