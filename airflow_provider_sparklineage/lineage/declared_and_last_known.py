@@ -16,7 +16,7 @@ event without datasets empties the graphs of backends. Policy, case by case:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from airflow_provider_sparklineage.model.datasets import DatasetName
+    from airflow_provider_sparklineage.model.last_run import BothForms
     from airflow_provider_sparklineage.model.representation import Limits
     from airflow_provider_sparklineage.model.rules import PartitionRules
+    from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 
 
 # --- after the job --------------------------------------------------------------------------------
@@ -112,6 +114,32 @@ class Completion:
             replace(d, facets=known[d.name]) if d.name in self._without_facets & known.keys() else d
             for d in self._lineage.outputs
         )
+
+
+class Completed(NamedTuple):
+    """The lineage of a try; the datasets of the last successful run fill its gaps.
+
+    :param lineage: the lineage, filled from the kept form of the last run's event
+    :param as_sent: the lineage, filled from the form that the backend got; None if both forms are
+        the same
+    :param last_known: the last run, if the lineage had gaps
+    """
+
+    lineage: TaskLineage
+    as_sent: TaskLineage | None = None
+    last_known: LastRun | None = None
+
+
+def completed(
+    lineage: TaskLineage, manifest: Manifest, last_known: BothForms, *, versions_by_schema: bool
+) -> Completed:
+    """Fill the gaps of a try's lineage, see :class:`Completion`."""
+    kept, sent = last_known
+    declared = manifest.declared_inputs, manifest.declared_outputs
+    missing = Completion(lineage, *declared, versions_by_schema=versions_by_schema)
+    if kept == NO_LAST_RUN or not missing.is_needed:
+        return Completed(lineage)
+    return Completed(missing.by(kept), None if sent is kept else missing.by(sent), kept)
 
 
 def _is_unreported(side: Iterable[LineageDataset], declared: Collection[DatasetName]) -> bool:

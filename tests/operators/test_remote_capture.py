@@ -8,8 +8,6 @@ import re
 import tempfile
 import time
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -19,13 +17,18 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow_provider_sparklineage.cli import main
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
+from airflow_provider_sparklineage.lineage.dataset import TaskLineage
 from airflow_provider_sparklineage.model.budget import Budget
+from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.operators.attempt import collect, publish
+from airflow_provider_sparklineage.operators.attempt.driver_files import OwnFiles
+from airflow_provider_sparklineage.operators.attempt.submit import Capture
 from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from airflow_provider_sparklineage.settings.resolution import resolve
 from airflow_provider_sparklineage.spark.capture import remote_bundles
 from airflow_provider_sparklineage.spark.capture.bundle import (
-    CaptureLocation,
+    CaptureBundle,
     Manifest,
     TaskIdentity,
 )
@@ -309,17 +312,15 @@ def test_a_task_that_is_killed_waits_for_no_driver(runs, monkeypatch):
 @pytest.mark.parametrize(
     ("asks", "of_store"),
     [
+        pytest.param(collect.received, "remove", id="a job that was not submitted"),
+        pytest.param(collect.resumed, "earlier_try", id="a job of another try"),
         pytest.param(
-            lambda manifest, _, deadline: collect.withdraw(manifest, deadline),
-            "remove",
-            id="a job that was not submitted",
+            lambda capture, deadline: collect._clean_up(
+                capture, TaskLineage(Outcome.COMPLETE), {"run": {"facets": {}}}, deadline
+            ),
+            "announce",
+            id="what is kept",
         ),
-        pytest.param(
-            lambda manifest, _, deadline: collect.earlier_manifest(manifest, "", deadline, ""),
-            "earlier_try",
-            id="a job of another try",
-        ),
-        pytest.param(partial(collect.end_remote_folder, keep=True), "announce", id="what is kept"),
     ],
 )
 def test_a_task_that_is_killed_meanwhile_has_time_left_for_its_event(asks, of_store, monkeypatch):
@@ -331,11 +332,11 @@ def test_a_task_that_is_killed_meanwhile_has_time_left_for_its_event(asks, of_st
         waited.append(budget.left)
 
     deadline, manifest = Deadline(), Manifest("r", remote="file:///nowhere/try1")
-    settings = SimpleNamespace(capture_location=CaptureLocation(None), capture_retention=None)
+    capture = Capture(resolve(), CaptureBundle(None, manifest), OwnFiles(None), is_refused=True)
     for name in ("remove", "sweep_at_times"):
         monkeypatch.setattr(remote_bundles, name, lambda *_, **__: None)
     monkeypatch.setattr(remote_bundles, of_store, hang)
-    asks(manifest, settings, deadline)
+    asks(capture, deadline)
     [left] = waited
     assert left <= 1  # of three; after five, Airflow ends the process
 

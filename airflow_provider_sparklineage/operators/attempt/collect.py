@@ -20,7 +20,6 @@ from airflow_provider_sparklineage.model.allowance import Stage
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError, NotAwaitedError
-from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, BothForms
 from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
@@ -29,15 +28,22 @@ from airflow_provider_sparklineage.spark.capture import bundle as bundles
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.event.pipeline import Made
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    from airflow_provider_sparklineage.lineage.declared_and_last_known import Completed
+    from airflow_provider_sparklineage.model.last_run import BothForms
+    from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.operators.attempt.submit import Capture
     from airflow_provider_sparklineage.operators.attempt.timing import Deadline
     from airflow_provider_sparklineage.settings.resolution import Settings
-    from airflow_provider_sparklineage.spark.capture.bundle import Manifest
+    from airflow_provider_sparklineage.spark.capture.bundle import (
+        CaptureBundle,
+        CaptureLocation,
+        Manifest,
+    )
     from airflow_provider_sparklineage.spark.capture.receiver import Receiver
 
 
@@ -51,7 +57,7 @@ class Collected(NamedTuple):
     """The capture, and the try's event in two forms: as it is kept, and as the backend gets it."""
 
     capture: Capture
-    made: Made
+    events: Made
 
 
 def collect(
@@ -79,30 +85,27 @@ def collect(
             raise _not_awaited(capture)  # noqa: TRY301  (handled like all other failures here)
         timeout_s = capture.settings.collect_timeout.total_seconds()
         deadline.begin(timeout_s)
-        capture = _without_receiver(capture, deadline.left)
-        capture = capture.noted(ended=datetime.now(UTC), outcome=str(outcome))
-        capture = _received(capture, deadline)
-        completed = _completed(capture, _merged(capture, deadline), last_known)
-        if has_failed(completed.lineage):
+        capture = ended(capture, outcome, deadline.left)
+        capture = received(capture, deadline)
+        merged = _merged(capture.bundle, last_known, deadline)
+        if has_failed(merged.lineage):
             outcome = Outcome.FAIL
-            del completed  # two lineages of a large job may not fit into memory
+            del merged  # two lineages of a large job may not fit into memory
             deadline.begin(timeout_s)
-            capture = _unread(capture).noted(
-                ended=datetime.now(UTC), outcome=str(outcome), last_known=None
-            )
-            completed = _completed(capture, _merged(capture, deadline), last_known)
+            capture = ended(_unread(capture), outcome, deadline.left)
+            merged = _merged(capture.bundle, last_known, deadline)
         if capture.settings.relay_spark_events:
             from airflow_provider_sparklineage.operators.attempt.publish import relayed
 
             # Relaying gets time of its own: has_failed() may have taken long.
             deadline.begin(timeout_s)
-            lineage = relayed(completed.lineage, capture.bundle, task, deadline)
-            completed = completed._replace(lineage=lineage)
-        made = _event(completed, deadline)
+            lineage = relayed(merged.lineage, capture.bundle, task, deadline)
+            merged = merged._replace(lineage=lineage)
+        collected = _with_events(capture, merged, deadline)
     except (Exception, AirflowTaskTimeout) as error:
         return given_up(capture, outcome, last_known, deadline, error)
-    _end(completed, made.kept, deadline)
-    return Collected(completed.capture, made)
+    _end(collected, merged.lineage, deadline)
+    return collected
 
 
 def given_up(
@@ -118,9 +121,9 @@ def given_up(
     """
     log.debug("Collecting lineage failed.", exc_info=error)
     capture = capture.degraded(*_reason(error))
-    completed, made = _rest(capture, outcome, last_known, deadline)
-    _end(completed, made.kept, deadline)
-    return Collected(completed.capture, made)
+    lineage, collected = _rest(capture, outcome, last_known, deadline)
+    _end(collected, lineage, deadline)
+    return collected
 
 
 def _not_awaited(capture: Capture) -> NotAwaitedError:
@@ -149,84 +152,100 @@ def resumed(capture: Capture, deadline: Deadline) -> Capture:
     degradation is noted, whether or not the files are found.
     """
     capture.own_files.stop_listening()  # the driver sends to the worker of the earlier try
-    capture, theirs = _with_earlier(capture, deadline)
-    if theirs is None:
-        return capture.noted(remote="").degraded(
-            DegradationCode.SUBMISSION_RESUMED,
+    own, location = capture.bundle, capture.settings.capture_location
+    earlier = _earlier_bundle(own, location, deadline, capture.resumed_id)
+    if earlier is None:
+        problem = (
             "The job had been submitted by an earlier try, whose capture bundle is not here, "
             "so what it read and wrote is unknown. A capture_location that all workers reach, "
-            "a mount or a URL, keeps it.",
+            "a mount or a URL, keeps it."
         )
-    capture = capture.noted(
+        return capture.noted((DegradationCode.SUBMISSION_RESUMED, problem), remote="")
+    theirs = earlier.manifest
+    problem = (
+        f"The job had been submitted by try {theirs.try_number}; this event has what the bundle of "
+        "that try captured."
+    )
+    return replace(capture, bundle=replace(earlier, manifest=own.manifest)).noted(
+        (DegradationCode.SUBMISSION_RESUMED, problem),
         application_run_id=theirs.application_run_id,
         injected=theirs.injected,
-        versions={**theirs.versions, **capture.bundle.manifest.versions},
+        versions={**theirs.versions, **own.manifest.versions},
         remote=theirs.remote,
     )
-    number = theirs.task.try_number if theirs.task else 0
-    return capture.degraded(
-        DegradationCode.SUBMISSION_RESUMED,
-        f"The job had been submitted by try {number}; this event has what the bundle of that "
-        "try captured.",
-    )
 
 
-def _with_earlier(capture: Capture, deadline: Deadline) -> tuple[Capture, Manifest | None]:
-    """Give the capture with the bundle of the try that submitted the job, and its manifest.
+def _earlier_bundle(
+    own: CaptureBundle, location: CaptureLocation, deadline: Deadline, resumed_id: str
+) -> CaptureBundle | None:
+    """Find the bundle of the try that submitted the job; None if it is not found.
 
-    If the driver delivers to a store, the capture is not changed. If the try is not found, the
-    manifest is None.
+    If the driver delivers to a store, the earlier try may have run on another worker. Then the
+    bundle has the folder of this try, and the manifest of the earlier one.
+
+    :param own: the bundle of this try, which is removed if another one is found
+    :param resumed_id: the id by which Airflow knows the job
     """
-    own, location = capture.bundle, capture.settings.capture_location
-    if own.manifest.remote:
-        # The earlier try's bundle may be on another worker, but the files that its driver delivered
-        # are in the store.
-        earlier = earlier_manifest(own.manifest, location.url, deadline, capture.resumed_id)
-        return capture, earlier
-    with suppress(Exception):
-        if theirs := bundles.earlier_try(location.folder, own.manifest):
-            capture = replace(capture, bundle=replace(theirs, manifest=own.manifest))
-            own.remove()
-            return capture, theirs.manifest
-    return capture, None
+    if not own.manifest.remote:
+        with suppress(Exception):
+            if earlier := bundles.earlier_try(location.folder, own.manifest):
+                own.remove()
+                return earlier
+        return None
+    from airflow_provider_sparklineage.spark.capture import remote_bundles
+
+    budget = deadline.part(_FIND_S, _KEPT_S)
+    remote_bundles.remove(own.manifest.remote, budget)  # no driver is going to deliver there
+    try:
+        theirs = remote_bundles.earlier_try(location.url, own.manifest, budget, resumed_id)
+    except CaptureError as error:
+        log.debug("%s", error)
+        return None
+    return None if theirs is None else replace(own, manifest=theirs)
 
 
-def _without_receiver(capture: Capture, seconds: float) -> Capture:
-    """Close the receiver, as Spark has ended, and note a degradation for missing events.
+def ended(capture: Capture, outcome: Outcome, seconds: float) -> Capture:
+    """Note that the job has ended, and close the receiver of a driver that sends its events.
 
     :param seconds: time left for collecting and merging; the receiver waits for the last events for
         at most a quarter of this time
     """
     receiver = capture.own_files.receiver
-    if receiver is None:
-        return capture
-    receiver.close(min(_ON_ITS_WAY_S, seconds / 4))
-    for code, problem in _missing_events(receiver):
-        capture = capture.degraded(code, problem)
-    return capture
+    missing: Iterable[tuple[DegradationCode, str]] = ()
+    if receiver is not None:
+        receiver.close(min(_ON_ITS_WAY_S, seconds / 4))
+        missing = _missing_events(receiver)
+    return capture.noted(*missing, ended=datetime.now(UTC), outcome=str(outcome))
 
 
-def _received(capture: Capture, deadline: Deadline) -> Capture:
+# Each call to the store has a time limit, and a failure of the store is a degradation. The module
+# that calls the store is imported only if a driver in a cluster delivers to one.
+
+_FIND_S = 10.0
+_END_S = 5.0
+_KEPT_S = 2.0  # once Airflow ends the process, these seconds stay reserved for collecting
+_FOR_RECEIVING = 2 / 3
+"""The part of the time that is for receiving; the rest is for merging the received files."""
+
+
+def received(capture: Capture, deadline: Deadline) -> Capture:
     """Fetch into the bundle the files that a driver in a cluster has delivered."""
     manifest, path = capture.bundle.manifest, capture.bundle.path
     if not manifest.remote:
         return capture
-    if capture.is_refused:
-        withdraw(manifest, deadline)
-        return capture.noted(remote="")
-    if path is None:
-        return capture
     from airflow_provider_sparklineage.spark.capture import remote_bundles
 
+    if capture.is_refused:
+        capture = capture.noted(remote="")
+        remote_bundles.remove(manifest.remote, deadline.part(_END_S, _KEPT_S))
+        return capture
+    if path is None:
+        return capture
     budget = deadline.budget.part(_FOR_RECEIVING)
     delivered = remote_bundles.received(manifest, path, budget, waits=True)
-    codes = {degradation.code for degradation in delivered.degradations}
-    is_complete = DegradationCode.DELIVERY_INCOMPLETE not in codes
-    capture = replace(capture, is_delivered=delivered.has_ended and is_complete)
-    capture = capture.noted(degradations=delivered.still_missing(manifest))
-    for degradation in delivered.degradations:
-        capture = capture.degraded(degradation.code, degradation.message)
-    return capture
+    problems = ((d.code, d.message) for d in delivered.degradations)
+    capture = replace(capture, is_delivered=delivered.is_complete)
+    return capture.noted(*problems, degradations=delivered.earlier)
 
 
 _ON_ITS_WAY_S = 2.0
@@ -254,79 +273,22 @@ def _missing_events(receiver: Receiver) -> Iterator[tuple[DegradationCode, str]]
         )
 
 
-# The remote folder to which a driver in a cluster delivers. Each call to the store has a time
-# limit, and a failure of the store is a degradation. The modules that call the store are imported
-# only if there is such a driver.
-
-_FIND_S = 10.0
-_END_S = 5.0
-_KEPT_S = 2.0  # once Airflow ends the process, these seconds stay reserved for collecting
-_FOR_RECEIVING = 2 / 3
-"""The part of the time that is for receiving; the rest is for merging the received files."""
-
-
-def withdraw(manifest: Manifest, deadline: Deadline) -> None:
-    """Remove a try's remote folder, to which no driver is going to deliver."""
-    from airflow_provider_sparklineage.spark.capture import remote_bundles
-
-    remote_bundles.remove(manifest.remote, deadline.part(_END_S, _KEPT_S))
-
-
-def earlier_manifest(
-    own: Manifest, location: str, deadline: Deadline, resumed_id: str
-) -> Manifest | None:
-    """Find the manifest of the try that submitted the job, on any worker; None if not found.
-
-    No driver is going to deliver to the remote folder of this try, so the folder is removed.
-
-    :param own: manifest of this try
-    :param location: URL of the capture location
-    :param resumed_id: the id by which Airflow knows the job
-    """
-    from airflow_provider_sparklineage.spark.capture import remote_bundles
-
-    budget = deadline.part(_FIND_S, _KEPT_S)
-    remote_bundles.remove(own.remote, budget)
-    try:
-        return remote_bundles.earlier_try(location, own, budget, resumed_id)
-    except CaptureError as error:
-        log.debug("%s", error)
-        return None
-
-
-def end_remote_folder(
-    manifest: Manifest, settings: Settings, deadline: Deadline, *, keep: bool
-) -> None:
-    """Keep or remove the remote folder of a try, and now and then remove old folders.
-
-    :param keep: whether a driver may still deliver there, or a later try or a person may need the
-        files in it
-    """
-    from airflow_provider_sparklineage.spark.capture import remote_bundles
-
-    budget = deadline.part(_END_S, _KEPT_S)
-    if keep:
-        try:
-            remote_bundles.announce(manifest, budget)
-        except CaptureError as error:
-            log.debug("%s", error)
-    else:
-        remote_bundles.remove(manifest.remote, budget)
-    remote_bundles.sweep_at_times(
-        settings.capture_location,
-        older_than=settings.capture_retention,
-        now=datetime.now(UTC),
-        budget=budget,
-    )
-
-
 # The merge of the bundle, and the completion of its gaps.
 
 
-def _merged(capture: Capture, deadline: Deadline) -> TaskLineage:
+def _merged(bundle: CaptureBundle, last_known: BothForms, deadline: Deadline) -> Completed:
     from airflow_provider_sparklineage.lineage.bundle import task_lineage
+    from airflow_provider_sparklineage.lineage.declared_and_last_known import completed
 
-    return task_lineage(capture.bundle, deadline.budget.part(Stage.MERGING))
+    versions_by_schema = _versions_by_schema(bundle.manifest)
+    lineage = task_lineage(bundle, deadline.budget.part(Stage.MERGING))
+    return completed(lineage, bundle.manifest, last_known, versions_by_schema=versions_by_schema)
+
+
+def _versions_by_schema(manifest: Manifest) -> bool:
+    from airflow_provider_sparklineage.event.backends import backend_of
+
+    return backend_of(manifest.backend).versions_by_schema
 
 
 def _unread(capture: Capture) -> Capture:
@@ -334,102 +296,81 @@ def _unread(capture: Capture) -> Capture:
     return replace(capture, bundle=replace(capture.bundle, report=ReadReport()))
 
 
-class _Completed(NamedTuple):
-    """The lineage of a try; the datasets of the last successful run fill its gaps.
-
-    :param lineage: the lineage, filled from the kept form of the last run's event
-    :param as_sent: the lineage, filled from the form that the backend got; None if both forms are
-        the same
-    """
-
-    capture: Capture
-    lineage: TaskLineage
-    as_sent: TaskLineage | None = None
-
-
-def _completed(capture: Capture, lineage: TaskLineage, last_known: BothForms) -> _Completed:
-    from airflow_provider_sparklineage.event.backends import backend_of
-    from airflow_provider_sparklineage.lineage.declared_and_last_known import Completion
-
-    kept, sent = last_known
-    manifest = capture.bundle.manifest
-    missing = Completion(
-        lineage,
-        manifest.declared_inputs,
-        manifest.declared_outputs,
-        versions_by_schema=backend_of(manifest.backend).versions_by_schema,
-    )
-    if kept == NO_LAST_RUN or not missing.is_needed:
-        return _Completed(capture, lineage)
-    as_sent = None if sent is kept else missing.by(sent)
-    return _Completed(capture.noted(last_known=kept), missing.by(kept), as_sent)
-
-
-def _event(completed: _Completed, deadline: Deadline) -> Made:
+def _with_events(capture: Capture, merged: Completed, deadline: Deadline) -> Collected:
     from airflow_provider_sparklineage.event.pipeline import merged_events
 
-    capture, lineage, as_sent = completed
+    lineage, as_sent, last_known = merged
+    if last_known is not None:
+        capture = capture.noted(last_known=last_known)
     # Making the event always has its part of the time, even if a callback or the relaying has used
     # up more than all.
     timeout = capture.settings.collect_timeout.total_seconds()
     deadline.begin(max(deadline.left, timeout * (1 - Stage.MERGING)))
     bundle, how = capture.bundle, capture.settings.leaving
-    made = merged_events(bundle, lineage, how, masked, deadline.allowance(Stage.MERGING))
-    if as_sent is None:
-        return made
-    as_sent = replace(as_sent, degradations=lineage.degradations)
-    sent = merged_events(bundle, as_sent, how, masked, deadline.allowance(Stage.MERGING))
-    return made._replace(adapted=sent.adapted)
+    events = merged_events(bundle, lineage, how, masked, deadline.allowance(Stage.MERGING))
+    if as_sent is not None:
+        as_sent = replace(as_sent, degradations=lineage.degradations)
+        sent = merged_events(bundle, as_sent, how, masked, deadline.allowance(Stage.MERGING))
+        events = events._replace(adapted=sent.adapted)
+    return Collected(capture, events)
 
 
 def _rest(
     capture: Capture, outcome: Outcome, last_known: BothForms, deadline: Deadline
-) -> tuple[_Completed, Made]:
+) -> tuple[TaskLineage, Collected]:
     """Make an event without merged lineage; never raises.
 
     The event has the declared datasets and the datasets of the last run. If it cannot be made with
     these, it has only the degradations; if that fails too, it has only the header.
     """
+    manifest = capture.bundle.manifest
     try:
-        completed = _completed(capture, _without(capture, outcome), last_known)
-        return completed, _event(completed, deadline)
+        rest = _without(manifest, capture.settings.partitioning, outcome, last_known)
+        return rest.lineage, _with_events(capture, rest, deadline)
     except (Exception, AirflowTaskTimeout):  # a declaration may be the reason
         from airflow_provider_sparklineage.lineage.dataset import TaskLineage
 
         log.debug("What is declared cannot be reported.", exc_info=True)
-        lineage = TaskLineage(outcome, degradations=capture.bundle.manifest.degradations)
-        completed = _Completed(capture, lineage)
+        lineage = TaskLineage(outcome, degradations=manifest.degradations)
     try:
-        return completed, _event(completed, deadline)
+        from airflow_provider_sparklineage.lineage.declared_and_last_known import Completed
+
+        return lineage, _with_events(capture, Completed(lineage), deadline)
     except (Exception, AirflowTaskTimeout):  # a defect in making facets
         from airflow_provider_sparklineage.event.document import empty
         from airflow_provider_sparklineage.event.pipeline import Made, header
 
         log.warning("The lineage of this try cannot be reported.", exc_info=True)
-        bare = empty(header(capture.bundle, lineage), lineage.outcome)
-        return completed, Made(bare, bare)
+        bare = empty(header(capture.bundle, lineage), outcome)
+        return lineage, Collected(capture, Made(bare, bare))
 
 
-def _without(capture: Capture, outcome: Outcome) -> TaskLineage:
+def _without(
+    manifest: Manifest, rules: PartitionRules, outcome: Outcome, last_known: BothForms
+) -> Completed:
     """Give the lineage of a try whose bundle was not merged: declared datasets and degradations."""
-    from airflow_provider_sparklineage.lineage.declared_and_last_known import declared_lineage
+    from airflow_provider_sparklineage.lineage.declared_and_last_known import (
+        completed,
+        declared_lineage,
+    )
 
-    manifest = capture.bundle.manifest
+    versions_by_schema = _versions_by_schema(manifest)
     lineage = declared_lineage(
         manifest.declared_inputs,
         manifest.declared_outputs,
         manifest.expectations,
-        capture.settings.partitioning,
+        rules,
         manifest.limits,
     )
     degradations = (*manifest.degradations, *lineage.degradations)
-    return replace(lineage, outcome=outcome, degradations=degradations)
+    lineage = replace(lineage, outcome=outcome, degradations=degradations)
+    return completed(lineage, manifest, last_known, versions_by_schema=versions_by_schema)
 
 
-def _end(completed: _Completed, event: Event, deadline: Deadline) -> None:
+def _end(collected: Collected, lineage: TaskLineage, deadline: Deadline) -> None:
     # By now there is an event to send; if cleaning up fails, the next try sweeps.
     with suppress(Exception, AirflowTaskTimeout):
-        _clean_up(completed.capture, completed.lineage, event, deadline)
+        _clean_up(collected.capture, lineage, collected.events.kept, deadline)
 
 
 def _reason(error: BaseException) -> tuple[DegradationCode, str]:
@@ -494,19 +435,23 @@ def _clean_up(capture: Capture, lineage: TaskLineage, event: Event, deadline: De
         log.warning("Spark lineage of this try is incomplete. %s%s", " ".join(serious), where)
     elif keep:
         log.info("Spark lineage was collected.%s", where)
-    if not deadline.is_killed:  # a killed process has no time; the next try sweeps
-        if bundle.manifest.remote:
-            is_resumable = capture.is_resumable or capture.is_submitted
-            may_go_on = lineage.outcome is Outcome.FAIL and is_resumable
-            may_deliver = not capture.is_delivered
-            end_remote_folder(
-                bundle.manifest, settings, deadline, keep=keep or may_go_on or may_deliver
-            )
-        bundles.sweep_at_times(
-            settings.capture_location.folder,
+    if deadline.is_killed:  # a killed process has no time; the next try sweeps
+        return
+    location, now = settings.capture_location, datetime.now(UTC)
+    if bundle.manifest.remote:
+        from airflow_provider_sparklineage.spark.capture import remote_bundles
+
+        is_resumable = capture.is_resumable or capture.is_submitted
+        may_go_on = lineage.outcome is Outcome.FAIL and is_resumable
+        remote_bundles.end(
+            bundle.manifest,
+            location,
+            deadline.part(_END_S, _KEPT_S),
+            keep=keep or may_go_on or not capture.is_delivered,
             older_than=settings.capture_retention,
-            now=datetime.now(UTC),
+            now=now,
         )
+    bundles.sweep_at_times(location.folder, older_than=settings.capture_retention, now=now)
 
 
 # Modules that are needed after the job are imported while it runs, when the task only waits for it,

@@ -173,16 +173,18 @@ class Capture(Frozen, frozen=True):
 
     def degraded(self, code: DegradationCode, message: str) -> Capture:
         """Add a degradation to the manifest; secrets in the message are hidden."""
-        text = message.encode(errors="replace").decode()  # file names may not be valid Unicode
-        entry = Degradation(code, masked_message(text))
-        return self.noted(degradations=(*self.bundle.manifest.degradations, entry))
+        return self.noted((code, message))
 
-    def noted(self, **changes: Any) -> Capture:
+    def noted(self, *problems: tuple[DegradationCode, str], **changes: Any) -> Capture:
         """Give a capture whose manifest has changed fields; save it in the bundle, if there is one.
 
+        :param problems: degradations to add, each as code and message
         :param changes: fields of the manifest
         """
-        bundle = replace(self.bundle, manifest=replace(self.bundle.manifest, **changes))
+        manifest = replace(self.bundle.manifest, **changes)
+        added = tuple(Degradation(code, _safe(message)) for code, message in problems)
+        manifest = replace(manifest, degradations=(*manifest.degradations, *added))
+        bundle = replace(self.bundle, manifest=manifest)
         try:
             bundle.save()
         except CaptureError as error:
@@ -193,6 +195,11 @@ class Capture(Frozen, frozen=True):
         """Remove the bundle and all files of a try whose job does not get the listener."""
         self.own_files.remove()
         self.bundle.remove()
+
+
+def _safe(message: str) -> str:
+    # Names of files may not be valid Unicode.
+    return masked_message(message.encode(errors="replace").decode())
 
 
 def begun(
@@ -245,15 +252,14 @@ def refused(capture: Capture, error: Exception) -> Capture:
 
 def declared(capture: Capture, known: Declared) -> Capture:
     """Note in the manifest the datasets that the task declares."""
-    capture = capture.noted(
+    unusable = ((DegradationCode.DECLARATION_UNUSABLE, problem) for problem in known.problems)
+    return capture.noted(
+        *unusable,
         declared_inputs=known.inputs,
         declared_outputs=known.outputs,
         expectations=known.expectations,
         naming=dict(known.naming),
     )
-    for problem in known.problems:
-        capture = capture.degraded(DegradationCode.DECLARATION_UNUSABLE, problem)
-    return capture
 
 
 _ANNOUNCE_S = 10.0  # the job waits

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.model.budget import Budget
+from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.model.rule_files import open_regular
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation, Manifest
     from airflow_provider_sparklineage.spark.capture.remote import Attempt
 
+
+log = logger(__name__)
 
 T = TypeVar("T")
 
@@ -113,6 +116,31 @@ def remove(url: str, budget: Budget) -> None:
     """Delete the remote folder of a try; give up if the store fails or the budget is spent."""
     with suppress(StoreError):  # a later sweep deletes the folder
         within_budget(budget, lambda: Objects(url).remove_folder(""), _THREAD)
+
+
+def end(
+    manifest: Manifest,
+    location: CaptureLocation,
+    budget: Budget,
+    *,
+    keep: bool,
+    older_than: timedelta,
+    now: datetime,
+) -> None:
+    """Keep or delete the remote folder of a try that has ended; now and then delete old folders.
+
+    :param manifest: the manifest of the try, which is written into a folder that is kept
+    :param keep: whether a driver may still deliver there, or a later try or a person may need the
+        files in it
+    """
+    if keep:
+        try:
+            announce(manifest, budget)
+        except CaptureError as error:
+            log.debug("%s", error)
+    else:
+        remove(manifest.remote, budget)
+    sweep_at_times(location, older_than=older_than, now=now, budget=budget)
 
 
 def earlier_try(
@@ -264,23 +292,26 @@ _OF_DELIVERY = frozenset(
 class Delivered(Frozen, frozen=True):
     """The state of a try's deliveries.
 
+    :param earlier: the degradations of the try's manifest that are still true after these
+        deliveries
+    :param degradations: the degradations of the deliveries
     :param has_begun: whether a driver of the try's application delivered anything
     :param has_ended: whether the last driver reported that it had delivered all its lines
     :param failed: the class of the exception that ended the last driver's Python; empty if there
         was none, or if it is not known
     """
 
-    has_begun: bool
-    has_ended: bool
-    degradations: tuple[Degradation, ...] = ()
+    earlier: tuple[Degradation, ...]
+    degradations: tuple[Degradation, ...]
+    has_begun: bool = False
+    has_ended: bool = False
     failed: str = ""
 
-    def still_missing(self, manifest: Manifest) -> tuple[Degradation, ...]:
-        """Give the degradations of a manifest that are still true after these deliveries."""
-        outdated = _OF_DELIVERY
-        if self.has_ended:
-            outdated |= {DegradationCode.APPLICATION_UNFINISHED}
-        return tuple(d for d in manifest.degradations if d.code not in outdated)
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last driver delivered all its files, and all of them came."""
+        codes = {degradation.code for degradation in self.degradations}
+        return self.has_ended and DegradationCode.DELIVERY_INCOMPLETE not in codes
 
 
 def fetched(url: str, into: Path, budget: Budget) -> tuple[CaptureBundle, Delivered]:
@@ -292,7 +323,7 @@ def fetched(url: str, into: Path, budget: Budget) -> tuple[CaptureBundle, Delive
     """
     manifest = replace(manifest_of(url, budget), remote=url)
     delivered = received(manifest, into, budget, waits=False)
-    missing = (*delivered.still_missing(manifest), *delivered.degradations)
+    missing = (*delivered.earlier, *delivered.degradations)
     bundle = CaptureBundle(into, replace(manifest, degradations=missing))
     bundle.save()
     return bundle, delivered
@@ -313,16 +344,25 @@ def received(manifest: Manifest, into: Path, budget: Budget, *, waits: bool) -> 
             budget.part(_FOR_LOOKING), lambda: folder.awaited(waiting), "sparklineage-delivered"
         )
     except StoreError as error:
-        return Delivered(False, False, (unknown_delivery(manifest, error),))
+        return Delivered(_still_true(manifest), (unknown_delivery(manifest, error),))
     own = [attempt for attempt in attempts if folder.is_own(attempt)]
     lost = _download(folder, own, into, budget)
     end = own[-1].end if own else None
     return Delivered(
+        _still_true(manifest, has_ended=end is not None),
+        tuple(undelivered(manifest, attempts, own, lost)),
         bool(own),
         end is not None,
-        tuple(undelivered(manifest, attempts, own, lost)),
         end.failed if end else "",
     )
+
+
+def _still_true(manifest: Manifest, *, has_ended: bool = False) -> tuple[Degradation, ...]:
+    """Give a manifest's degradations without those that new deliveries replace."""
+    outdated = _OF_DELIVERY
+    if has_ended:
+        outdated |= {DegradationCode.APPLICATION_UNFINISHED}
+    return tuple(d for d in manifest.degradations if d.code not in outdated)
 
 
 def _download(folder: Folder, own: Sequence[Attempt], into: Path, budget: Budget) -> list[str]:
