@@ -22,6 +22,7 @@ from airflow_provider_sparklineage.operators.attempt.task_try import Try
 from airflow_provider_sparklineage.operators.lineage_mixin import ARGUMENTS, LineageMixin
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 from airflow_provider_sparklineage.spark.submit import distribution
+from airflow_provider_sparklineage.spark.submit.additions import SubmitTarget
 from airflow_provider_sparklineage.spark.submit.submission import (
     Submission,
     named_scripts,
@@ -136,7 +137,7 @@ class _Commands:
             application=submission.application or shown.application,
             env_vars=_environment(self._task),
         )
-        target = submit.SubmitTarget(
+        target = SubmitTarget(
             shown.binary or "spark-submit",
             asked.master or shown.master,
             asked.deploy_mode or shown.deploy_mode or None,

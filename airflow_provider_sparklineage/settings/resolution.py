@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.settings.option_kinds import BackendName, KeepCaptures
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation
+    from airflow_provider_sparklineage.spark.submit.deploy_mode import CaptureOptions
     from airflow_provider_sparklineage.spark.submit.injection import ExistingTransport
 
 
@@ -165,6 +166,25 @@ class Settings(Frozen, frozen=True):
     def leaving(self) -> Leaving:
         """The adaptation of an event for the backend when it is sent, by these settings."""
         return Leaving(self.backend, self.describe_datasets, self.max_columns, self.max_event_bytes)
+
+    @property
+    def capturing(self) -> CaptureOptions:
+        """The settings that decide on the additions to a submission."""
+        from airflow_provider_sparklineage.spark.submit.deploy_mode import CaptureOptions
+
+        return CaptureOptions(
+            self.capture_location,
+            self.capture_location_in_spark,
+            self.capture_location_shared,
+            self.capture_endpoint,
+            self.observe,
+            self.strict,
+            self.listener_jar,
+            self.listener_extensions,
+            self.fetch_listener,
+            self.existing_transport,
+            self.spark_version,
+        )
 
     def described(self) -> dict[str, str]:
         """Write every setting that is no secret as text, without credentials, for the manifest."""

@@ -17,7 +17,7 @@ from airflow.sdk.exceptions import AirflowTaskTimeout
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.operators.adoption import adopting
 from airflow_provider_sparklineage.operators.attempt import task_driver
-from airflow_provider_sparklineage.operators.attempt.driver_files import OwnFiles
+from airflow_provider_sparklineage.operators.attempt.submit import OwnFiles
 from airflow_provider_sparklineage.operators.attempt.task_driver import TaskDriver
 from airflow_provider_sparklineage.operators.pyspark import (
     PySparkLineageMixin,

@@ -21,8 +21,7 @@ from airflow_provider_sparklineage.lineage.dataset import TaskLineage
 from airflow_provider_sparklineage.model.budget import Budget
 from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.operators.attempt import collect, publish
-from airflow_provider_sparklineage.operators.attempt.driver_files import OwnFiles
-from airflow_provider_sparklineage.operators.attempt.submit import Capture
+from airflow_provider_sparklineage.operators.attempt.submit import Capture, OwnFiles
 from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.settings.resolution import resolve

@@ -23,14 +23,14 @@ from airflow_provider_sparklineage.cli.doctor.spark import ORDERS, TRIAL, Machin
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model import credentials, exceptions, texts
-from airflow_provider_sparklineage.operators.attempt.driver_files import listen
-from airflow_provider_sparklineage.operators.attempt.submit import SubmitTarget, injected, resolved
+from airflow_provider_sparklineage.operators.attempt.submit import listen
 from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 from airflow_provider_sparklineage.settings.checks import Check, Status, failed
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.remote_bundles import received
 from airflow_provider_sparklineage.spark.submit import submission, submitted_files
+from airflow_provider_sparklineage.spark.submit.additions import SubmitTarget, injected, resolved
 from airflow_provider_sparklineage.storage import bounded, objects
 
 if TYPE_CHECKING:
@@ -246,15 +246,18 @@ def _submit(
     )
     application = f"{in_spark}/{_APPLICATION}"
     links, properties = submitted_files.Links(bundle.path), submitted_files.PropertiesFile()
+    options = settings.capturing
     try:
         before = resolved(
             submission.Submission(conf={**_SMALL, **conf}, application=application),
             target,
-            settings,
+            options,
         )
         defaults = {"spark.openlineage.namespace": "sparklineage-doctor"}
         # A driver with Python delivers its events itself, so no endpoint has to listen for it.
-        after = injected(before, target, bundle, settings, defaults, links, dict).submission
+        after = injected(
+            before, target, bundle, settings.capturing, defaults, links, dict
+        ).submission
         file = None
         if after.new_file is not None:
             folders = capture.folders_of_properties(settings.capture_location.folder)

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.operators.attempt.submit import Capture
     from airflow_provider_sparklineage.operators.attempt.task_try import Try
-    from airflow_provider_sparklineage.settings.resolution import Settings
+    from airflow_provider_sparklineage.spark.submit.deploy_mode import CaptureOptions
     from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
     from airflow_provider_sparklineage.spark.submit.listener_selection import JobListener
 
@@ -79,36 +79,32 @@ def chosen_jars(
     submission: Submission,
     spark: SparkDistribution,
     found: tuple[JobListener, ...],
-    settings: Settings,
+    options: CaptureOptions,
 ) -> Jars:
     """Choose the jars to add: the listener's, unless the JVM has a listener, and its extensions'.
 
     :param submission: all properties of the SparkContext
     :param found: listeners that the JVM has
     :raise ListenerError: if there is no listener that fits, or if an extension cannot be added and
-        ``settings.strict`` is true; the error names the fix
+        ``options.strict`` is true; the error names the fix
     """
     env = {**os.environ, **({"SPARK_HOME": str(spark.home)} if spark.home else {})}
     cache = fetching.cache_folder(env)
     own = listener_selection.only_listener(found, submission, spark, cache)
-    chosen = [] if own is not None else [_file(_listener(spark, settings, env))]
+    chosen = []
+    if own is None:
+        chosen.append(_file(listener_selection.jar_in_task(spark, "spark-submit", options, env)))
     extensions, errors = listener_selection.checked_extensions(
-        settings.listener_extensions, own, cache
+        options.listener_extensions, own, cache
     )
     for name in extensions:
         try:
             chosen.append(_file(name))
         except ListenerError as error:
             errors = (*errors, error)
-    if errors and settings.strict:
+    if errors and options.strict:
         raise ListenerError(" ".join(map(str, errors)))
     return Jars(tuple(chosen), errors)
-
-
-def _listener(spark: SparkDistribution, settings: Settings, env: Mapping[str, str]) -> str:
-    if settings.fetch_listener and settings.listener_jar is None:
-        listener_selection.fetch_for(spark, "spark-submit", env, progress=log.info, in_task=True)
-    return listener_selection.jar_for(spark, settings.listener_jar, env)
 
 
 def _file(name: str) -> str:
@@ -307,7 +303,7 @@ class TaskDriver:
         before = jvm.properties(conf)
         given, spark = Submission(conf=before), jvm.spark()
         mask(*injection.transport_secrets(given))
-        chosen = chosen_jars(given, spark, jvm.listeners(), self._capture.settings)
+        chosen = chosen_jars(given, spark, jvm.listeners(), self._capture.settings.capturing)
         identity = submit.identity(self._capture, given, self._context)
         after = with_listener(given, self._capture, identity, is_late=is_late)
         jvm.add(chosen.paths)

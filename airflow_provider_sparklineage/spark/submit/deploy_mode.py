@@ -1,4 +1,9 @@
-"""Decides where the driver of a submission will run, and which files the driver can reach there."""
+"""Decide where the driver of a submission will run, and how its reports come back to the worker.
+
+The reports are written into the bundle, delivered to a store, or sent to the worker. The decision
+depends on the driver's host, on the files that spark-submit brings to that host, and on the
+settings. If no report would come back, the job gets no listener, and the error names the fix.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +12,48 @@ import tempfile
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError, RemoteDriverError
-from airflow_provider_sparklineage.spark.submit import fetching, listener
+from airflow_provider_sparklineage.model.terms import OBSERVATIONS, Frozen
+from airflow_provider_sparklineage.spark.capture.bundle import in_spark
+from airflow_provider_sparklineage.spark.submit import fetching, listener, submitted_files
+from airflow_provider_sparklineage.spark.submit.injection import Observation, can_observe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, CaptureLocation
+    from airflow_provider_sparklineage.spark.submit.injection import ExistingTransport
     from airflow_provider_sparklineage.spark.submit.submission import Submission
+    from airflow_provider_sparklineage.spark.submit.submitted_files import Links
 
 UPLOAD_PATH = "spark.kubernetes.file.upload.path"
 """The property for the folder through which spark-submit brings files into pods."""
+
+
+class CaptureOptions(Frozen, frozen=True):
+    """The settings of a try that decide on the additions to its submission.
+
+    The other fields are the options of the same names.
+
+    :param location: ``capture_location``
+    :param location_in_spark: ``capture_location_in_spark``
+    :param is_shared: ``capture_location_shared``
+    :param endpoint: ``capture_endpoint``
+    """
+
+    location: CaptureLocation
+    location_in_spark: str
+    is_shared: bool
+    endpoint: str
+    observe: bool
+    strict: bool
+    listener_jar: Path | str | None
+    listener_extensions: tuple[str, ...]
+    fetch_listener: bool
+    existing_transport: ExistingTransport
+    spark_version: tuple[str, str] | None
 
 
 class DriverHost(StrEnum):
@@ -162,3 +197,192 @@ def _is_copy(target: Path, source: Path) -> bool:
     with suppress(FileNotFoundError):
         return listener.digest_of(target) == listener.digest_of(source)
     return False
+
+
+# The files of the driver: where it writes and delivers its reports, and where it finds its jars.
+
+
+class DriverFiles(NamedTuple):
+    """The places where the driver writes and delivers its reports, and finds its jars.
+
+    :param folder: path, on the driver's host, of the folder in which the driver writes
+    :param delivered_to: URL, for Spark, to which the driver delivers that folder; empty if it
+        delivers nothing
+    :param are_sent: whether the driver writes no files, and the listener sends its events to the
+        worker
+    :param takes_uploads: whether spark-submit brings files of this worker to the driver
+    :param image: URL of a folder on the driver's host that has listener and observer; empty if no
+        such folder is known
+    """
+
+    host: DriverHost
+    folder: str
+    delivered_to: str = ""
+    are_sent: bool = False
+    takes_uploads: bool = True
+    image: str = ""
+
+    @property
+    def are_on_mount(self) -> bool:
+        """Whether a remote driver writes into the bundle."""
+        return self.host.is_remote and not (self.delivered_to or self.are_sent)
+
+    def require_carried(self, jar: str) -> None:
+        """Refuse a jar of this worker that spark-submit cannot bring to the driver: it would fail.
+
+        :param jar: entry of ``--jars``
+        :raise RemoteDriverError: if the jar cannot be brought there; the error names the fix
+        """
+        if self.takes_uploads or submitted_files.scheme(jar) not in ("", "file"):
+            return
+        key = UPLOAD_PATH
+        in_pod = self.host is DriverHost.KUBERNETES
+        problem = (
+            f"The driver runs in {self.host}, to which spark-submit brings no file of this worker"
+            f"{f' without {key}' if in_pod else ''}, and so not {jar}."
+        )
+        fix = (
+            "Put the jar where drivers run, in an image for instance, and give its URL there, such "
+            "as listener_jar = local:///opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar."
+        )
+        if in_pod:
+            fix += f" Or set {key} to a folder that workers and pods reach."
+        raise RemoteDriverError(problem, fix)
+
+    def observation(
+        self, submission: Submission, bundle: CaptureBundle, links: Links
+    ) -> tuple[Observation | None, str | None]:
+        """Put the observer into the bundle, or find it in the driver's image.
+
+        :return: the observation and None, or None and a sentence with the reason
+        :raise CaptureError: if the observer cannot be written, and the driver needs it to deliver
+        """
+        if not can_observe(submission):
+            reason = "The application is no Python file"
+            if not submission.application:
+                reason = "The command does not show its application, nor does submit_args()"
+            return None, (
+                f"{reason}, so the partitions that it reads and writes could not be observed."
+            )
+        if self.takes_uploads:
+            try:
+                observer = links.entry(
+                    str(submitted_files.write_observer(cast("Path", bundle.path)))
+                )
+            except CaptureError as error:
+                if self.delivered_to:
+                    raise  # nothing else delivers
+                return None, str(error)
+        else:
+            observer = f"{self.image}/{submitted_files.OBSERVER_ZIP}"
+        path, tag = f"{self.folder}/{OBSERVATIONS}", bundle.manifest.application_run_id
+        return Observation(observer, path, tag, self.delivered_to), None
+
+
+def driver_files(
+    host: DriverHost,
+    submission: Submission,
+    bundle: CaptureBundle,
+    options: CaptureOptions,
+    links: Links,
+    *,
+    is_awaited: bool,
+) -> DriverFiles:
+    """Decide where the driver writes; forbid links if a remote driver could not follow them.
+
+    :param bundle: a bundle that has a folder
+    :param is_awaited: whether the task ends no earlier than its application
+    :raise RemoteDriverError: if nothing would come back from the driver's host
+    :raise CaptureError: if Spark could not find the bundle
+    """
+    folder = cast("Path", bundle.path)
+    url = options.location.url
+    shared = options.is_shared
+    kept = container_folder(host, bundle.manifest.application_run_id)
+    takes_uploads = takes_uploads(host, submission)
+    if host is DriverHost.ELSEWHERE and not (can_observe(submission) or (shared and not url)):
+        problem = (
+            f"The driver runs in {host} and its application is not known to be a Python file, so "
+            "nothing in the driver could deliver what is captured."
+        )
+        raise RemoteDriverError(problem, "If it is one, give submit_args(application='job.py').")
+    if host.is_remote and not can_observe(submission) and (url or not shared):
+        _require_endpoint(host, options, is_awaited=is_awaited)
+        takes_uploads = takes_uploads and host is not DriverHost.STANDALONE
+        return DriverFiles(host, kept, are_sent=True, takes_uploads=takes_uploads)
+    require_reachable(host, shared=shared, delivers=bool(url))
+    if host.is_remote and url:
+        image = "" if takes_uploads else _image(options)
+        _require_delivery(host, options, has_observer=takes_uploads or bool(image))
+        return DriverFiles(
+            host,
+            kept,
+            in_spark(url, options.location_in_spark, folder.name),
+            takes_uploads=takes_uploads,
+            image=image,
+        )
+    if host.is_remote:
+        links.forbid(f"The driver runs in {host}, where a link to it would lead nowhere.")
+    return DriverFiles(host, str(links.plain(folder)))
+
+
+def _require_endpoint(host: DriverHost, options: CaptureOptions, *, is_awaited: bool) -> None:
+    """Refuse a driver without Python if no worker could take its events.
+
+    :raise RemoteDriverError: if there is no endpoint, or the task does not wait for its
+        application; the error names the fix
+    """
+    if not options.endpoint:
+        problem = (
+            f"The driver runs in {host} and the application is no Python file, so nothing in the "
+            "driver could deliver what is captured."
+        )
+        fix = (
+            "Set [sparklineage] capture_endpoint to a name by which drivers reach this worker, "
+            "such as {hostname}:20000-20100: the listener then sends its events there. Or use "
+            "deploy_mode='client' where lineage is wanted."
+        )
+        raise RemoteDriverError(problem, fix)
+    if not is_awaited:
+        problem = (
+            f"The driver runs in {host} and the task does not wait for its end, so nobody would "
+            "take the events that it sends."
+        )
+        fix = "Leave out waitAppCompletion=false where lineage is wanted."
+        raise RemoteDriverError(problem, fix)
+
+
+def _image(options: CaptureOptions) -> str:
+    """Give the ``local:`` URL of the folder that has the listener's jar on the driver's host.
+
+    The URL is empty if ``listener_jar`` is no ``local:`` URL.
+    """
+    jar = options.listener_jar
+    is_there = isinstance(jar, str) and submitted_files.scheme(jar) == "local"
+    return str(jar).rpartition("/")[0] if is_there else ""
+
+
+def _require_delivery(host: DriverHost, options: CaptureOptions, *, has_observer: bool) -> None:
+    """Refuse a driver without an observer: nothing else in it delivers the captured files.
+
+    :raise RemoteDriverError: if there is no observer; the error names the fix
+    """
+    if not options.observe:
+        problem = (
+            f"The driver runs in {host}, and the observer, which delivers what is captured there, "
+            "is switched off."
+        )
+        raise RemoteDriverError(problem, "Leave out observe=False.")
+    if not has_observer:
+        key = UPLOAD_PATH
+        problem = f"The driver runs in {host}, to which spark-submit brings no file of this worker"
+        problem += "." if host is DriverHost.ELSEWHERE else f" without {key}."
+        fix = (
+            f"Put the listener's jar and {submitted_files.OBSERVER_ZIP}, which `sparklineage "
+            "fetch-listener` leaves in the same folder, into one folder of the image, and set "
+            "[sparklineage] listener_jar to "
+            "local:///opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar, if it is that one."
+        )
+        if host is not DriverHost.ELSEWHERE:
+            fix += f" Or set {key} to a folder that workers and pods reach."
+        raise RemoteDriverError(problem, fix)

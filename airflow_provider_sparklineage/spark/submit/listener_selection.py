@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from airflow_provider_sparklineage.model.credentials import scrub
+from airflow_provider_sparklineage.model.credentials import logger, scrub
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.submit import (
     distribution,
@@ -35,7 +35,11 @@ from airflow_provider_sparklineage.spark.submit.submitted_files import local_pat
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from airflow_provider_sparklineage.spark.submit.deploy_mode import CaptureOptions
     from airflow_provider_sparklineage.spark.submit.submission import Submission
+
+
+log = logger(__name__)
 
 
 class ListenerSource(StrEnum):
@@ -285,6 +289,26 @@ def _asked_version(
     from airflow_provider_sparklineage.spark.submit import commands
 
     return commands.ask_version(spark_binary, env, fetching.cache_folder(env), in_task=in_task)
+
+
+def jar_in_task(
+    spark: SparkDistribution,
+    spark_binary: str,
+    options: CaptureOptions,
+    env: Mapping[str, str],
+    *,
+    is_remote: bool = False,
+) -> str:
+    """Find the listener's jar while a job waits; fetch it first if the options allow it.
+
+    :param spark_binary: the command whose resolver is used to fetch the jar
+    :param is_remote: whether the driver runs on another machine, see :func:`jar_for`
+    :return: the path or the URL of the jar
+    :raise ListenerError: if there is no jar, or the jar would not work; the message names the fix
+    """
+    if options.fetch_listener and options.listener_jar is None:
+        fetch_for(spark, spark_binary, env, progress=log.info, in_task=True)
+    return jar_for(spark, options.listener_jar, env, is_remote=is_remote)
 
 
 def jar_for(

@@ -21,18 +21,18 @@ BEFORE = {
     "resolving the settings": (".settings.resolution.Settings.described", NONE),
     "naming the try": (".operators.attempt.submit.manifest_of", NONE),
     "making the bundle": (".operators.attempt.submit.bundles.create", NONE),
-    "finding Spark": (".operators.attempt.submit.listener_selection.spark_of", NONE),
+    "finding Spark": (".spark.submit.additions.listener_selection.spark_of", NONE),
     "reading spark-defaults.conf": (
         ".spark.submit.distribution.read_properties",
         NONE,
     ),
-    "adding the listener": (".operators.attempt.submit.inject", NONE),
+    "adding the listener": (".spark.submit.additions.inject", NONE),
     "packing the observer": (
-        ".operators.attempt.driver_files.submitted_files.write_observer",
+        ".spark.submit.deploy_mode.submitted_files.write_observer",
         NONE,
     ),
     "checking the listener's jar": (
-        ".operators.attempt.submit.listener_selection.jar_for",
+        ".spark.submit.additions.listener_selection.jar_for",
         NONE,
     ),
     "protecting keys": (".operators.attempt.submit.injection.transport_secrets", NONE),

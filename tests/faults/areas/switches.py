@@ -63,7 +63,7 @@ def _(bench):
 @fault("Adding the listener has a defect, and the task is strict", "not_submitted", differs=STRICT)
 def _(bench):
     _strict(bench)
-    bench.breaks(".operators.attempt.submit.inject")
+    bench.breaks(".spark.submit.additions.inject")
 
 
 @fault("The listener writes nothing, and the task is strict", "no_events")

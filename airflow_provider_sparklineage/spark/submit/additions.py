@@ -1,0 +1,273 @@
+"""Add listener, extensions and observer to a submission, as far as its target takes them.
+
+Nothing here asks Airflow: the input is the operator's arguments as a ``Submission``, the place to
+which they are submitted, and the settings. Each part that cannot be added is a degradation in the
+answer; without the listener itself, an error is raised.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from airflow_provider_sparklineage.model.degradations import DegradationCode
+from airflow_provider_sparklineage.model.exceptions import (
+    CaptureError,
+    ListenerError,
+    RemoteDriverError,
+)
+from airflow_provider_sparklineage.model.terms import EVENTS
+from airflow_provider_sparklineage.spark.submit import (
+    deploy_mode,
+    distribution,
+    fetching,
+    injection,
+    listener_selection,
+    submitted_files,
+)
+from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverHost
+from airflow_provider_sparklineage.spark.submit.injection import (
+    SUBMIT_OPTS,
+    Injection,
+    inject,
+    refuse_connect,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
+    from airflow_provider_sparklineage.spark.submit.deploy_mode import CaptureOptions, DriverFiles
+    from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
+    from airflow_provider_sparklineage.spark.submit.submission import Submission
+    from airflow_provider_sparklineage.spark.submit.submitted_files import Links
+
+
+class SubmitTarget(NamedTuple):
+    """The place to which a job is submitted, as the operator's hook reads it from the connection.
+
+    :param transport: properties of Airflow's own transport; empty unless the task is asked to give
+        that transport to Spark
+    :param is_polled: whether Airflow asks the cluster until the application has ended
+    :param is_command: whether spark-submit is in a command of the user's own: then its end is not
+        awaited, and its environment is the user's
+    :param is_elsewhere: whether the command runs on another machine, which does not have this
+        worker's files
+    """
+
+    spark_binary: str
+    master: str
+    deploy_mode: str | None
+    properties_file: str | None
+    transport: Mapping[str, str] = MappingProxyType({})
+    is_polled: bool = False
+    is_command: bool = False
+    is_elsewhere: bool = False
+
+    @property
+    def environment_is_private(self) -> bool:
+        """Whether ``env_vars`` are passed to the driver as environment variables.
+
+        On YARN and Kubernetes the hook turns them into properties, which all users can read.
+        """
+        return not self.is_command and "yarn" not in self.master and "k8s" not in self.master
+
+
+class ResolvedSubmission(NamedTuple):
+    """A submission before anything is added, with its Spark, properties and environment."""
+
+    submission: Submission
+    spark: SparkDistribution
+    env: Mapping[str, str]
+
+
+class Injected(NamedTuple):
+    """A submission with the listener in it, and a degradation for each part that is missing.
+
+    :param delivers: whether the driver delivers its captured files to the capture location's URL
+    :param is_awaited: whether the task ends no earlier than its application
+    """
+
+    submission: Submission
+    degradations: tuple[tuple[DegradationCode, str], ...]
+    delivers: bool
+    is_awaited: bool
+
+
+def resolved(
+    submission: Submission, target: SubmitTarget, options: CaptureOptions
+) -> ResolvedSubmission:
+    """Find the Spark that will run, and the properties that a submission gets from a file.
+
+    :raise ListenerError: if there is no Spark, or its properties file cannot be found
+    """
+    env = distribution.environment(submission.env_vars)
+    spark = listener_selection.spark_of(
+        target.spark_binary, env, options.spark_version, in_task=True
+    )
+    with_file = _with_file_properties(submission, target, spark.home, env)
+    return ResolvedSubmission(with_file, spark, env)
+
+
+def without_secrets(submission: Submission, target: SubmitTarget) -> Submission:
+    """Move secrets of the user's transport to a properties file; add nothing else.
+
+    :raise ListenerError: if the properties file that the new file would replace is not known
+    """
+    env = distribution.environment(submission.env_vars)
+    spark = distribution.find(target.spark_binary, env)
+    found = _with_file_properties(submission, target, spark.home if spark else None, env)
+    return injection.without_secrets(found)
+
+
+def with_transport(submission: Submission, target: SubmitTarget) -> Submission:
+    """Add Airflow's transport if the target has it and the job has no transport of its own."""
+    if any(key.startswith(injection.TRANSPORT) for key in submission.keys()):  # noqa: SIM118  (method)
+        return submission
+    return submission.with_conf(target.transport)
+
+
+def _with_file_properties(
+    submission: Submission, target: SubmitTarget, home: Path | None, env: Mapping[str, str]
+) -> Submission:
+    """Add the properties that a submission gets from a file, and Airflow's transport."""
+    if target.is_elsewhere:
+        properties = {}
+    elif target.properties_file:
+        properties = distribution.read_properties(Path(target.properties_file))
+    else:
+        properties = distribution.defaults(home, env)
+    return with_transport(replace(submission, file_properties=properties), target)
+
+
+def injected(
+    before: ResolvedSubmission,
+    target: SubmitTarget,
+    bundle: CaptureBundle,
+    options: CaptureOptions,
+    defaults: Mapping[str, str],
+    links: Links,
+    listen: Callable[[], Mapping[str, str]],
+) -> Injected:
+    """Add the listener, its extensions and the observer, as far as they can be added.
+
+    :param bundle: a bundle that has a folder
+    :param defaults: defaults of the listener's properties
+    :param links: makes links to paths that Spark would misread
+    :param listen: makes this worker listen for events; gives the properties by which the listener
+        sends its events to the worker
+    :raise RemoteDriverError: if nothing can be collected where the driver will run
+    :raise ListenerError: if the job cannot carry the listener; the error names the fix
+    :raise CaptureError: if Spark could not find the bundle, or a jar on the shared mount
+    """
+    submission, spark, env = before
+    host = _driver_host(submission, target, env)
+    is_awaited = not target.is_command and deploy_mode.waits_for_end(
+        submission, host, is_polled=target.is_polled
+    )
+    files = deploy_mode.driver_files(
+        host, submission, bundle, options, links, is_awaited=is_awaited
+    )
+    refuse_connect(submission, target.master, env)
+    cache = fetching.cache_folder(env)
+    # If the driver has other jars, in a pod's image for instance, the jars of the worker's Spark
+    # are not looked at.
+    there = spark if deploy_mode.has_jars_of_worker(host, submission) else replace(spark, home=None)
+    found = listener_selection.job_listeners(submission, there)
+    own = listener_selection.only_listener(found, submission, there, cache)
+    jars: list[str] = []
+    if own is None:
+        jars.append(_listener_jar(before, target, options, links, is_remote=host.is_remote))
+        files.require_carried(jars[0])
+    given = options.listener_extensions
+    extensions, errors = listener_selection.checked_extensions(
+        given, own, cache, is_remote=host.is_remote
+    )
+    extensions, more = _entries(extensions, files, links)
+    errors += more
+    jars += extensions
+    missing = [(DegradationCode.EXTENSION_UNAVAILABLE, str(error)) for error in errors]
+    if errors and options.strict:
+        raise ListenerError(" ".join(map(str, errors)))
+    observation = None
+    if options.observe:
+        observation, problem = files.observation(submission, bundle, links)
+        if problem is not None:
+            missing.append((DegradationCode.OBSERVER_UNAVAILABLE, problem))
+    if files.are_on_mount:
+        share = options.location.folder / "jars"
+        jars = [deploy_mode.reachable(host, jar, share) for jar in jars]
+    submit_opts = None
+    if target.environment_is_private and not host.is_remote:
+        submit_opts = env.get(SUBMIT_OPTS, "")
+    injection = Injection(
+        jars=tuple(jars),
+        events_path=f"{files.folder}/{EVENTS}",
+        application_run_id=bundle.manifest.application_run_id,
+        defaults=defaults,
+        existing_transport=options.existing_transport,
+        submit_opts=submit_opts,
+        is_quiet=not target.is_elsewhere,
+        observation=observation,
+        sending=listen() if files.are_sent else {},
+    )
+    return Injected(
+        inject(submission, injection),
+        tuple(missing),
+        delivers=bool(files.delivered_to),
+        is_awaited=is_awaited,
+    )
+
+
+def _driver_host(
+    submission: Submission, target: SubmitTarget, env: Mapping[str, str]
+) -> DriverHost:
+    if target.is_elsewhere:
+        return DriverHost.ELSEWHERE
+    # Without a connection of Airflow's, the master may be among the properties.
+    master = target.master or submission.value("spark.master") or ""
+    return deploy_mode.driver_host(submission, master, target.deploy_mode, env)
+
+
+def _listener_jar(
+    before: ResolvedSubmission,
+    target: SubmitTarget,
+    options: CaptureOptions,
+    links: Links,
+    *,
+    is_remote: bool,
+) -> str:
+    """Find the entry of ``--jars`` for the listener; fetch its jar first if the options allow it.
+
+    :raise ListenerError: if there is no jar, or its path has a character that Spark misreads
+    """
+    spark, env = before.spark, before.env
+    jar = listener_selection.jar_in_task(
+        spark, target.spark_binary, options, env, is_remote=is_remote
+    )
+    if submitted_files.scheme(jar):
+        return jar
+    try:
+        return links.entry(jar)
+    except CaptureError as error:
+        fix = "Put the jar where the path is letters of ASCII, digits and / _ . + = @ ~ - alone."
+        raise ListenerError(error.problem, fix) from error
+
+
+def _entries(
+    extensions: tuple[str, ...], files: DriverFiles, links: Links
+) -> tuple[tuple[str, ...], tuple[ListenerError, ...]]:
+    """Give the entries of ``--jars`` for extensions, and an error for each that cannot be added."""
+    entries, errors = [], []
+    for name in extensions:
+        try:
+            files.require_carried(name)
+            entries.append(links.entry(name))
+        except CaptureError as error:
+            errors.append(ListenerError(error.problem, "Give it another path."))
+        except RemoteDriverError as error:
+            errors.append(ListenerError(error.problem, error.fix))
+    return tuple(entries), tuple(errors)
