@@ -75,7 +75,7 @@ class SparkLineageMixin(LineageMixin):
     def _inject_lineage(self, capture: Capture, context: Context) -> Capture:
         """Put the listener into this operator's own submission."""
         from airflow_provider_sparklineage.operators.attempt.submit import submittable
-        from airflow_provider_sparklineage.spark.submit.additions import SubmitTarget
+        from airflow_provider_sparklineage.spark.submit.deploy_mode import SubmitTarget
         from airflow_provider_sparklineage.spark.submit.submission import Submission
 
         operator: Any = self

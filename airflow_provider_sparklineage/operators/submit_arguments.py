@@ -22,7 +22,7 @@ from airflow_provider_sparklineage.operators.attempt.task_try import Try
 from airflow_provider_sparklineage.operators.lineage_mixin import ARGUMENTS, LineageMixin
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 from airflow_provider_sparklineage.spark.submit import distribution
-from airflow_provider_sparklineage.spark.submit.additions import SubmitTarget
+from airflow_provider_sparklineage.spark.submit.deploy_mode import SubmitTarget
 from airflow_provider_sparklineage.spark.submit.submission import (
     Submission,
     named_scripts,

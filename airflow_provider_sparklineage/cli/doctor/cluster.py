@@ -30,7 +30,8 @@ from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.remote_bundles import received
 from airflow_provider_sparklineage.spark.submit import submission, submitted_files
-from airflow_provider_sparklineage.spark.submit.additions import SubmitTarget, injected, resolved
+from airflow_provider_sparklineage.spark.submit.additions import injected, resolved
+from airflow_provider_sparklineage.spark.submit.deploy_mode import SubmitTarget
 from airflow_provider_sparklineage.storage import bounded, objects
 
 if TYPE_CHECKING:

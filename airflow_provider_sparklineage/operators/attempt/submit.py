@@ -52,10 +52,8 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.expectations.declared import Declared
     from airflow_provider_sparklineage.settings.resolution import Settings
     from airflow_provider_sparklineage.spark.capture.receiver import Receiver
-    from airflow_provider_sparklineage.spark.submit.additions import (
-        ResolvedSubmission,
-        SubmitTarget,
-    )
+    from airflow_provider_sparklineage.spark.submit.additions import ResolvedSubmission
+    from airflow_provider_sparklineage.spark.submit.deploy_mode import SubmitTarget
     from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 log = logger(__name__)

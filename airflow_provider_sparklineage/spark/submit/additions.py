@@ -8,7 +8,6 @@ answer; without the listener itself, an error is raised.
 from __future__ import annotations
 
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -28,7 +27,6 @@ from airflow_provider_sparklineage.spark.submit import (
     listener_selection,
     submitted_files,
 )
-from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverHost
 from airflow_provider_sparklineage.spark.submit.injection import (
     SUBMIT_OPTS,
     Injection,
@@ -40,40 +38,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
-    from airflow_provider_sparklineage.spark.submit.deploy_mode import CaptureOptions, DriverFiles
+    from airflow_provider_sparklineage.spark.submit.deploy_mode import (
+        CaptureOptions,
+        DriverFiles,
+        SubmitTarget,
+    )
     from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
     from airflow_provider_sparklineage.spark.submit.submission import Submission
     from airflow_provider_sparklineage.spark.submit.submitted_files import Links
-
-
-class SubmitTarget(NamedTuple):
-    """The place to which a job is submitted, as the operator's hook reads it from the connection.
-
-    :param transport: properties of Airflow's own transport; empty unless the task is asked to give
-        that transport to Spark
-    :param is_polled: whether Airflow asks the cluster until the application has ended
-    :param is_command: whether spark-submit is in a command of the user's own: then its end is not
-        awaited, and its environment is the user's
-    :param is_elsewhere: whether the command runs on another machine, which does not have this
-        worker's files
-    """
-
-    spark_binary: str
-    master: str
-    deploy_mode: str | None
-    properties_file: str | None
-    transport: Mapping[str, str] = MappingProxyType({})
-    is_polled: bool = False
-    is_command: bool = False
-    is_elsewhere: bool = False
-
-    @property
-    def environment_is_private(self) -> bool:
-        """Whether ``env_vars`` are passed to the driver as environment variables.
-
-        On YARN and Kubernetes the hook turns them into properties, which all users can read.
-        """
-        return not self.is_command and "yarn" not in self.master and "k8s" not in self.master
 
 
 class ResolvedSubmission(NamedTuple):
@@ -164,27 +136,21 @@ def injected(
     :raise CaptureError: if Spark could not find the bundle, or a jar on the shared mount
     """
     submission, spark, env = before
-    host = _driver_host(submission, target, env)
-    is_awaited = not target.is_command and deploy_mode.waits_for_end(
-        submission, host, is_polled=target.is_polled
-    )
-    files = deploy_mode.driver_files(
-        host, submission, bundle, options, links, is_awaited=is_awaited
-    )
+    files = deploy_mode.driver_files(submission, target, env, bundle, options, links)
     refuse_connect(submission, target.master, env)
     cache = fetching.cache_folder(env)
     # If the driver has other jars, in a pod's image for instance, the jars of the worker's Spark
     # are not looked at.
-    there = spark if deploy_mode.has_jars_of_worker(host, submission) else replace(spark, home=None)
+    there = spark if files.has_jars_of_worker else replace(spark, home=None)
     found = listener_selection.job_listeners(submission, there)
     own = listener_selection.only_listener(found, submission, there, cache)
     jars: list[str] = []
     if own is None:
-        jars.append(_listener_jar(before, target, options, links, is_remote=host.is_remote))
+        jars.append(_listener_jar(before, target, options, links, is_remote=files.host.is_remote))
         files.require_carried(jars[0])
     given = options.listener_extensions
     extensions, errors = listener_selection.checked_extensions(
-        given, own, cache, is_remote=host.is_remote
+        given, own, cache, is_remote=files.host.is_remote
     )
     extensions, more = _entries(extensions, files, links)
     errors += more
@@ -199,9 +165,9 @@ def injected(
             missing.append((DegradationCode.OBSERVER_UNAVAILABLE, problem))
     if files.are_on_mount:
         share = options.location.folder / "jars"
-        jars = [deploy_mode.reachable(host, jar, share) for jar in jars]
+        jars = [deploy_mode.reachable(files.host, jar, share) for jar in jars]
     submit_opts = None
-    if target.environment_is_private and not host.is_remote:
+    if target.environment_is_private and not files.host.is_remote:
         submit_opts = env.get(SUBMIT_OPTS, "")
     injection = Injection(
         jars=tuple(jars),
@@ -218,18 +184,8 @@ def injected(
         inject(submission, injection),
         tuple(missing),
         delivers=bool(files.delivered_to),
-        is_awaited=is_awaited,
+        is_awaited=files.is_awaited,
     )
-
-
-def _driver_host(
-    submission: Submission, target: SubmitTarget, env: Mapping[str, str]
-) -> DriverHost:
-    if target.is_elsewhere:
-        return DriverHost.ELSEWHERE
-    # Without a connection of Airflow's, the master may be among the properties.
-    master = target.master or submission.value("spark.master") or ""
-    return deploy_mode.driver_host(submission, master, target.deploy_mode, env)
 
 
 def _listener_jar(

@@ -12,6 +12,7 @@ import tempfile
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError, RemoteDriverError
@@ -54,6 +55,36 @@ class CaptureOptions(Frozen, frozen=True):
     fetch_listener: bool
     existing_transport: ExistingTransport
     spark_version: tuple[str, str] | None
+
+
+class SubmitTarget(NamedTuple):
+    """The place to which a job is submitted, as the operator's hook reads it from the connection.
+
+    :param transport: properties of Airflow's own transport; empty unless the task is asked to give
+        that transport to Spark
+    :param is_polled: whether Airflow asks the cluster until the application has ended
+    :param is_command: whether spark-submit is in a command of the user's own: then its end is not
+        awaited, and its environment is the user's
+    :param is_elsewhere: whether the command runs on another machine, which does not have this
+        worker's files
+    """
+
+    spark_binary: str
+    master: str
+    deploy_mode: str | None
+    properties_file: str | None
+    transport: Mapping[str, str] = MappingProxyType({})
+    is_polled: bool = False
+    is_command: bool = False
+    is_elsewhere: bool = False
+
+    @property
+    def environment_is_private(self) -> bool:
+        """Whether ``env_vars`` are passed to the driver as environment variables.
+
+        On YARN and Kubernetes the hook turns them into properties, which all users can read.
+        """
+        return not self.is_command and "yarn" not in self.master and "k8s" not in self.master
 
 
 class DriverHost(StrEnum):
@@ -211,6 +242,8 @@ class DriverFiles(NamedTuple):
     :param are_sent: whether the driver writes no files, and the listener sends its events to the
         worker
     :param takes_uploads: whether spark-submit brings files of this worker to the driver
+    :param is_awaited: whether the task ends no earlier than its application
+    :param has_jars_of_worker: whether the driver uses the jars of this worker's Spark
     :param image: URL of a folder on the driver's host that has listener and observer; empty if no
         such folder is known
     """
@@ -221,6 +254,8 @@ class DriverFiles(NamedTuple):
     are_sent: bool = False
     takes_uploads: bool = True
     image: str = ""
+    is_awaited: bool = True
+    has_jars_of_worker: bool = False
 
     @property
     def are_on_mount(self) -> bool:
@@ -280,53 +315,62 @@ class DriverFiles(NamedTuple):
 
 
 def driver_files(
-    host: DriverHost,
     submission: Submission,
+    target: SubmitTarget,
+    env: Mapping[str, str],
     bundle: CaptureBundle,
     options: CaptureOptions,
     links: Links,
-    *,
-    is_awaited: bool,
 ) -> DriverFiles:
     """Decide where the driver writes; forbid links if a remote driver could not follow them.
 
+    :param env: the environment with which the job would be submitted
     :param bundle: a bundle that has a folder
-    :param is_awaited: whether the task ends no earlier than its application
     :raise RemoteDriverError: if nothing would come back from the driver's host
     :raise CaptureError: if Spark could not find the bundle
     """
-    folder = cast("Path", bundle.path)
-    url = options.location.url
-    shared = options.is_shared
-    kept = container_folder(host, bundle.manifest.application_run_id)
-    takes_uploads = takes_uploads(host, submission)
-    if host is DriverHost.ELSEWHERE and not (can_observe(submission) or (shared and not url)):
+    folder, url, shared = cast("Path", bundle.path), options.location.url, options.is_shared
+    host = _host(submission, target, env)
+    files = DriverFiles(
+        host,
+        container_folder(host, bundle.manifest.application_run_id),
+        is_awaited=not target.is_command
+        and waits_for_end(submission, host, is_polled=target.is_polled),
+        has_jars_of_worker=has_jars_of_worker(host, submission),
+        takes_uploads=takes_uploads(host, submission),
+    )
+    is_observable = can_observe(submission)
+    if host is DriverHost.ELSEWHERE and not (is_observable or (shared and not url)):
         problem = (
             f"The driver runs in {host} and its application is not known to be a Python file, so "
             "nothing in the driver could deliver what is captured."
         )
         raise RemoteDriverError(problem, "If it is one, give submit_args(application='job.py').")
-    if host.is_remote and not can_observe(submission) and (url or not shared):
-        _require_endpoint(host, options, is_awaited=is_awaited)
-        takes_uploads = takes_uploads and host is not DriverHost.STANDALONE
-        return DriverFiles(host, kept, are_sent=True, takes_uploads=takes_uploads)
+    if host.is_remote and not is_observable and (url or not shared):
+        _require_endpoint(files, options)
+        uploads = files.takes_uploads and host is not DriverHost.STANDALONE
+        return files._replace(are_sent=True, takes_uploads=uploads)
     require_reachable(host, shared=shared, delivers=bool(url))
     if host.is_remote and url:
-        image = "" if takes_uploads else _image(options)
-        _require_delivery(host, options, has_observer=takes_uploads or bool(image))
-        return DriverFiles(
-            host,
-            kept,
-            in_spark(url, options.location_in_spark, folder.name),
-            takes_uploads=takes_uploads,
-            image=image,
-        )
+        image = "" if files.takes_uploads else _image(options)
+        _require_delivery(host, options, has_observer=files.takes_uploads or bool(image))
+        delivered_to = in_spark(url, options.location_in_spark, folder.name)
+        return files._replace(delivered_to=delivered_to, image=image)
     if host.is_remote:
         links.forbid(f"The driver runs in {host}, where a link to it would lead nowhere.")
-    return DriverFiles(host, str(links.plain(folder)))
+    # On a mount, the driver finds the files of this worker without an upload.
+    return files._replace(folder=str(links.plain(folder)), takes_uploads=True)
 
 
-def _require_endpoint(host: DriverHost, options: CaptureOptions, *, is_awaited: bool) -> None:
+def _host(submission: Submission, target: SubmitTarget, env: Mapping[str, str]) -> DriverHost:
+    if target.is_elsewhere:
+        return DriverHost.ELSEWHERE
+    # Without a connection of Airflow's, the master may be among the properties.
+    master = target.master or submission.value("spark.master") or ""
+    return driver_host(submission, master, target.deploy_mode, env)
+
+
+def _require_endpoint(files: DriverFiles, options: CaptureOptions) -> None:
     """Refuse a driver without Python if no worker could take its events.
 
     :raise RemoteDriverError: if there is no endpoint, or the task does not wait for its
@@ -334,8 +378,8 @@ def _require_endpoint(host: DriverHost, options: CaptureOptions, *, is_awaited: 
     """
     if not options.endpoint:
         problem = (
-            f"The driver runs in {host} and the application is no Python file, so nothing in the "
-            "driver could deliver what is captured."
+            f"The driver runs in {files.host} and the application is no Python file, so nothing in "
+            "the driver could deliver what is captured."
         )
         fix = (
             "Set [sparklineage] capture_endpoint to a name by which drivers reach this worker, "
@@ -343,10 +387,10 @@ def _require_endpoint(host: DriverHost, options: CaptureOptions, *, is_awaited: 
             "deploy_mode='client' where lineage is wanted."
         )
         raise RemoteDriverError(problem, fix)
-    if not is_awaited:
+    if not files.is_awaited:
         problem = (
-            f"The driver runs in {host} and the task does not wait for its end, so nobody would "
-            "take the events that it sends."
+            f"The driver runs in {files.host} and the task does not wait for its end, so nobody "
+            "would take the events that it sends."
         )
         fix = "Leave out waitAppCompletion=false where lineage is wanted."
         raise RemoteDriverError(problem, fix)
