@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
     from airflow_provider_sparklineage.lineage.ledger import Ledgers
-    from airflow_provider_sparklineage.lineage.observed.binding import WritePlan
+    from airflow_provider_sparklineage.lineage.observed.accesses import WritePlan
     from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
     from airflow_provider_sparklineage.model.datasets import DatasetName
 

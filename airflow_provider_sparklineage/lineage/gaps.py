@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.columns.plans.commands import PlannedColumns
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-    from airflow_provider_sparklineage.lineage.observed.binding import PythonFunction
+    from airflow_provider_sparklineage.lineage.observed.accesses import PythonFunction
 
 SCHEMA_LIMIT = 1000
 """The listener reports no column lineage for more output columns (``schemaSizeLimit``)."""

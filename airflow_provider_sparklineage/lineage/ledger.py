@@ -42,9 +42,9 @@ from airflow_provider_sparklineage.lineage.columns.composition import Provenance
 from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage, each_once, unite_into
 from airflow_provider_sparklineage.lineage.observed.accesses import (
     NOTHING_OBSERVED,
+    Observations,
     ObservedAccesses,
 )
-from airflow_provider_sparklineage.lineage.observed.binding import Observations
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.datasets import DatasetName, is_database
 from airflow_provider_sparklineage.model.globs import is_glob
@@ -56,8 +56,11 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.columns.edges import Column, Edges, Transformations
-    from airflow_provider_sparklineage.lineage.observed.accesses import Subset
-    from airflow_provider_sparklineage.lineage.observed.binding import WritePlan, WritePlanThen
+    from airflow_provider_sparklineage.lineage.observed.accesses import (
+        Subset,
+        WritePlan,
+        WritePlanThen,
+    )
 
 
 # --- columns, sources and bytes that writes have put into a dataset -------------------------------

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
         Action,
         SparkApplication,
     )
-    from airflow_provider_sparklineage.lineage.observed.binding import Observations
+    from airflow_provider_sparklineage.lineage.observed.accesses import Observations
 
     Datasets = Mapping[DatasetName, LineageDataset]
 

@@ -1,9 +1,10 @@
 """Reads and writes that the observer saw in the driver, bound to datasets and actions.
 
 ==========================  ========================================================================
-:mod:`.corrections`         the listener's application, corrected by the observer's records
-:mod:`.unreported_actions`  actions that the observer saw and the listener did not report
-:mod:`.binding`             records bound to the datasets of an application: ``Observations``
-:mod:`.accesses`            the observed accesses to one dataset, and the partitions of each
+:mod:`.binding`             records → queries, with their datasets, partitions and actions;
+                            queries → ``Observations``
+:mod:`.corrections`         queries and application → both corrected, by a list of functions
+:mod:`.unreported_actions`  one of these: actions that the listener did not report
+:mod:`.accesses`            ``Observations``, and the partitions of the accesses to each dataset
 ==========================  ========================================================================
 """

@@ -1,6 +1,8 @@
-"""The accesses to one dataset that the observer saw, and their partitions.
+"""The accesses, plans and Python functions that the observer saw, and the partitions of accesses.
 
-Policy, case by case:
+:class:`Observations` has those of an application, collected dataset by dataset;
+:class:`ObservedAccesses` has the accesses to one dataset. The policy on their partitions, case by
+case:
 
 - A written subset is the union of the partitions of all observed writes of the application.
 - A read subset is the union over all observed reads, without the partitions that the application
@@ -18,8 +20,12 @@ Policy, case by case:
 from __future__ import annotations
 
 import re
+import zlib
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import field
 
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.application.accesses import SLACK, Timeline
@@ -30,12 +36,89 @@ from airflow_provider_sparklineage.model.subset import EVERYTHING, conjunction, 
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
-    from datetime import datetime
 
     from airflow_provider_sparklineage.lineage.application.accesses import Access
+    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.subset import Condition
+
+
+# --- plans of writes ------------------------------------------------------------------------------
+
+
+class WritePlan(NamedTuple):
+    """The plan of one write.
+
+    It is compressed, as a job may write thousands of times, and is decoded only when the columns of
+    the write are composed.
+
+    :param columns: the columns of the target, in the order of the query's output
+    :param compressed: the plan, as Spark's ``TreeNode.toJSON`` writes it, compressed
+    :param relations: for each leaf of the plan, its dataset and the ids of its columns; the dataset
+        is None if the leaf is no dataset of the application
+    """
+
+    target: DatasetName
+    columns: tuple[str, ...]
+    compressed: bytes
+    relations: tuple[tuple[DatasetName | None, tuple[int, ...]], ...]
+
+    @property
+    def plan(self) -> bytes:
+        """The plan as JSON."""
+        return zlib.decompress(self.compressed)
+
+
+class WritePlanThen(NamedTuple):
+    """A plan, and the times between which its query ran."""
+
+    started: datetime
+    ended: datetime
+    plan: WritePlan
+
+    def is_within(self, started: datetime, ended: datetime | None) -> bool:
+        """Whether the middle of the query's time is between two times; None is an open end."""
+        middle = self.started + (self.ended - self.started) / 2
+        return started <= middle and (ended is None or middle <= ended)
+
+    def gap(self, started: datetime, ended: datetime | None) -> timedelta:
+        """Give the time between the query and a span; negative if they overlap."""
+        after = self.started - ended if ended is not None else timedelta.min
+        return max(after, started - self.ended)
+
+
+# --- the accesses of an application ---------------------------------------------------------------
+
+
+class PythonFunction(NamedTuple):
+    """A Python function that a query called.
+
+    :param text: the call: the function's name, and the names of its arguments in Spark's plan
+    """
+
+    started: datetime
+    ended: datetime
+    text: str
+
+
+class Observations(Frozen, frozen=True):
+    """The observed accesses, Python functions and plans of an application."""
+
+    reads: Mapping[DatasetName, tuple[Access, ...]] = field(default_factory=dict)
+    writes: Mapping[DatasetName, tuple[Access, ...]] = field(default_factory=dict)
+    unmatched: tuple[str, ...] = ()
+    """Paths or tables that match no dataset of the application."""
+    functions: tuple[PythonFunction, ...] = ()
+    tables: Mapping[DatasetName, frozenset[str]] = field(default_factory=dict)
+    """Dataset -> the table identifiers, with catalogs, by which it was read or written."""
+    plans: Mapping[DatasetName, tuple[WritePlanThen, ...]] = field(default_factory=dict)
+    """Written dataset -> the plans of its writes."""
+    gone: frozenset[DatasetName] = frozenset()
+    """Datasets that were written, and did not exist any more when the application ended."""
+
+
+# --- the accesses to one dataset --------------------------------------------------------------
 
 
 # Spark adds this filter for the columns of every inner join; it chooses no part of the dataset.

@@ -1,34 +1,52 @@
-"""Bind the observer's records of reads and writes to the datasets that the listener names.
+"""Bind the observer's records to datasets, and to the listener's actions where that is certain.
 
 The observer and the listener do not communicate, so evidence binds their reports: the path that was
 read or written, turned into the name that the listener gives to that path; else the identifier of
-the table, which is looked up among symlinks (:class:`DatasetIndex`). A path or table that is no
-dataset of the application is listed as unmatched.
+the table, which is looked up among symlinks (:class:`DatasetIndex`). A folder that no action of the
+listener has is a dataset of its own, under the name that the listener would give it.
+
+:func:`bind` goes through the records once and makes an :class:`ObservedQuery` of each: its
+datasets, the partitions of each read and write, and its action (:func:`action_of`). The corrections
+(:mod:`.corrections`) take and give such queries. :func:`observations` makes the accesses of each
+dataset of the queries that are left; a path or table that is no dataset of the application then is
+listed as unmatched.
 
 A layout of the observer is a base folder with the partitions below it (:class:`FolderPartitions`).
 The base may be the folder of a partition itself. Such a base is a dataset of its own if the
 listener does not trim the partition's folder off the dataset's name.
 
-An access has the time of its query, and this time leads to the action later. The plan of a write
-(:class:`WritePlan`) has the time of its query too. A plan is compressed, as a job may write
-thousands of times, and is decoded only when the columns of the write are composed.
+An access has the time of its query, and this time leads to the action later.
 """
 
 from __future__ import annotations
 
 import zlib
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import replace
-from datetime import timedelta
+from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import field
+from msgspec import structs
 
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage.application.accesses import Access, Grade, Scope
+from airflow_provider_sparklineage.lineage.application.accesses import UNKNOWN, Access, Grade, Scope
+from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
+from airflow_provider_sparklineage.lineage.observed.accesses import (
+    Observations,
+    PythonFunction,
+    WritePlan,
+    WritePlanThen,
+)
 from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
 from airflow_provider_sparklineage.model.datasets import DatasetName, looks_like_file
-from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
+from airflow_provider_sparklineage.model.locations import (
+    DEFAULT_LOCATOR,
+    Location,
+    Locator,
+    RememberingLocator,
+)
 from airflow_provider_sparklineage.model.partitioning import (
     NULL,
     Dimension,
@@ -38,12 +56,21 @@ from airflow_provider_sparklineage.model.partitioning import (
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.model.texts import truncated
 from airflow_provider_sparklineage.spark.capture.lines import MAX_TEXT
-from airflow_provider_sparklineage.spark.capture.observations import Layout, timestamp
+from airflow_provider_sparklineage.spark.capture.observations import (
+    Layout,
+    milliseconds,
+    timestamp,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
+    from airflow_provider_sparklineage.lineage.application.accesses import Span
+    from airflow_provider_sparklineage.lineage.application.accumulation import (
+        Action,
+        SparkApplication,
+    )
     from airflow_provider_sparklineage.spark.capture.observations import (
         CommandRecord,
         ObservationRecord,
@@ -52,6 +79,9 @@ if TYPE_CHECKING:
         Values,
         WriteRecord,
     )
+
+    Locations = frozenset[str] | None
+    """The folders of a dataset's partitions; None stands for the full dataset."""
 
 
 # --- layouts to partitions ------------------------------------------------------------------------
@@ -88,7 +118,7 @@ class FolderPartitions:
             own = [Dimension.of(d.field, d.transform, d.name, d.type) for d in layout.dimensions]
             for dimension in (*(Dimension.of(label) for label, _ in base.values), *own):
                 ruled = known.get(dimension.label, dimension)
-                dimensions[replace(ruled, type=ruled.type or dimension.type)] = None
+                dimensions[ruled if ruled.type else replace(ruled, type=dimension.type)] = None
             labels = base.values, tuple(d.label for d in own)
             found.append(self._listed(labels, layout.partitions))
         partitions = found[0] if len(found) == 1 else frozenset().union(*found)
@@ -127,36 +157,35 @@ class _PartitionMaker(dict["Values", Partition]):
         return self.setdefault(values, made)
 
 
-def are_partitions(bases: Iterable[str], locator: Locator) -> bool:
-    """Whether some base is the folder of a partition, and not the root of a dataset."""
-    return any(_partition_of_base(base, locator) != Partition() for base in bases)
-
-
 def _partition_of_base(base: str, locator: Locator) -> Partition | None:
     location = locator.locate(base)
     return location.partition if location else Partition()
 
 
-def at_roots(read: ReadRecord, locator: Locator) -> Iterator[Layout]:
-    """Give the layouts of a read, moved below its roots if the roots are other datasets.
+def at_roots(record: ObservationRecord, locator: Locator) -> ObservationRecord:
+    """Move the layouts of the record's reads below the roots, if the roots are other datasets.
 
     With the option ``basePath`` the observer finds partitions below a folder above the roots, while
     the listener names the roots. If the listener does not trim a partition's folder, that folder
     and the roots are different datasets.
     """
+    reads = [_read_at_roots(read, locator) for read in record.reads]
+    if all(new is old for new, old in zip(reads, record.reads, strict=True)):
+        return record
+    return structs.replace(record, reads=reads)
 
-    def dataset(path: str) -> DatasetName | None:
-        location = locator.locate(path)
-        return location.dataset if location else None
 
-    datasets: dict[str, DatasetName | None] = {}
+def _read_at_roots(read: ReadRecord, locator: Locator) -> ReadRecord:
+    found: list[Layout] = []
     for layout in read.layouts or ():
-        if layout.dimensions and not datasets:
-            datasets = {root: dataset(root) for root in read.roots}
-        above = dataset(layout.base) if layout.dimensions else None
-        own = [root for root in datasets if above and datasets[root] != above]
-        inside = [part for root in own if (part := _layout_inside(layout, root))]
-        yield from inside or [layout]
+        above = locator.locate(layout.base) if layout.dimensions else None
+        own = (root for root in read.roots if above and _is_other(locator.locate(root), above))
+        found += [part for root in own if (part := _layout_inside(layout, root))] or [layout]
+    return read if found == (read.layouts or []) else structs.replace(read, layouts=found)
+
+
+def _is_other(root: Location | None, base: Location) -> bool:
+    return root is None or root.dataset != base.dataset
 
 
 def _layout_inside(layout: Layout, root: str) -> Layout | None:
@@ -199,8 +228,32 @@ _INTERNAL_FOLDERS = frozenset({"_delta_log", "_spark_metadata"})
 """Folders inside of tables that hold no data of the user."""
 
 
+class Place(NamedTuple):
+    """A path or table of a record, and its dataset.
+
+    :param dataset: the dataset that was read or written there; None if there is none
+    :param bound: the dataset whose partitions the place shows; None also for a single file of a
+        dataset, because one file shows no partition
+    :param label: the path as a name, or else the table
+    :param locations: the place's folder, if that is a partition of the dataset
+    :param is_file: whether the place is a single file of a dataset, and no dataset
+    """
+
+    dataset: DatasetName | None
+    bound: DatasetName | None
+    label: str = ""
+    table: str | None = None
+    locations: Locations = None
+    is_file: bool = False
+
+    @property
+    def key(self) -> DatasetName | str:
+        """The dataset; where there is none, the label."""
+        return self.bound or self.label
+
+
 class DatasetIndex:
-    """Finds datasets by path or table, and collects paths and tables that match no dataset.
+    """Finds the datasets of an application by path or table.
 
     :param identities: the application's datasets, each with its symlinks
     """
@@ -208,7 +261,7 @@ class DatasetIndex:
     def __init__(
         self, identities: Mapping[DatasetName, Collection[DatasetName]], locator: Locator
     ) -> None:
-        self._locator = locator
+        self.locator = RememberingLocator.of(locator)
         self._names = set(identities)
         self._aliases: dict[DatasetName, DatasetName] = {}
         self._by_table: dict[str, set[DatasetName]] = defaultdict(set)
@@ -216,30 +269,25 @@ class DatasetIndex:
             for link in links:
                 self._aliases.setdefault(link, name)
                 self._by_table[link.name].add(name)
-        self.unmatched: set[str] = set()
-        """Paths or tables that are no dataset of the application."""
-        self.tables: dict[DatasetName, set[str]] = defaultdict(set)
-        """Dataset -> the table identifiers by which the dataset was found."""
+        self._named: dict[tuple[str, str | None], DatasetName | None] = {}
+        self._places: dict[tuple[str, str | None], Place] = {}
 
-    def find(self, path: str, table: str | None) -> DatasetName | None:
-        """Find the dataset of a path or table; else note it as unmatched, and give None."""
-        found = self._find(path, table)
-        if found is not None and table:
-            self.tables[found].add(table)
-        return found
-
-    def name(self, path: str, table: str | None) -> DatasetName | None:
+    def name(self, path: str, table: str | None) -> None:
         """Name the dataset of a path or table, and add it to the application's datasets.
 
-        :return: None if neither path nor table can be named, or the path is in a folder such as
-            ``_delta_log``, or is a single file of a known dataset
+        Neither a path in a folder such as ``_delta_log`` nor a single file of a known dataset is
+        added. All paths are named before the first place is asked for.
         """
-        location = self._locator.locate(path)
+        if (path, table) not in self._named:
+            self._named[path, table] = self._name(path, table)
+
+    def _name(self, path: str, table: str | None) -> DatasetName | None:
+        location = self.locator.locate(path)
         if location is not None and looks_like_file(location.folder.name):
             if self.above(location.folder) is not None:
                 return self._known(location.dataset, None)
             if location.folder.name.rpartition("/")[2].startswith("part-"):  # one of Spark's files
-                location = self._locator.locate(path.rpartition("/")[0])
+                location = self.locator.locate(path.rpartition("/")[0])
         known = self._known(location.dataset if location else None, table)
         if known is not None or location is None:
             return known
@@ -248,15 +296,40 @@ class DatasetIndex:
         self._names.add(location.dataset)
         return location.dataset
 
-    def find_relation(self, path: str, table: str | None) -> DatasetName | None:
+    def place(self, path: str, table: str | None) -> Place:
+        """Find the dataset of a path or table."""
+        place = self._places.get((path, table))
+        if place is None:
+            place = self._places[path, table] = self._place(path, table)
+        return place
+
+    def _place(self, path: str, table: str | None) -> Place:
+        location = self.locator.locate(path)
+        located = location.dataset if location else None
+        bound = self._known(located, table)
+        return Place(
+            self._named.get((path, table), bound),
+            bound,
+            str(located) if located else table or path,
+            table,
+            frozenset({location.folder.name}) if location and location.below else None,
+            bound is None and location is not None and self.above(location.folder) is not None,
+        )
+
+    def located(self, paths: Iterable[str]) -> set[DatasetName]:
+        """Name paths by themselves, whether or not they are datasets of the application."""
+        found = map(self.locator.locate, paths)
+        return {location.dataset for location in found if location is not None}
+
+    def relation(self, path: str, table: str | None) -> Place:
         """Find the dataset of a relation, whose path the observer gives without partition folders.
 
         If the listener does not trim these folders, datasets are folders of partitions below the
-        path. If there is only one such dataset, it is the result; None if there are several.
+        path. If there is only one such dataset, it is the result; none if there are several.
         """
-        location = self._locator.locate(path)
+        location = self.locator.locate(path)
         if location is None or location.dataset in self._names:
-            return self.find(path, table)
+            return self.place(path, table)
         above = location.folder
         folders = [
             name
@@ -264,17 +337,9 @@ class DatasetIndex:
             if name.namespace == above.namespace and values_between(above.name, name.name)
         ]
         if not folders:
-            return self.find(path, table)
-        return folders[0] if len(folders) == 1 else None
-
-    def _find(self, path: str, table: str | None) -> DatasetName | None:
-        location = self._locator.locate(path)
-        named = location.dataset if location else None
-        found = self._known(named, table)
-        # A single file of a dataset may be read by its own name: it is not noted as unmatched.
-        if found is None and (location is None or self.above(location.folder) is None):
-            self.unmatched.add(str(named) if named else table or path)
-        return found
+            return self.place(path, table)
+        only = folders[0] if len(folders) == 1 else None
+        return Place(only, only)
 
     def _known(self, named: DatasetName | None, table: str | None) -> DatasetName | None:
         if named in self._names:
@@ -289,10 +354,10 @@ class DatasetIndex:
         return None
 
     def holding(self, files: Iterable[str]) -> set[DatasetName]:
-        """Find the datasets that are, or contain, some of the files; note no file as unmatched."""
+        """Find the datasets that are, or contain, some of the files."""
         found, others = set(), {}
         for file in files:
-            location = self._locator.locate(file)
+            location = self.locator.locate(file)
             if location is not None and location.dataset in self._names:
                 found.add(location.dataset)
             elif location is not None:
@@ -303,261 +368,473 @@ class DatasetIndex:
         """Find the dataset that contains a folder or file; None if there is none."""
         while above := folder.name.rpartition("/")[0]:
             folder = DatasetName(folder.namespace, above)
-            dataset = self._locator.locate_name(folder).dataset
+            dataset = self.locator.locate_name(folder).dataset
             if dataset in self._names:
                 return dataset
         return None
 
 
-# --- plans of writes ------------------------------------------------------------------------------
+# --- queries --------------------------------------------------------------------------------------
 
 
-class WritePlan(NamedTuple):
-    """The plan of one write.
+class ObservedRead(NamedTuple):
+    """A scan of a query.
 
-    :param columns: the columns of the target, in the order of the query's output
-    :param compressed: the plan, as Spark's ``TreeNode.toJSON`` writes it, compressed
-    :param relations: for each leaf of the plan, its dataset and the ids of its columns; the dataset
-        is None if the leaf is no dataset of the application
+    :param places: the bases of its layouts
+    :param accesses: the partitions that were read, dataset by dataset
     """
 
-    target: DatasetName
-    columns: tuple[str, ...]
-    compressed: bytes
-    relations: tuple[tuple[DatasetName | None, tuple[int, ...]], ...]
+    record: ReadRecord
+    places: tuple[Place, ...]
+    accesses: tuple[Access, ...]
+
+    def rebound(self, datasets: Mapping[DatasetName, DatasetName | None]) -> ObservedRead:
+        """Bind the accesses of some datasets to others, or to none."""
+        bound = ((access, datasets.get(access.dataset, access.dataset)) for access in self.accesses)
+        return self._replace(
+            places=tuple(place for place in self.places if place.dataset not in datasets),
+            accesses=tuple(one._replace(dataset=name) for one, name in bound if name is not None),
+        )
+
+
+class ObservedWrite(NamedTuple):
+    """A write of a query, or a commit.
+
+    :param span: the exact time of the write, if it is known; else the time of its query
+    :param places: the bases of its layouts
+    :param accesses: the partitions that were written, dataset by dataset
+    """
+
+    record: WriteRecord
+    span: Span
+    target: Place
+    places: tuple[Place, ...]
+    accesses: tuple[Access, ...]
 
     @property
-    def plan(self) -> bytes:
-        """The plan as JSON."""
-        return zlib.decompress(self.compressed)
+    def datasets(self) -> Iterator[DatasetName]:
+        """The datasets that were written."""
+        return (place.dataset for place in self.places if place.dataset is not None)
 
 
-class WritePlanThen(NamedTuple):
-    """A plan, and the times between which its query ran."""
+class ObservedCommand(NamedTuple):
+    """The command of a query that writes.
 
+    :param relations: the leaves of the command's plan
+    """
+
+    record: CommandRecord
+    target: Place
+    relations: tuple[Place, ...]
+
+    def plan(self, names: Collection[DatasetName]) -> WritePlan | None:
+        """Give the plan, bound to datasets of an application; None if there is none.
+
+        :param names: the application's datasets
+        """
+        target, record = self.target.bound, self.record
+        if target is None or target not in names or not record.plan:
+            return None
+        relations = tuple(
+            (place.bound if place.bound in names else None, tuple(relation.ids))
+            for place, relation in zip(self.relations, record.relations, strict=True)
+        )
+        return WritePlan(target, tuple(record.columns), zlib.compress(record.plan, 1), relations)
+
+
+class ObservedQuery(Frozen, frozen=True, dict=True):
+    """A query or a commit that was observed, with its datasets, partitions and action.
+
+    :param ended: the end of the action, if that is known; else the end that the observer saw
+    :param action: the listener's action of the query; None if it is not certain
+    :param gone: folders that did not exist any more when the driver ended
+    """
+
+    record: ObservationRecord
     started: datetime
     ended: datetime
-    plan: WritePlan
+    action: Action | None = None
+    reads: tuple[ObservedRead, ...] = ()
+    writes: tuple[ObservedWrite, ...] = ()
+    command: ObservedCommand | None = None
+    gone: tuple[Place, ...] = ()
 
-    def is_within(self, started: datetime, ended: datetime | None) -> bool:
-        """Whether the middle of the query's time is between two times; None is an open end."""
-        middle = self.started + (self.ended - self.started) / 2
-        return started <= middle and (ended is None or middle <= ended)
+    @property
+    def span(self) -> Span:
+        """The start and the end of the query."""
+        return self.started, self.ended
 
-    def gap(self, started: datetime, ended: datetime | None) -> timedelta:
-        """Give the time between the query and a span; negative if they overlap."""
-        after = self.started - ended if ended is not None else timedelta.min
-        return max(after, started - self.ended)
+    @property
+    def is_query(self) -> bool:
+        """Whether the record is of a query."""
+        return self.record.kind == "query"
+
+    @property
+    def is_commit(self) -> bool:
+        """Whether the record is of a commit in the log of a table, which names no query."""
+        return self.record.kind == "commits"
+
+    @property
+    def state(self) -> ActionState:
+        """The state of an action of this query: FAILED or COMPLETE."""
+        return ActionState.FAILED if self.record.failed else ActionState.COMPLETE
+
+    @property
+    def target(self) -> DatasetName | None:
+        """The dataset that the command writes; if no write has it, queries below write it."""
+        return self.command.target.dataset if self.command else None
+
+    @cached_property
+    def inputs(self) -> Mapping[DatasetName, Locations]:
+        """The datasets that were read, each with the partition folders at which a read starts."""
+        found: dict[DatasetName, Locations] = {}
+        for read in self.reads:
+            for place in read.places:
+                if place.dataset is not None:
+                    known, here = found.get(place.dataset, frozenset()), place.locations
+                    both = None if known is None or here is None else known | here
+                    found[place.dataset] = both
+        return found
+
+    @cached_property
+    def modes(self) -> Mapping[DatasetName, str]:
+        """The datasets that were written, each with the mode of the write."""
+        return {name: write.record.mode for write in self.writes for name in write.datasets}
+
+    def used(self, names: Collection[DatasetName]) -> Iterator[Place]:
+        """Give the places of the query that are, or should be, datasets of an application.
+
+        :param names: the application's datasets
+        """
+        for read in self.reads:
+            yield from read.places
+        for write in self.writes:
+            yield from write.places
+        if self.command and not self.record.failed:
+            yield self.command.target
+            if self.command.target.bound in names and self.command.record.plan:
+                yield from self.command.relations
+        yield from self.gone
 
 
-def bound_plan(
-    command: CommandRecord,
-    target: DatasetName,
-    dataset: Callable[[str, str | None], DatasetName | None],
-) -> WritePlan | None:
-    """Bind the plan of a command to the datasets that the leaves of the plan read.
+# --- actions of queries ---------------------------------------------------------------------------
 
-    :param dataset: finds the dataset of a path and table
-    :return: None if there is no plan
+_PRECISION_MS = 1  # the listener's two times are rounded, Spark's duration is not
+_ByLength = dict[int, list[tuple[int, "Action"]]]
+"""Length in ms -> (start in ms since the epoch, action), in the order of the starts."""
+
+
+def actions_by_length(actions: Iterable[Action]) -> _ByLength:
+    """Sort the actions that can be those of queries by their length.
+
+    :param actions: in the order of their start
     """
-    if not command.plan:
+    found: _ByLength = defaultdict(list)
+    for action in actions:
+        if action.ended is not None and action.job_type != "RDD_JOB":
+            started = milliseconds(action.started)
+            found[milliseconds(action.ended) - started].append((started, action))
+    return found
+
+
+def action_of(record: ObservationRecord, actions: _ByLength) -> Action | None:
+    """Find the action of a query: the only one that took as long as the query, within its time.
+
+    :return: None if no action or several actions fit, or if the query's duration is not known
+    """
+    if not record.duration:
         return None
-    relations = tuple(
-        (dataset(relation.path, relation.table), tuple(relation.ids))
-        for relation in command.relations
-    )
-    return WritePlan(target, tuple(command.columns), zlib.compress(command.plan, 1), relations)
+    found, start = [], itemgetter(0)
+    for length in range(record.duration - _PRECISION_MS, record.duration + _PRECISION_MS + 1):
+        known = actions.get(length, [])
+        first = bisect_left(known, record.started - length, key=start)
+        latest = min(record.started, record.ended - length) + _PRECISION_MS
+        found += known[first : bisect_right(known, latest, key=start)]
+    return found[0][1] if len(found) == 1 else None
 
 
-# --- records to accesses --------------------------------------------------------------------------
+# --- records to queries ---------------------------------------------------------------------------
+
+
+class Observed(NamedTuple):
+    """An application as the listener reports it, and the queries that were observed of it.
+
+    :param datasets: finds the datasets of the application, and those that only the observer saw
+    :param budget: the time that is left for corrections
+    """
+
+    application: SparkApplication
+    queries: tuple[ObservedQuery, ...]
+    datasets: DatasetIndex
+    budget: Budget = UNLIMITED
+
+    @classmethod
+    def of(
+        cls,
+        application: SparkApplication,
+        records: Iterable[ObservationRecord],
+        locator: Locator = DEFAULT_LOCATOR,
+        budget: Budget = UNLIMITED,
+    ) -> Observed:
+        """Bind the records of an application.
+
+        :raise SpentError: if there is no time left
+        """
+        index = DatasetIndex(identities(application.actions), locator)
+        queries = bind(records, index, application.actions, budget)
+        return cls(application, queries, index, budget)
+
+    def with_actions(self, actions: Iterable[Action]) -> Observed:
+        """Replace the application's actions, which are in the order of their start."""
+        return self._replace(application=structs.replace(self.application, actions=tuple(actions)))
+
+    def rebound(self, datasets: Mapping[DatasetName, DatasetName | None]) -> Observed:
+        """Bind the reads of some datasets to others, or to none."""
+        queries = (
+            structs.replace(query, reads=tuple(read.rebound(datasets) for read in query.reads))
+            for query in self.queries
+        )
+        return self._replace(queries=tuple(queries)) if datasets else self
+
+    def observations(self) -> Observations:
+        """Collect the accesses to the application's datasets."""
+        return observations(self.queries, identities(self.application.actions).keys())
+
+
+def identities(actions: Iterable[Action]) -> dict[DatasetName, set[DatasetName]]:
+    """Name the datasets of actions, each with its symlinks."""
+    found: dict[DatasetName, set[DatasetName]] = defaultdict(set)
+    for action in actions:
+        for dataset in (*action.inputs, *action.outputs):
+            found[dataset.name] |= dataset.symlinks
+    return found
+
+
+def bind(
+    records: Iterable[ObservationRecord],
+    index: DatasetIndex,
+    actions: Iterable[Action] = (),
+    budget: Budget = UNLIMITED,
+) -> tuple[ObservedQuery, ...]:
+    """Bind records to datasets and actions.
+
+    :param index: finds the datasets of the application; observed datasets are added to it
+    :param actions: the listener's actions, in the order of their start
+    :raise SpentError: if there is no time left
+    """
+    each = (one for record in records for one in _commits(record))
+    records = [at_roots(record, index.locator) for record in each]
+    for path, table in _places(records):
+        budget.work()
+        index.name(path, table)
+    binding, lengths = _Binding(index, budget), actions_by_length(actions)
+    return tuple(binding.query(record, action_of(record, lengths)) for record in records)
+
+
+def _commits(record: ObservationRecord) -> Iterator[ObservationRecord]:
+    """Make a record of each commit in a record of commits; give every other record as it is."""
+    if record.kind != "commits":
+        yield record
+        return
+    for write in record.writes:
+        at = record.started if write.time is None else write.time
+        yield structs.replace(record, writes=[write], started=at, ended=at)
+
+
+def _places(records: Sequence[ObservationRecord]) -> Iterator[tuple[str, str | None]]:
+    """Give the paths and tables that are datasets: first those that were read, short paths first.
+
+    So a single file finds the folder around it.
+    """
+    read = {(path, r.table): None for one in records for r in one.reads for path in _paths(r)}
+    yield from sorted(read, key=lambda place: (len(place[0]), place[0]))
+    for record in records:
+        if record.command is not None:
+            yield record.command.target.path, record.command.target.table
+        for write in record.writes:
+            if not write.skipped:
+                yield from ((layout.base, write.table) for layout in _layouts(write))
+
+
+def _paths(read: ReadRecord) -> Iterable[str]:
+    """Give the paths of a scan that are datasets, or parts of datasets."""
+    if read.inference:
+        return ()
+    if read.layouts is None:
+        return read.roots or ("",)
+    return dict.fromkeys(layout.base for layout in read.layouts)
+
+
+def _layouts(write: WriteRecord) -> Sequence[Layout]:
+    return write.layouts or [Layout(write.path)]
 
 
 _FULL_MODES = ("whole", "create")
 _REPLACING_MODES = (*_FULL_MODES, "static", "dynamic")
 
 
-class PythonFunction(NamedTuple):
-    """A Python function that a query called.
-
-    :param text: the call: the function's name, and the names of its arguments in Spark's plan
-    """
-
-    started: datetime
-    ended: datetime
-    text: str
-
-
-class Observations(Frozen, frozen=True):
-    """The observed accesses, Python functions and plans of an application."""
-
-    reads: Mapping[DatasetName, tuple[Access, ...]] = field(default_factory=dict)
-    writes: Mapping[DatasetName, tuple[Access, ...]] = field(default_factory=dict)
-    unmatched: tuple[str, ...] = ()
-    """Paths or tables that match no dataset of the application."""
-    functions: tuple[PythonFunction, ...] = ()
-    tables: Mapping[DatasetName, frozenset[str]] = field(default_factory=dict)
-    """Dataset -> the table identifiers, with catalogs, by which it was read or written."""
-    plans: Mapping[DatasetName, tuple[WritePlanThen, ...]] = field(default_factory=dict)
-    """Written dataset -> the plans of its writes."""
-    gone: frozenset[DatasetName] = frozenset()
-    """Datasets that were written, and did not exist any more when the application ended."""
-
-
-def bind(
-    records: Iterable[ObservationRecord],
-    identities: Mapping[DatasetName, Collection[DatasetName]],
-    locator: Locator = DEFAULT_LOCATOR,
-    budget: Budget = UNLIMITED,
-) -> Observations:
-    """Bind records to the datasets that they are about.
-
-    :param identities: the application's datasets, each with its symlinks
-    :raise SpentError: if there is no time left
-    """
-    binding = _Binding(identities, locator, budget)
-    functions = []
-    gone: set[DatasetName | None] = set()
-    for record in records:
-        budget.check()
-        span = (timestamp(record.started), timestamp(record.ended))
-        for udf in record.python_udfs:
-            functions.append(PythonFunction(*span, _call_text(udf)))
-        for read in record.reads:
-            binding.add_read(read, *span)
-        for write in record.writes:
-            at = timestamp(write.time) if write.time is not None else None
-            binding.add_write(write, at or span[0], at or span[1])
-        binding.add_plan(record, *span)
-        gone.update(binding.index.find(path, None) for path in record.gone)
-    tables = binding.index.tables
-    return Observations(
-        {name: tuple(binding.reads[name]) for name in sorted(binding.reads)},
-        {name: tuple(binding.writes[name]) for name in sorted(binding.writes)},
-        tuple(sorted(binding.index.unmatched)),
-        tuple(functions),
-        {name: frozenset(tables[name]) for name in sorted(tables)},
-        {name: tuple(binding.plans[name]) for name in sorted(binding.plans)},
-        frozenset(name for name in gone if name is not None),
-    )
-
-
-def _call_text(udf: UdfRecord) -> str:
-    """Write the call of a Python function as a text."""
-    return f"{udf.function or 'a Python function'}({', '.join(udf.columns)})"
-
-
 class _Binding:
-    """Turns records into accesses and plans, grouped by dataset."""
+    """Turns records into queries."""
 
-    def __init__(
-        self,
-        identities: Mapping[DatasetName, Collection[DatasetName]],
-        locator: Locator,
-        budget: Budget,
-    ) -> None:
-        self._locator = locator
-        self._folders = FolderPartitions(locator, budget)
-        self.index = DatasetIndex(identities, locator)
-        self.reads: dict[DatasetName, list[Access]] = defaultdict(list)
-        self.writes: dict[DatasetName, list[Access]] = defaultdict(list)
-        self.plans: dict[DatasetName, list[WritePlanThen]] = defaultdict(list)
+    def __init__(self, index: DatasetIndex, budget: Budget) -> None:
+        self._index = index
+        self._budget = budget
+        self._folders = FolderPartitions(index.locator, budget)
 
-    def add_read(self, read: ReadRecord, started: datetime, ended: datetime) -> None:
-        filters = (*read.partition_filters, *read.data_filters, *read.pushed_filters)
+    def query(self, record: ObservationRecord, action: Action | None) -> ObservedQuery:
+        """Bind one record.
+
+        :raise SpentError: if there is no time left
+        """
+        self._budget.check()
+        ended = action.ended if action else None
+        span = (
+            timestamp(record.started),
+            timestamp(milliseconds(ended) if ended else record.ended),
+        )
+        command = None
+        if record.command is not None:
+            target, relations = record.command.target, record.command.relations
+            command = ObservedCommand(
+                record.command,
+                self._index.place(target.path, target.table),
+                tuple(self._index.relation(r.path, r.table) for r in relations),
+            )
+        return ObservedQuery(
+            record,
+            *span,
+            action,
+            tuple(self._read(read, span) for read in record.reads),
+            tuple(self._write(write, span) for write in record.writes),
+            command,
+            tuple(self._index.place(path, None) for path in record.gone),
+        )
+
+    def _read(self, read: ReadRecord, span: Span) -> ObservedRead:
+        places = tuple(self._index.place(path, read.table) for path in _paths(read))
         if read.inference:
             nothing = Scope(partitions=frozenset())
-            for holding in self.index.holding(read.roots):
-                access = Access(holding, Side.READ, started, ended, nothing, grade=Grade.OBSERVED)
-                self.reads[holding].append(access)
-            return
-        if read.layouts is None:
-            for root in read.roots or [""]:
-                dataset = self.index.find(root, read.table)
-                if dataset is not None:
-                    self.reads[dataset].append(
-                        Access(
-                            dataset,
-                            Side.READ,
-                            started,
-                            ended,
-                            grade=Grade.OBSERVED,
-                            filters=filters,
-                            why_unknown=truncated(read.cut, MAX_TEXT),
-                        )
-                    )
-            return
-        unrestricted = not (read.partition_filters or read.pushed_filters or read.chosen)
-        roots = {plain_uri(root) for root in read.roots}
-        for dataset, layouts in self._by_dataset(at_roots(read, self._locator), read.table).items():
-            bases = {plain_uri(layout.base) for layout in layouts}
-            dimensions, partitions = self._folders.of(layouts, dataset)
-            full = unrestricted and bases <= roots and not are_partitions(bases, self._locator)
-            self.reads[dataset].append(
-                Access(
-                    dataset,
-                    Side.READ,
-                    started,
-                    ended,
-                    Scope(full, partitions),
-                    grade=Grade.OBSERVED,
-                    dimensions=dimensions,
-                    filters=filters,
-                    planned=read.planned,
-                    chosen=read.chosen,
-                )
+            holding = self._index.holding(read.roots)
+            of = (Access(n, Side.READ, *span, nothing, grade=Grade.OBSERVED) for n in holding)
+            return ObservedRead(read, places, tuple(of))
+        is_known = read.layouts is not None
+        is_restricted = read.partition_filters or read.pushed_filters or read.chosen
+        roots = set(map(plain_uri, read.roots))
+        layouts = read.layouts if read.layouts is not None else map(Layout, _paths(read))
+        accesses = []
+        for dataset, own in self._by_dataset(layouts, read.table).items():
+            scope = UNKNOWN
+            dimensions: tuple[Dimension, ...] = ()
+            if is_known:
+                bases = {plain_uri(layout.base) for layout in own}
+                dimensions, partitions = self._folders.of(own, dataset)
+                is_full = not is_restricted and bases <= roots
+                scope = Scope(is_full and not self._are_partitions(bases), partitions)
+            access = Access(
+                dataset,
+                Side.READ,
+                *span,
+                scope,
+                grade=Grade.OBSERVED,
+                dimensions=dimensions,
+                filters=(*read.partition_filters, *read.data_filters, *read.pushed_filters),
+                why_unknown="" if is_known else truncated(read.cut, MAX_TEXT),
+                planned=is_known and read.planned,
+                chosen=is_known and read.chosen,
             )
+            accesses.append(access)
+        return ObservedRead(read, places, tuple(accesses))
 
-    def add_write(self, write: WriteRecord, started: datetime, ended: datetime) -> None:
-        layouts = write.layouts or [Layout(write.path)]
-        for dataset, found in self._by_dataset(layouts, write.table).items():
-            dimensions, partitions = self._folders.of(found, dataset)
+    def _write(self, write: WriteRecord, span: Span) -> ObservedWrite:
+        if write.time is not None:
+            span = timestamp(write.time), timestamp(write.time)
+        accesses = []
+        for dataset, layouts in self._by_dataset(_layouts(write), write.table).items():
+            dimensions, partitions = self._folders.of(layouts, dataset)
             known = None if write.how == "unknown" else partitions
             owned: frozenset[Partition] = frozenset()
-            others = [_with_partitions(layout, write.shared or ()) for layout in found]
-            shared = self._folders.of(others, dataset)[1]
-            removed = self._folders.of(write.removed, dataset)[0]
-            bases = {layout.base for layout in found}
-            replaced = write.mode in _REPLACING_MODES
-            if known is not None and (replaced or write.shared is not None):
-                owned = known if replaced else known - (shared or frozenset())
+            if known is not None and write.mode in _REPLACING_MODES:
+                owned = known
+            elif known is not None and write.shared is not None:
+                others = [Layout(one.base, one.dimensions, write.shared) for one in layouts]
+                owned = known - (self._folders.of(others, dataset)[1] or frozenset())
             full = write.mode in _FULL_MODES
-            if write.mode == "whole" and are_partitions(bases, self._locator):
+            if write.mode == "whole" and self._are_partitions(layout.base for layout in layouts):
                 full = False  # all of a folder that is a partition of the dataset
-            self.writes[dataset].append(
+            accesses.append(
                 Access(
                     dataset,
                     Side.WRITE,
-                    started,
-                    ended,
+                    *span,
                     Scope(partitions=known),
                     Scope(full, owned),
                     Grade.OBSERVED,
-                    dimensions=dimensions or removed,
+                    dimensions=dimensions or self._folders.of(write.removed, dataset)[0],
                     why_unknown=truncated(write.cut, MAX_TEXT),
                     exact=write.how != "listing",
                 )
             )
+        bases = dict.fromkeys(layout.base for layout in _layouts(write))
+        places = tuple(self._index.place(base, write.table) for base in bases)
+        target = self._index.place(write.path, write.table)
+        return ObservedWrite(write, span, target, places, tuple(accesses))
 
-    def add_plan(self, record: ObservationRecord, started: datetime, ended: datetime) -> None:
-        if record.command is None or record.failed:
-            return
-        target = record.command.target
-        written = self.index.find(target.path, target.table)
-        if written is not None:
-            plan = bound_plan(record.command, written, self.index.find_relation)
-            if plan is not None:
-                self.plans[written].append(WritePlanThen(started, ended, plan))
+    def _are_partitions(self, bases: Iterable[str]) -> bool:
+        """Whether some base is the folder of a partition, and not the root of a dataset."""
+        return any(_partition_of_base(b, self._index.locator) != Partition() for b in bases)
 
     def _by_dataset(
         self, layouts: Iterable[Layout], table: str | None
     ) -> dict[DatasetName, list[Layout]]:
         found: dict[DatasetName, list[Layout]] = defaultdict(list)
         for layout in layouts:
-            dataset = self.index.find(layout.base, table)
+            dataset = self._index.place(layout.base, table).bound
             if dataset is not None:
                 found[dataset].append(layout)
         return found
 
 
-def _with_partitions(layout: Layout, partitions: tuple[Values, ...]) -> Layout:
-    return Layout(layout.base, layout.dimensions, partitions)
+# --- queries to accesses --------------------------------------------------------------------------
+
+
+def observations(queries: Iterable[ObservedQuery], names: Collection[DatasetName]) -> Observations:
+    """Collect the accesses, functions and plans of queries, dataset by dataset.
+
+    :param names: the application's datasets; only these have accesses
+    """
+    reads: dict[DatasetName, list[Access]] = defaultdict(list)
+    writes: dict[DatasetName, list[Access]] = defaultdict(list)
+    plans: dict[DatasetName, list[WritePlanThen]] = defaultdict(list)
+    tables: dict[DatasetName, set[str]] = defaultdict(set)
+    unmatched: set[str] = set()
+    functions = []
+    for query in queries:
+        functions += [PythonFunction(*query.span, _call(u)) for u in query.record.python_udfs]
+        for read in query.reads:
+            for access in read.accesses:
+                reads[access.dataset].append(access)
+        for write in query.writes:
+            for access in write.accesses:
+                writes[access.dataset].append(access)
+        if query.command and not query.record.failed and (plan := query.command.plan(names)):
+            plans[plan.target].append(WritePlanThen(*query.span, plan))
+        for place in query.used(names):
+            if place.bound is None or place.bound not in names:
+                unmatched |= {place.label} if not place.is_file else set()
+            elif place.table:
+                tables[place.bound].add(place.table)
+    gone = {place.bound for query in queries for place in query.gone if place.bound in names}
+    return Observations(
+        {name: tuple(reads[name]) for name in sorted(reads.keys() & names)},
+        {name: tuple(writes[name]) for name in sorted(writes.keys() & names)},
+        tuple(sorted(unmatched - {""})),
+        tuple(functions),
+        {name: frozenset(tables[name]) for name in sorted(tables)},
+        {name: tuple(plans[name]) for name in sorted(plans)},
+        frozenset(name for name in gone if name is not None),
+    )
+
+
+def _call(udf: UdfRecord) -> str:
+    """Write the call of a Python function as a text."""
+    return f"{udf.function or 'a Python function'}({', '.join(udf.columns)})"

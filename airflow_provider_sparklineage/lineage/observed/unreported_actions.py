@@ -26,9 +26,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Mapping
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -44,252 +43,81 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
     Action,
     ActionState,
 )
-from airflow_provider_sparklineage.lineage.observed.binding import DatasetIndex, at_roots
-from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
-from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.terms import Frozen, Witness
-from airflow_provider_sparklineage.spark.capture.observations import SchemaRecord, timestamp
+from airflow_provider_sparklineage.model.producer import facet
+from airflow_provider_sparklineage.model.terms import Witness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
 
     from airflow_provider_sparklineage.lineage.application.accesses import Span
-    from airflow_provider_sparklineage.lineage.application.accumulation import SparkApplication
-    from airflow_provider_sparklineage.model.locations import Locator
+    from airflow_provider_sparklineage.lineage.observed.binding import (
+        Locations,
+        Observed,
+        ObservedQuery,
+    )
+    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.spark.capture.observations import (
         CommandRecord,
-        ObservationRecord,
-        ReadRecord,
-        WriteRecord,
+        SchemaRecord,
     )
 
+    Facets = Mapping[str, msgspec.Raw]
     _Spanned = tuple[datetime, datetime, Action]
-    Locations = frozenset[str] | None
-    """The folders of a dataset's partitions; None stands for the full dataset."""
-
-
-# --- queries, by the names of datasets ------------------------------------------------------------
-#
-# A folder that no action of the listener has is a dataset of its own here, under the name that the
-# listener would give it.
-
-
-class Query(Frozen, frozen=True):
-    """A query, and the datasets in it.
-
-    :param reads: dataset -> the folders of the dataset's partitions at which the read starts
-    :param writes: dataset -> the mode of the write
-    :param target: the dataset that the query's command writes; if it is not among ``writes``,
-        queries below this query write it
-    :param relations: the datasets that the leaves of the command's plan read
-    """
-
-    record: ObservationRecord
-    started: datetime
-    ended: datetime
-    reads: Mapping[DatasetName, Locations]
-    writes: Mapping[DatasetName, str]
-    target: DatasetName | None = None
-    relations: tuple[DatasetName, ...] = ()
-
-    @property
-    def span(self) -> tuple[datetime, datetime]:
-        """The start and the end of the query."""
-        return self.started, self.ended
-
-    @property
-    def state(self) -> ActionState:
-        """The state of an action of this query: FAILED or COMPLETE."""
-        return ActionState.FAILED if self.record.failed else ActionState.COMPLETE
-
-
-class Commit(NamedTuple):
-    """A commit in the log of a table; the log does not name the query of the commit."""
-
-    at: datetime
-    mode: str
-    has_data: bool
-    """Whether rows were added or removed; creating an empty table is a commit without data."""
-
-
-class ObservedQueries:
-    """All observed queries of an application.
-
-    :param index: finds the datasets that the listener names; observed datasets are added to it
-    :ivar schemas: the observed schemas of the datasets that were read
-    :ivar commits: dataset -> the commits that are not in the record of a query
-    :raise SpentError: if there is no time left
-    """
-
-    def __init__(
-        self,
-        records: Sequence[ObservationRecord],
-        index: DatasetIndex,
-        locator: Locator,
-        budget: Budget,
-    ) -> None:
-        self._index = index
-        self._locator = locator
-        self._places: dict[tuple[str, str | None], tuple[DatasetName | None, Locations]] = {}
-        self.schemas: dict[DatasetName, SchemaRecord] = {}
-        self.commits: dict[DatasetName, list[Commit]] = defaultdict(list)
-        self._name_folders(records, budget)
-        self.queries: list[Query] = []
-        for record in records:
-            budget.check()
-            if record.kind == "query":
-                self.queries.append(self._query(record))
-            elif record.kind == "commits":
-                self._add_commits(record.writes)
-
-    def _name_folders(self, records: Iterable[ObservationRecord], budget: Budget) -> None:
-        """Name all folders, short paths first, so that a single file finds the folder around it."""
-        places = {
-            (path, read.table)
-            for record in records
-            for read in record.reads
-            for path in self._paths(read)
-        }
-        for path, table in sorted(places, key=lambda place: (len(place[0]), place[0])):
-            budget.work()
-            self._name(path, table)
-
-    def _place(self, path: str, table: str | None) -> tuple[DatasetName | None, Locations]:
-        """Give the dataset of a path or table, and the path's folder if that is a partition."""
-        key = (path, table)
-        if key not in self._places:
-            name, location = self._index.name(path, table), self._locator.locate(path)
-            here = frozenset({location.folder.name}) if location and location.below else None
-            self._places[key] = name, here
-        return self._places[key]
-
-    def _name(self, path: str, table: str | None) -> DatasetName | None:
-        return self._place(path, table)[0]
-
-    def _query(self, record: ObservationRecord) -> Query:
-        command, target = record.command, None
-        relations: tuple[DatasetName, ...] = ()
-        if command is not None:
-            target = self._name(command.target.path, command.target.table)
-            found = (self._index.find_relation(r.path, r.table) for r in command.relations)
-            relations = tuple(dict.fromkeys(name for name in found if name is not None))
-        return Query(
-            record,
-            timestamp(record.started),
-            timestamp(record.ended),
-            self._reads(record),
-            {name: write.mode for write in record.writes for name in self._written(write)},
-            target,
-            relations,
-        )
-
-    def _reads(self, record: ObservationRecord) -> dict[DatasetName, Locations]:
-        found: dict[DatasetName, set[str] | None] = {}
-        for read in record.reads:
-            for path in self._paths(read):
-                name, here = self._place(path, read.table)
-                if name is None:
-                    continue
-                if read.schema is not None:
-                    self.schemas.setdefault(name, read.schema)
-                known = found.setdefault(name, set())
-                if here is None:
-                    found[name] = None
-                elif known is not None:
-                    known |= here
-        return {name: known if known is None else frozenset(known) for name, known in found.items()}
-
-    def _paths(self, read: ReadRecord) -> Iterable[str]:
-        if read.inference:
-            return ()
-        if read.layouts is None:
-            return read.roots or ("",)
-        return dict.fromkeys(layout.base for layout in at_roots(read, self._locator))
-
-    def _written(self, write: WriteRecord) -> Iterator[DatasetName]:
-        bases = dict.fromkeys(layout.base for layout in write.layouts) or (write.path,)
-        for base in bases:
-            name = self._name(base, write.table)
-            if name is not None:
-                yield name
-
-    def _add_commits(self, writes: Iterable[WriteRecord]) -> None:
-        for write in writes:
-            has_data = bool(write.layouts or write.removed or write.how == "unknown")
-            commit = Commit(timestamp(write.time or 0), write.mode, has_data)
-            for name in self._written(write):
-                self.commits[name].append(commit)
 
 
 # --- actions --------------------------------------------------------------------------------------
 
 
-Facets = Mapping[str, msgspec.Raw]
-FacetsOf = Callable[[DatasetName, SchemaRecord | None, str], Facets]
-"""Makes a dataset's facets from its name, its columns, and its lifecycle change ("" if none)."""
+def with_unreported_actions(seen: Observed) -> Observed:
+    """Add the actions that only the observer saw.
 
-
-def with_observed_actions(
-    application: SparkApplication,
-    records: Sequence[ObservationRecord],
-    locator: Locator,
-    facets_of: FacetsOf,
-    budget: Budget = UNLIMITED,
-) -> SparkApplication:
-    """Add the actions that only the observer saw; return the same application if there are none.
+    The module's docstring has the policy. The result is the same if there are none.
 
     :raise SpentError: if there is no time left
     """
-    seen = ObservedQueries(records, DatasetIndex(identities(application), locator), locator, budget)
-    application = _with_begins(application, seen.queries)
-    making = _Making(application, seen, facets_of, budget)
+    making = _Making(seen)
     making.add_writes()
     making.add_reads()
     if not making.actions and not making.left_out:
-        return application
-    actions = sorted((*application.actions, *making.actions), key=lambda a: (a.started, a.run_id))
-    left_out = dict(application.left_out)
+        return seen
+    actions = (*seen.application.actions, *making.actions)
+    left_out = dict(seen.application.left_out)
     if making.left_out:
         left_out["observed action(s)"] = making.left_out
-    return replace(application, actions=tuple(actions), left_out=left_out)
+    done = seen.with_actions(sorted(actions, key=_start))
+    return done._replace(application=replace(done.application, left_out=left_out))
 
 
-def identities(application: SparkApplication) -> dict[DatasetName, set[DatasetName]]:
-    """Name the datasets of an application, each with its symlinks."""
-    found: dict[DatasetName, set[DatasetName]] = defaultdict(set)
-    for action in application.actions:
-        for dataset in (*action.inputs, *action.outputs):
-            found[dataset.name] |= dataset.symlinks
-    return found
+def with_starts(seen: Observed) -> Observed:
+    """Set the start of each action that is reported only by its end to the start of its query.
 
+    The query is one that ends at the same time, and reads or writes the same dataset.
+    """
+    ends = Timeline((query.ended, query.ended, query) for query in seen.queries if query.is_query)
 
-def _with_begins(application: SparkApplication, queries: Iterable[Query]) -> SparkApplication:
-    """Set the start of each action that is reported only by its end to the start of its query."""
-    ends = Timeline((query.ended, query.ended, query) for query in queries)
-
-    def begin(action: Action) -> datetime:
+    def start(action: Action) -> datetime:
         if action.started != action.ended:
             return action.started
         inputs = {dataset.name for dataset in action.inputs}
         outputs = {dataset.name for dataset in action.outputs}
-        return min(
-            (
-                query.started
-                for query in ends.during(action.ended, action.ended)
-                if query.target in outputs
-                or outputs & query.writes.keys()
-                or (not outputs and inputs & query.reads.keys())
-            ),
-            default=action.started,
+        starts = (
+            query.started
+            for query in ends.during(action.ended, action.ended)
+            if query.target in outputs
+            or outputs & query.modes.keys()
+            or (not outputs and inputs & query.inputs.keys())
         )
+        return min((action.started, *starts))
 
-    begins = [min(begin(action), action.started) for action in application.actions]
-    if all(b == a.started for b, a in zip(begins, application.actions, strict=True)):
-        return application
-    found = [replace(a, started=b) for a, b in zip(application.actions, begins, strict=True)]
-    found.sort(key=lambda action: (action.started, action.run_id))
-    return replace(application, actions=tuple(found))
+    actions = seen.application.actions
+    started = [replace(a, started=at) if (at := start(a)) != a.started else a for a in actions]
+    is_same = all(new is old for new, old in zip(started, actions, strict=True))
+    return seen if is_same else seen.with_actions(sorted(started, key=_start))
+
+
+def _start(action: Action) -> tuple[datetime, str]:
+    return action.started, action.run_id
 
 
 class _Reads(NamedTuple):
@@ -308,25 +136,21 @@ class _Reads(NamedTuple):
 class _Making:
     """Makes actions from uncovered writes and reads; writes come first, as they cover reads too."""
 
-    def __init__(
-        self,
-        application: SparkApplication,
-        seen: ObservedQueries,
-        facets_of: FacetsOf,
-        budget: Budget,
-    ) -> None:
-        self._application = application
-        self._budget = budget
-        self._seen = seen
-        self._datasets = _Datasets(application.actions, seen.schemas, facets_of)
-        self._room = MAX_DATASETS - sum(len(a.inputs) + len(a.outputs) for a in application.actions)
+    def __init__(self, seen: Observed) -> None:
+        actions = seen.application.actions
+        self._application = seen.application
+        self._budget = seen.budget
+        self._queries = [query for query in seen.queries if query.is_query]
+        self._commits = [query for query in seen.queries if query.is_commit]
+        self._datasets = _Datasets(actions, self._queries)
+        self._room = MAX_DATASETS - sum(len(a.inputs) + len(a.outputs) for a in actions)
         self._numbers = count()
         self.actions: list[Action] = []
         self.left_out = 0
 
     def _add(
         self,
-        query: Query | None,
+        query: ObservedQuery,
         span: Span,
         state: ActionState,
         inputs: tuple[ActionDataset, ...] = (),
@@ -336,7 +160,7 @@ class _Making:
         if self._room < 0:
             self.left_out += 1
             return
-        function = query.record.function if query else ""
+        function = query.record.function
         self.actions.append(
             Action(
                 run_id=f"observed-{next(self._numbers):06}",
@@ -356,7 +180,10 @@ class _Making:
     def add_writes(self) -> None:
         """Add actions for the writes that no action of the listener covers."""
         reported = _Spans(self._application.actions)
-        writes = [*_writes_of_queries(self._seen), *_commits(self._seen)]
+        writes = [*_writes_of_queries(self._queries, self._commits)]
+        writes += [
+            _Write(commit, commit.modes, {}) for commit in self._commits if _has_data(commit)
+        ]
         for write in writes:
             for name in write.modes:
                 reported.claim(name, write.span)
@@ -375,31 +202,24 @@ class _Making:
 
     def _add_write(self, write: _Write) -> None:
         query = write.query
-        if query is None:
-            self._add(
-                None, write.span, ActionState.COMPLETE, outputs=self._datasets.written(write.modes)
-            )
-            return
         inputs = dict(write.reads)
         if query.state is ActionState.COMPLETE:
-            inputs |= dict.fromkeys(name for name in query.relations if name not in inputs)
-        self._add(
-            query,
-            write.span,
-            query.state,
-            self._datasets.read(inputs),
-            self._datasets.written(write.modes, query.record.command),
-        )
+            leaves = query.command.relations if query.command else ()
+            names = (place.bound for place in leaves if place.bound is not None)
+            inputs |= dict.fromkeys(name for name in names if name not in inputs)
+        command = query.command.record if query.command else None
+        outputs = self._datasets.written(write.modes, command)
+        self._add(query, write.span, query.state, self._datasets.read(inputs), outputs)
 
     # --- reads ---
 
     def add_reads(self) -> None:
         """Add actions for the uncovered reads; equal reads between two writes are one action."""
         known = _Spans((*self._application.actions, *self.actions))
-        groups: dict[_Reads, list[Query]] = {}
-        for query in self._seen.queries:
+        groups: dict[_Reads, list[ObservedQuery]] = {}
+        for query in self._queries:
             self._budget.work()
-            names = [n for n in query.reads if not known.have_read(n, query.span)]
+            names = [n for n in query.inputs if not known.have_read(n, query.span)]
             if not names:
                 continue
             names.sort()
@@ -413,7 +233,7 @@ class _Making:
             )
             groups.setdefault(reads, []).append(query)
         for reads, queries in groups.items():
-            locations = {name: _united(q.reads[name] for q in queries) for name in reads.names}
+            locations = {name: _united(q.inputs[name] for q in queries) for name in reads.names}
             span = min(q.started for q in queries), max(q.ended for q in queries)
             self._add(queries[0], span, reads.state, self._datasets.read(locations))
 
@@ -431,36 +251,43 @@ def _united(each: Iterable[Locations]) -> Locations:
 class _Write(NamedTuple):
     """A write that was observed.
 
-    :param query: None for a commit whose query is not known
+    :param query: the query of the write, or the commit
     :param modes: dataset -> the mode in which it was written
     :param reads: dataset that was read for the write -> its locations
     """
 
-    query: Query | None
-    span: Span
+    query: ObservedQuery
     modes: Mapping[DatasetName, str]
-    reads: Mapping[DatasetName, Locations] = {}
+    reads: Mapping[DatasetName, Locations]
+
+    @property
+    def span(self) -> Span:
+        """The start and the end of the query."""
+        return self.query.span
 
 
-def _writes_of_queries(seen: ObservedQueries) -> Iterator[_Write]:
-    commits = {
-        name: Timeline((c.at, c.at, c) for c in found) for name, found in seen.commits.items()
-    }
-    for query in seen.queries:
-        modes, target = query.writes, query.target
+def _writes_of_queries(
+    queries: Iterable[ObservedQuery], commits: Iterable[ObservedQuery]
+) -> Iterator[_Write]:
+    found: dict[DatasetName, list[ObservedQuery]] = defaultdict(list)
+    for commit in commits:
+        for name in commit.modes:
+            found[name].append(commit)
+    timelines = {name: Timeline((*c.span, c) for c in each) for name, each in found.items()}
+    for query in queries:
+        modes, target = query.modes, query.target
         if target is not None and target not in modes:
-            found = commits[target].during(*query.span) if target in commits else ()
-            if found or target not in commits:
-                modes = {**modes, target: found[-1].mode if found else ""}
+            during = timelines[target].during(*query.span) if target in timelines else ()
+            if during or target not in timelines:
+                modes = {**modes, target: during[-1].modes[target] if during else ""}
         if modes:
-            yield _Write(query, query.span, modes, query.reads)
+            yield _Write(query, modes, query.inputs)
 
 
-def _commits(seen: ObservedQueries) -> Iterator[_Write]:
-    for name, found in seen.commits.items():
-        for at, mode, has_data in found:
-            if has_data:
-                yield _Write(None, (at, at), {name: mode})
+def _has_data(commit: ObservedQuery) -> bool:
+    """Whether rows were added or removed; creating an empty table is a commit without data."""
+    records = [write.record for write in commit.writes]
+    return any(r.layouts or r.removed or r.how == "unknown" for r in records)
 
 
 def _outermost(writes: Iterable[_Write]) -> list[_Write]:
@@ -492,7 +319,7 @@ def _is_inside(write: _Write, outer: _Write) -> bool:
 
     The times of a commit and of a query come from different clocks.
     """
-    ended = outer.span[1] + SLACK if write.query is None else outer.span[1]
+    ended = outer.span[1] + SLACK if write.query.is_commit else outer.span[1]
     return write.span[1] <= ended
 
 
@@ -569,14 +396,12 @@ _CREATES = re.compile(r"(Atomic)?Create\w*Table")
 class _Datasets:
     """Makes the datasets of observed actions; equal facets are one object."""
 
-    def __init__(
-        self,
-        actions: Iterable[Action],
-        schemas: Mapping[DatasetName, SchemaRecord],
-        facets_of: FacetsOf,
-    ) -> None:
-        self._schemas = schemas
-        self._facets_of = facets_of
+    def __init__(self, actions: Iterable[Action], queries: Iterable[ObservedQuery]) -> None:
+        self._schemas: dict[DatasetName, SchemaRecord] = {}
+        for read in (read for query in queries for read in query.reads):
+            for place in read.places:
+                if place.dataset is not None and read.record.schema is not None:
+                    self._schemas.setdefault(place.dataset, read.record.schema)
         self._reported: dict[DatasetName, Facets] = {}
         for action in actions:
             for dataset in (*action.outputs, *action.inputs):
@@ -615,7 +440,7 @@ class _Datasets:
     def _made(
         self, name: DatasetName, schema: SchemaRecord | None, change: str
     ) -> dict[str, msgspec.Raw]:
-        made = self._facets_of(name, schema, change)
+        made = observed_facets(name, schema, change)
         return {key: self._values.setdefault(bytes(raw), raw) for key, raw in made.items()}
 
 
@@ -624,3 +449,59 @@ def _change(mode: str, node: str) -> str:
     if mode in _OVERWRITES or "ReplaceTable" in node:
         return "OVERWRITE"
     return "CREATE" if _CREATES.match(node) else ""
+
+
+# --- facets of datasets that only the observer saw ------------------------------------------------
+
+
+_SPEC = "https://openlineage.io/spec/facets"
+_SCHEMA = f"{_SPEC}/1-2-0/SchemaDatasetFacet.json#/$defs/SchemaDatasetFacet"
+_DATA_SOURCE = f"{_SPEC}/1-0-1/DatasourceDatasetFacet.json#/$defs/DatasourceDatasetFacet"
+_LIFECYCLE = (
+    f"{_SPEC}/1-0-1/LifecycleStateChangeDatasetFacet.json#/$defs/LifecycleStateChangeDatasetFacet"
+)
+
+
+def observed_facets(
+    name: DatasetName, schema: SchemaRecord | None, change: str
+) -> dict[str, msgspec.Raw]:
+    """Make the facets of a dataset that the observer saw.
+
+    :param schema: the dataset's columns; None where they are not known
+    :param change: ``OVERWRITE`` or ``CREATE``, for a dataset that was written; "" without a change
+    """
+    made = {"dataSource": facet(_DATA_SOURCE, name=name.namespace, uri=name.namespace)}
+    if change:
+        made["lifecycleStateChange"] = facet(_LIFECYCLE, lifecycleStateChange=change)
+    facets = {key: msgspec.Raw(msgspec.json.encode(value)) for key, value in made.items()}
+    if schema is not None and schema.fields:
+        try:
+            columns = [_field(column.name, column.type) for column in schema.fields]
+            facets["schema"] = msgspec.Raw(msgspec.json.encode(facet(_SCHEMA, fields=columns)))
+        except RecursionError:  # types in a damaged record may be nested to any depth
+            return facets
+    return facets
+
+
+def _field(name: str, kind: Any) -> dict[str, Any]:
+    """Write a column as the listener does; the parts of a nested type are fields of the column.
+
+    :param kind: the type as Spark writes it as JSON
+    """
+    if not isinstance(kind, dict):
+        return {"name": name, "type": str(kind)}
+    below: list[dict[str, Any]] = []
+    match kind.get("type"):
+        case "struct":
+            fields = kind.get("fields")
+            below = [
+                _field(str(f.get("name", "")), f.get("type"))
+                for f in (fields if isinstance(fields, list) else ())
+                if isinstance(f, dict)
+            ]
+        case "array":
+            below = [_field("_element", kind.get("elementType"))]
+        case "map":
+            below = [_field("key", kind.get("keyType")), _field("value", kind.get("valueType"))]
+    nested = {"fields": below} if below else {}
+    return {"name": name, "type": str(kind.get("type", "")), **nested}

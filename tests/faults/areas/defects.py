@@ -51,7 +51,7 @@ MERGING = {
     "reading events": ".spark.capture.events.read_events",
     "accumulating events": ".lineage.bundle.accumulate",
     "naming datasets": ".lineage.bundle.with_canonical_names",
-    "binding observations": ".lineage.observed.corrections.bind",
+    "binding observations": ".lineage.observed.binding.bind",
     "repairing what the listener reports": ".lineage.merge.repaired",
     "following the actions": ".lineage.merge.accumulated",
     "finding partitions": ".lineage.merge._graded",

@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
     SparkApplication,
 )
 from airflow_provider_sparklineage.lineage.merge import merge
-from airflow_provider_sparklineage.lineage.observed.binding import Observations
+from airflow_provider_sparklineage.lineage.observed.accesses import Observations
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.terms import Outcome
 

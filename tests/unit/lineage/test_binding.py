@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from airflow_provider_sparklineage.lineage.application.accesses import Scope
-from airflow_provider_sparklineage.lineage.observed.binding import bind
+from airflow_provider_sparklineage.lineage.observed.binding import DatasetIndex, bind, observations
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationRecord,
@@ -41,8 +42,13 @@ def decoded(*, reads=(), writes=()):
     return list(read_observations([line + b"\n"], ObservationReport()))
 
 
+def collected(records, identities):
+    """Bind records to datasets, each with its symlinks, and collect the accesses of these."""
+    return observations(bind(records, DatasetIndex(identities, DEFAULT_LOCATOR)), set(identities))
+
+
 def bound(datasets=((ORDERS, ()), (SALES, (LINK,))), **record):
-    return bind(decoded(**record), dict(datasets))
+    return collected(decoded(**record), dict(datasets))
 
 
 def p(**values):
@@ -204,8 +210,8 @@ def test_a_read_that_was_not_finished_has_its_reason():
 
 def test_folders_that_are_gone_are_so_of_their_datasets():
     record = ObservationRecord(kind="end", gone=["file:/lake/orders", "file:/lake/staging"])
-    assert bind([record], {ORDERS: ()}).gone == {ORDERS}
+    assert collected([record], {ORDERS: ()}).gone == {ORDERS}
 
 
 def test_an_empty_record_is_bound_to_nothing():
-    assert bind([ObservationRecord()], {}).unmatched == ()
+    assert collected([ObservationRecord()], {}).unmatched == ()

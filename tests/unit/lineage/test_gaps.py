@@ -11,14 +11,11 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
-from airflow_provider_sparklineage.lineage.observed.binding import (
-    Observations,
-    PythonFunction,
-    bind,
-)
+from airflow_provider_sparklineage.lineage.observed.accesses import Observations, PythonFunction
 from airflow_provider_sparklineage.model.predicates import _projections_of, changed, without_columns
 from airflow_provider_sparklineage.spark.capture.observations import ObservationRecord, UdfRecord
 from tests.budgets import lasting
+from tests.unit.lineage.test_binding import collected
 
 
 def messages(lineage, code):
@@ -89,7 +86,8 @@ def test_where_no_python_ran_none_is_suspected(recorded):
 
 def test_the_observers_records_name_function_and_arguments():
     udfs = [UdfRecord("pythonUDF0", "score", ["amount", "rate"]), UdfRecord("pythonUDF1")]
-    found = bind([ObservationRecord(started=1000, ended=2000, python_udfs=udfs)], {}).functions
+    record = ObservationRecord(started=1000, ended=2000, python_udfs=udfs)
+    found = collected([record], {}).functions
     assert [f.text for f in found] == ["score(amount, rate)", "a Python function()"]
     assert found[0].ended - found[0].started == timedelta(seconds=1)
 

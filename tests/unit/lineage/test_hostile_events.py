@@ -15,7 +15,6 @@ from airflow_provider_sparklineage.event.pipeline import event_of, events_of
 from airflow_provider_sparklineage.event.steps.size import reduced
 from airflow_provider_sparklineage.lineage.application.accumulation import accumulate
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
-from airflow_provider_sparklineage.lineage.observed.binding import bind
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.representation import Leaving, Representation
 from airflow_provider_sparklineage.spark.capture.events import read_events
@@ -25,6 +24,7 @@ from airflow_provider_sparklineage.spark.capture.observations import (
 )
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import HEADER, golden
+from tests.unit.lineage.test_binding import collected
 
 CASES = ("staging_chain", "partitioned_writes", "iceberg_merge", "python_udf", "self_overwrite")
 HOSTILE = (
@@ -228,7 +228,7 @@ def test_a_spoiled_observation_is_reported_or_read_and_never_raises(chance, coun
     observation_report = ObservationReport()
     records = list(read_observations([json.dumps(record).encode() + b"\n"], observation_report))
     assert records or observation_report.malformed
-    lineage = merge(application, Outcome.COMPLETE, observations=bind(records, names))
+    lineage = merge(application, Outcome.COMPLETE, observations=collected(records, names))
     document(lineage, report)
 
 

@@ -22,7 +22,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     Transformation,
 )
 from airflow_provider_sparklineage.lineage.ledger import Ledgers
-from airflow_provider_sparklineage.lineage.observed.binding import Observations
+from airflow_provider_sparklineage.lineage.observed.accesses import Observations
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition
 

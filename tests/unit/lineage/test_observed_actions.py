@@ -15,20 +15,16 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
     SparkApplication,
 )
 from airflow_provider_sparklineage.lineage.observed import unreported_actions
-from airflow_provider_sparklineage.lineage.observed.binding import DatasetIndex
+from airflow_provider_sparklineage.lineage.observed.binding import Observed
 from airflow_provider_sparklineage.lineage.observed.corrections import (
-    observed_facets,
-    with_failed_writes,
+    corrected,
     without_inferred_files,
-    without_skipped_writes,
 )
 from airflow_provider_sparklineage.lineage.observed.unreported_actions import (
-    identities,
-    with_observed_actions,
+    with_unreported_actions,
 )
 from airflow_provider_sparklineage.model.budget import Budget, SpentError
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
 from airflow_provider_sparklineage.model.terms import Witness
 from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationReport,
@@ -105,10 +101,7 @@ def decoded(records):
 def witnessed(actions, records):
     """Give an application with what was observed next to it."""
     application = SparkApplication("run", "ns", "app", tuple(actions))
-    index = DatasetIndex(identities(application), DEFAULT_LOCATOR)
-    read = decoded(records)
-    done, left = without_skipped_writes(with_failed_writes(application, read, index), read, index)
-    return with_observed_actions(done, left, DEFAULT_LOCATOR, observed_facets)
+    return corrected(Observed.of(application, decoded(records))).application
 
 
 def names(datasets):
@@ -269,10 +262,8 @@ def test_an_action_that_is_reported_by_its_end_has_the_begin_of_its_query(action
 
 def test_an_application_of_which_all_is_reported_stays_the_same():
     application = SparkApplication("run", "ns", "app", (reported(1, 2, ["rates"]),))
-    records = decoded([query(1, 2, "rates")])
-    assert (
-        with_observed_actions(application, records, DEFAULT_LOCATOR, observed_facets) is application
-    )
+    seen = Observed.of(application, decoded([query(1, 2, "rates")]))
+    assert corrected(seen) is seen
 
 
 @pytest.mark.parametrize(
@@ -480,11 +471,16 @@ def test_what_there_is_no_room_for_is_counted(monkeypatch):
 
 def test_there_is_an_end_to_it_when_the_time_is_up():
     application = SparkApplication("run", "ns", "app", ())
-    budget = Budget(lambda: 0)
+    records = decoded([query(n, n + 0.5, "a") for n in range(1000)])
+    seen = Observed.of(application, records)._replace(budget=Budget(lambda: 0))
     with pytest.raises(SpentError):
-        with_observed_actions(
-            application, decoded([query(1, 2, "a")]), DEFAULT_LOCATOR, observed_facets, budget
-        )
+        with_unreported_actions(seen)
+
+
+def test_there_is_an_end_to_binding_when_the_time_is_up():
+    application = SparkApplication("run", "ns", "app", ())
+    with pytest.raises(SpentError):
+        Observed.of(application, decoded([query(1, 2, "a")]), budget=Budget(lambda: 0))
 
 
 # --- skipped writes -------------------------------------------------------------------------------
@@ -611,6 +607,6 @@ def test_a_file_that_was_looked_at_for_columns_is_no_input(reads, inputs):
     looked.pop("layouts")
     records = decoded([query(1, 2, looked), query(2, 3, *reads)])
     application = SparkApplication("run", "ns", "app", tuple(actions))
-    done = without_inferred_files(application, records, DEFAULT_LOCATOR)
+    done = without_inferred_files(Observed.of(application, records)).application
     found = sorted({d.name.name for a in done.actions for d in a.inputs})
     assert " ".join(n.removeprefix("/lake/") for n in found) == inputs

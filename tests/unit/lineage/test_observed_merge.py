@@ -10,7 +10,7 @@ from airflow_provider_sparklineage.lineage.application.accesses import Access, S
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
-from airflow_provider_sparklineage.lineage.observed.binding import Observations
+from airflow_provider_sparklineage.lineage.observed.accesses import Observations
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.terms import Witness

@@ -16,7 +16,7 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
 )
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
-from airflow_provider_sparklineage.lineage.observed.binding import Observations
+from airflow_provider_sparklineage.lineage.observed.accesses import Observations
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 

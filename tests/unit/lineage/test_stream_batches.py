@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.lineage.application.accumulation import SparkApplication
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
-from airflow_provider_sparklineage.lineage.observed.corrections import with_real_batches
-from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
+from airflow_provider_sparklineage.lineage.observed.binding import Observed
+from airflow_provider_sparklineage.lineage.observed.corrections import corrected, with_real_batches
 from airflow_provider_sparklineage.spark.capture.observations import (
     Layout,
     ObservationRecord,
@@ -16,8 +17,8 @@ from airflow_provider_sparklineage.spark.capture.observations import (
 )
 from tests.unit.lineage.test_observed_actions import reported
 
-DAYS = Layout("file:/lake/days", partitions=[[]])
-ORDERS = Layout("file:/lake/orders", [RecordDimension("dt")], [["1"]])
+DAYS = Layout("file:/lake/days", partitions=((),))
+ORDERS = Layout("file:/lake/orders", [RecordDimension("dt")], (("1",),))
 
 
 def batch(*layouts, started=1, ended=2, function="stream"):
@@ -36,7 +37,7 @@ def names(actions):
 
 def after(*actions, records):
     application = SparkApplication("run", "ns", "app", actions)
-    return names(with_real_batches(application, records, DEFAULT_LOCATOR).actions)
+    return names(with_real_batches(Observed.of(application, records)).application.actions)
 
 
 def test_files_without_partitions_become_their_folder():
@@ -50,12 +51,21 @@ def test_files_without_partitions_become_their_folder():
         pytest.param(batch(DAYS, function="count"), id="no stream"),
         pytest.param(batch(DAYS, started=5, ended=6), id="at another time"),
         pytest.param(batch(ORDERS), id="another folder"),
-        pytest.param(batch(Layout("file:/lake/day", partitions=[[]])), id="a name that begins so"),
+        pytest.param(batch(Layout("file:/lake/day", partitions=((),))), id="a name that begins so"),
     ],
 )
 def test_other_files_stay_datasets_of_their_own(record):
     action = reported(1, 2, ["days/a.json"])
     assert after(action, records=[record]) == [(["days/a.json"], [])]
+
+
+def test_a_file_of_a_stream_is_no_dataset_where_another_query_reads_it_alone():
+    application = SparkApplication("run", "ns", "app", (reported(1, 2, ["days/a.json"]),))
+    alone = batch(Layout("file:/lake/days/a.json", partitions=((),)), started=5, ended=6)
+    records = [batch(DAYS), replace(alone, function="count")]
+    done = corrected(Observed.of(application, records))
+    assert names(done.application.actions) == [(["days"], [])]
+    assert done.observations().unmatched == ()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from airflow_provider_sparklineage.lineage.application.repairs import repaired
 from airflow_provider_sparklineage.lineage.columns.edges import Column
 from airflow_provider_sparklineage.lineage.ledger import Ledgers
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
-from airflow_provider_sparklineage.lineage.observed.binding import bind
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationRecord,
@@ -18,6 +17,7 @@ from airflow_provider_sparklineage.spark.capture.observations import (
     read_observations,
 )
 from tests.unit.lineage.plans.test_walk import alias, attribute, node
+from tests.unit.lineage.test_binding import collected
 
 ORDERS = DatasetName("file", "/lake/orders")
 COLUMNS = ("order_id", "score", "shifted")
@@ -72,7 +72,7 @@ def merged(recorded, plan, sql="", **changes):
     [action] = application.actions
     action = replace(action, sql=sql)
     names = {d.name: set() for d in (*action.inputs, *action.outputs)}
-    observations = bind([record(action, plan, **changes)], names)
+    observations = collected([record(action, plan, **changes)], names)
     with_sql = replace(application, actions=(action,))
     return merge(with_sql, Outcome.COMPLETE, observations=observations)
 
@@ -228,11 +228,11 @@ def test_the_plan_of_the_next_write_is_not_one_of_this_one(recorded):
     end = int(action.ended.timestamp() * 1000)
     next_one = {"started": end + 5, "ended": end + 300}
     records = [record(action, query([AMOUNT])), record(action, query([text("x")]), **next_one)]
-    ledgers = Ledgers(bind(records, names))
+    ledgers = Ledgers(collected(records, names))
     [output] = action.outputs
     [plan] = ledgers.of(output.name).plans(action)
     assert plan.plan == msgspec.json.encode(query([AMOUNT]))
-    alone = Ledgers(bind(records[1:], names))
+    alone = Ledgers(collected(records[1:], names))
     assert len(alone.of(output.name).plans(action)) == 1  # clocks differ by a few milliseconds
 
 
@@ -243,7 +243,7 @@ def test_an_action_whose_events_come_late_has_the_plan_that_ended_then(recorded)
     late = replace(action, started=action.ended)
     before = record(action, query([AMOUNT]), started=end - 900, ended=end - 1)
     after = record(action, query([text("x")]), started=end + 9, ended=end + 300)
-    [plan] = Ledgers(bind([before, after], names)).of(action.outputs[0].name).plans(late)
+    [plan] = Ledgers(collected([before, after], names)).of(action.outputs[0].name).plans(late)
     assert plan.plan == msgspec.json.encode(query([AMOUNT]))
 
 
@@ -264,7 +264,7 @@ def test_functions_are_named_with_what_they_were_given(recorded):
         {"result": "pythonUDF0", "function": "score", "columns": ["amount", "region"]},
         {"result": "pythonUDF1"},
     ]
-    observations = bind([record(action, [], python_udfs=udfs)], {})
+    observations = collected([record(action, [], python_udfs=udfs)], {})
     assert [function.text for function in observations.functions] == [
         "score(amount, region)",
         "a Python function()",

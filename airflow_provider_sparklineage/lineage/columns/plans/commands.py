@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow_provider_sparklineage.lineage.columns.plans.expressions import Node, Tree
-    from airflow_provider_sparklineage.lineage.observed.binding import WritePlan
+    from airflow_provider_sparklineage.lineage.observed.accesses import WritePlan
 
 
 class PlannedColumns(Frozen, frozen=True):

@@ -13,7 +13,7 @@ from airflow_provider_sparklineage.lineage.columns.plans.commands import (
     planned_columns,
 )
 from airflow_provider_sparklineage.lineage.columns.plans.expressions import attributes
-from airflow_provider_sparklineage.lineage.observed.binding import WritePlan
+from airflow_provider_sparklineage.lineage.observed.accesses import WritePlan
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:

@@ -18,14 +18,14 @@ from airflow_provider_sparklineage.lineage.columns.reported import (
     metadata_columns_removed,
 )
 from airflow_provider_sparklineage.lineage.ledger import Ledgers
-from airflow_provider_sparklineage.lineage.observed.binding import bind
-from airflow_provider_sparklineage.lineage.observed.unreported_actions import identities
+from airflow_provider_sparklineage.lineage.observed.binding import identities
 from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationReport,
     read_observations,
 )
 from tests.conftest import OBSERVED, golden
 from tests.lineage_text import short
+from tests.unit.lineage.test_binding import collected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -266,7 +266,7 @@ def writes(recorded, spark: str, case: str) -> Iterator[tuple[str, set[Edge], se
     application = repaired(recorded(case, spark).application)
     lines = observations(case, spark).read_bytes().splitlines(keepends=True)
     records = read_observations(lines, ObservationReport())
-    ledgers = Ledgers(bind(records, identities(application)))
+    ledgers = Ledgers(collected(records, identities(application.actions)))
     reported = ReportedColumns()
     for action in application.actions:
         reported.learn(action)
