@@ -38,7 +38,7 @@ class Runs:
 
     def send(self, kept: Kept, *, with_start: bool = True) -> None:
         """Send what is sent of a run."""
-        how = resolve().leaving
+        how = resolve().adaptation
         for line in sending.lines_of(kept, how, dict, with_start=with_start):
             self.marquez.receive(json.loads(line))
 

@@ -358,7 +358,7 @@ class Collector:
 
     def _sent(self, events: Sequence[Event]) -> list[Event]:
         """Write events to the archive and send them; give those sent and those not for sending."""
-        sender = Sender(self._archive, self._settings.leaving)
+        sender = Sender(self._archive, self._settings.adaptation)
         kept = self._kept(events)
         chosen = self._chosen(kept)
         result = sender.send(chosen)

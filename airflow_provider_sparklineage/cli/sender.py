@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.event.archive import Archive, Entry
     from airflow_provider_sparklineage.event.document import Event
-    from airflow_provider_sparklineage.model.representation import Leaving
+    from airflow_provider_sparklineage.model.representation import Adaptation
 
 
 # --- the events to send, and the later events of their jobs ---------------------------------------
@@ -197,7 +197,7 @@ class Sender:
     :raise SettingsError: if Airflow has no transport
     """
 
-    def __init__(self, archive: Archive, how: Leaving) -> None:
+    def __init__(self, archive: Archive, how: Adaptation) -> None:
         if reason := sources.why_not_sent():
             raise reason
         transport, _ = sources.transport()  # raises an error that names a missing connection
@@ -351,7 +351,7 @@ def resend(args: argparse.Namespace) -> int:
         if args.dry_run or not chosen.events:
             lines, is_done = planned(chosen), True
         else:
-            result = Sender(archive, resolved.leaving).send(chosen)
+            result = Sender(archive, resolved.adaptation).send(chosen)
             lines, is_done = [summary(len(result.sent), len(chosen.events))], result.is_done
     for line in lines:
         commands.say(line)

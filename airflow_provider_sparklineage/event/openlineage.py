@@ -9,10 +9,10 @@ The classes of OpenLineage's client for facets are not used: some of the client'
 which this package runs lack some of them, and making their objects takes longer than all previous
 work on the event.
 
-The event that an operator gives to Airflow is adapted to one backend (:func:`.pipeline.leaving`). A
-second transport, for another product, needs the event as it was before. So the object of the
-capture facet can carry the neutral event, in a slot that is no field: no encoder writes it into
-JSON, and Airflow's redactor does not look there.
+The event that an operator gives to Airflow is adapted to one backend
+(:func:`.pipeline.ready_to_send`). A second transport, for another product, needs the event as it
+was before. So the object of the capture facet can carry the neutral event, in a slot that is no
+field: no encoder writes it into JSON, and Airflow's redactor does not look there.
 """
 
 from __future__ import annotations

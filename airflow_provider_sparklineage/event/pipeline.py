@@ -27,7 +27,7 @@ functions, when an event is given to Airflow's OpenLineage provider or is sent a
 ``Backend.repaired``           parts that the backend cannot take are changed
 ``with_lines``                 the lines of the partition check get these names
 ``fitted``                     detail is dropped until the event fits
-:func:`leaving`
+:func:`ready_to_send`
 ``described``                  job, datasets and columns get texts for people
 ``with_few_columns``           columns are dropped that the backend has no time for
 =============================  =====================================================================
@@ -37,7 +37,8 @@ amount of detail to drop. So the kept event and the adapted one are both made of
 those two steps (:func:`events_of`); they are one object if the backend needs no change.
 
 Adapting a large event takes seconds, and is done while Airflow waits for the task. The steps of
-:func:`leaving` need other runs, and are done in the hooks, which Airflow ends after a few seconds.
+:func:`ready_to_send` need other runs, and are done in the hooks, which Airflow ends after a few
+seconds.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.event.document import Event, Step
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-    from airflow_provider_sparklineage.model.representation import Leaving
+    from airflow_provider_sparklineage.model.representation import Adaptation
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
     from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
@@ -95,7 +96,7 @@ class Others(NamedTuple):
 NO_OTHERS = Others()
 
 
-def adapted(event: Event, how: Leaving, is_late: Callable[[], bool] = lambda: False) -> Event:
+def adapted(event: Event, how: Adaptation, is_late: Callable[[], bool] = lambda: False) -> Event:
     """Adapt an event to its backend: rename datasets and columns, and repair it.
 
     :param event: the kept event, or the event before its last two steps
@@ -114,15 +115,15 @@ def _finished(event: Event, max_bytes: int, is_late: Callable[[], bool] = lambda
     return fitted(event, max_bytes, SIZE_OPTION, is_late)
 
 
-def sent_of(kept: Event, how: Leaving, last: Event | None = None) -> Event:
+def sent_of(kept: Event, how: Adaptation, last: Event | None = None) -> Event:
     """Give the event to be sent to the backend, made of a kept event.
 
     :param last: kept event of the task's last successful run
     """
-    return leaving(adapted(kept, how), how, Others(last and adapted(last, how)))
+    return ready_to_send(adapted(kept, how), how, Others(last and adapted(last, how)))
 
 
-def leaving(event: Event, how: Leaving, others: Others = NO_OTHERS) -> Event:
+def ready_to_send(event: Event, how: Adaptation, others: Others = NO_OTHERS) -> Event:
     """Give the event to be sent, made of an event that is adapted to the backend.
 
     :param event: the result of :func:`adapted`; the event of a START has no header
@@ -131,12 +132,12 @@ def leaving(event: Event, how: Leaving, others: Others = NO_OTHERS) -> Event:
     return reduce(lambda this, step: step(this), _steps_for_backend(how, others), event)
 
 
-def shows_descriptions(how: Leaving) -> bool:
+def shows_descriptions(how: Adaptation) -> bool:
     """Whether jobs, datasets and columns get descriptions before an event is sent."""
     return how.describe_datasets and backend_of(how.backend).shows_descriptions
 
 
-def _steps_for_backend(how: Leaving, others: Others) -> tuple[Step, ...]:
+def _steps_for_backend(how: Adaptation, others: Others) -> tuple[Step, ...]:
     steps: list[Step] = []
     if shows_descriptions(how):
         steps.append(partial(described, last=others.last, upstream=others.upstream))
@@ -179,7 +180,7 @@ def event_of(
 
 def events_of(
     lineage: TaskLineage,
-    how: Leaving,
+    how: Adaptation,
     report: ReadReport | None = None,
     representation: Representation = DEFAULT_REPRESENTATION,
     mask: Callable[[str], str] = str,
@@ -223,7 +224,7 @@ def merged_event(
 def merged_events(
     bundle: CaptureBundle,
     lineage: TaskLineage,
-    how: Leaving,
+    how: Adaptation,
     mask: Callable[[str], str] = str,
     allowance: Allowance = UNLIMITED,
 ) -> Made:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.event.archive import Kept
     from airflow_provider_sparklineage.event.document import Event, Facets
-    from airflow_provider_sparklineage.model.representation import Leaving
+    from airflow_provider_sparklineage.model.representation import Adaptation
 
 
 # --- for a transport that converts events ---------------------------------------------------------
@@ -176,7 +176,7 @@ def followers(chosen: Iterable[Candidate], known: Iterable[Candidate]) -> list[C
 
 def lines_of(
     kept: Kept,
-    how: Leaving,
+    how: Adaptation,
     redact: Callable[[Facets], Facets],
     last: Event | None = None,
     *,

@@ -62,8 +62,8 @@ DEFAULT_MAX_COLUMNS = 3000
 """The most columns of an event for Marquez: 0.6 to 0.8 ms each are half of its 5 s timeout."""
 
 
-class Leaving(Frozen, frozen=True):
-    """How an event is adapted for a backend when it is sent; Airflow keeps the event unadapted.
+class Adaptation(Frozen, frozen=True):
+    """The adaptation of an event to a backend when it is sent; Airflow keeps the event unadapted.
 
     :param backend: the backend's name; ``generic`` is any backend that accepts OpenLineage
     :param describe_datasets: whether outputs and columns without a description get a description

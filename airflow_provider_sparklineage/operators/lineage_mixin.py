@@ -128,7 +128,7 @@ class OpenLineageHooks:
         from airflow_provider_sparklineage.operators.attempt import prepare
 
         current = self.lineage_try
-        return prepare.operator_lineage(made, current.leaving, current.prepared, self)
+        return prepare.operator_lineage(made, current.adaptation, current.prepared, self)
 
     def _lineage_on_failure(self, task_instance: Any) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.operators.attempt import prepare

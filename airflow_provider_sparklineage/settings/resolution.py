@@ -15,7 +15,7 @@ from msgspec import field
 
 from airflow_provider_sparklineage.model.credentials import HIDDEN, scrub
 from airflow_provider_sparklineage.model.exceptions import RulesError, SettingsError
-from airflow_provider_sparklineage.model.representation import Leaving, Limits, Representation
+from airflow_provider_sparklineage.model.representation import Adaptation, Limits, Representation
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
 
@@ -163,9 +163,11 @@ class Settings(Frozen, frozen=True):
         )
 
     @property
-    def leaving(self) -> Leaving:
+    def adaptation(self) -> Adaptation:
         """The adaptation of an event for the backend when it is sent, by these settings."""
-        return Leaving(self.backend, self.describe_datasets, self.max_columns, self.max_event_bytes)
+        return Adaptation(
+            self.backend, self.describe_datasets, self.max_columns, self.max_event_bytes
+        )
 
     @property
     def capturing(self) -> CaptureOptions:

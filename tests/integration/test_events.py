@@ -9,9 +9,9 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 
 from airflow_provider_sparklineage.event.backends import BACKENDS
-from airflow_provider_sparklineage.event.pipeline import leaving
+from airflow_provider_sparklineage.event.pipeline import ready_to_send
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.representation import Leaving
+from airflow_provider_sparklineage.model.representation import Adaptation
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import RECORDED
 from tests.integration.conftest import MARQUEZ_URL, needs_marquez
@@ -20,7 +20,7 @@ from tests.unit.lineage.test_hostile_events import CASES, document, merged, spoi
 
 pytestmark = needs_marquez
 MARQUEZ = BACKENDS["marquez"]
-LEAVING = Leaving(backend="marquez")
+TO_MARQUEZ = Adaptation(backend="marquez")
 NAMESPACE = f"recorded/{uuid.uuid4()}"
 
 
@@ -47,7 +47,9 @@ def sent(server):
 @pytest.mark.parametrize(("spark", "case"), RECORDED)
 def test_every_recorded_job_is_shown_in_full(sent, server, recorded, spark, case):
     found = recorded(case, spark)
-    event = sent(leaving(document(found.lineage, ReadReport(), backend="marquez"), LEAVING))
+    event = sent(
+        ready_to_send(document(found.lineage, ReadReport(), backend="marquez"), TO_MARQUEZ)
+    )
     read = {(d["namespace"], d["name"]) for d in event["inputs"]}
     for output in event["outputs"]:
         name = DatasetName(output["namespace"], output["name"])

@@ -12,8 +12,8 @@ import uuid
 import pytest
 
 from airflow_provider_sparklineage.event.document import Header
-from airflow_provider_sparklineage.event.pipeline import Others, events_of, leaving
-from airflow_provider_sparklineage.model.representation import Leaving
+from airflow_provider_sparklineage.event.pipeline import Others, events_of, ready_to_send
+from airflow_provider_sparklineage.model.representation import Adaptation
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.integration.conftest import MARQUEZ_URL, needs_marquez
 from tests.integration.marquez_server import MarquezServer
@@ -31,14 +31,14 @@ def kept():
         lake = uuid.uuid4()
         header = Header(str(lake), "tests", f"wide-{lake}", "2026-01-01T00:00:00+00:00")
         lineage = wide(inputs=30, outputs=10, columns=columns)
-        event = events_of(lineage, Leaving("marquez"), ReadReport(), header=header).adapted
+        event = events_of(lineage, Adaptation("marquez"), ReadReport(), header=header).adapted
         return json.loads(json.dumps(event).replace("s3://lake", f"s3://{lake}"))
 
     return made
 
 
 def test_an_event_at_the_bound_is_taken_and_all_of_it_is_drawn(kept):
-    sent = leaving(kept(70), Leaving(backend="marquez"))
+    sent = ready_to_send(kept(70), Adaptation(backend="marquez"))
     assert dropped_messages(sent)
     assert 2700 < counted(sent) <= 3000
     marquez = MarquezServer(MARQUEZ_URL)
@@ -58,10 +58,10 @@ def test_an_event_at_the_bound_is_taken_and_all_of_it_is_drawn(kept):
 
 
 def test_a_run_makes_one_version_of_each_output_also_where_columns_are_left_out(kept):
-    how = Leaving(backend="marquez", max_columns=60)
+    how = Adaptation(backend="marquez", max_columns=60)
     end, marquez = kept(3), MarquezServer(MARQUEZ_URL)
-    begin = leaving(start(end), how, Others(end))
-    sent = leaving(end, how)
+    begin = ready_to_send(start(end), how, Others(end))
+    sent = ready_to_send(end, how)
     assert columns_of(sent, "outputs") == columns_of(begin, "outputs") != columns_of(end, "outputs")
     marquez.send(sent)
     run = {"runId": str(uuid.uuid4()), "facets": {}}

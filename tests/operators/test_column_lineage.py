@@ -8,7 +8,7 @@ from airflow.sdk._shared.secrets_masker import _secrets_masker
 from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage.event.openlineage import parts
-from airflow_provider_sparklineage.event.pipeline import event_of, leaving, merged_event
+from airflow_provider_sparklineage.event.pipeline import event_of, merged_event, ready_to_send
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.lineage.columns.edges import (
     Column,
@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
 )
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.representation import Leaving, Representation
+from airflow_provider_sparklineage.model.representation import Adaptation, Representation
 from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.spark.capture.bundle import load
@@ -75,7 +75,9 @@ def test_a_replay_gives_the_same(run, monkeypatch, captures):
     lineage = run()
     [manifest] = captures()
     bundle = load(manifest.parent)
-    replayed = leaving(merged_event(bundle, task_lineage(bundle)), Leaving(backend="marquez"))
+    replayed = ready_to_send(
+        merged_event(bundle, task_lineage(bundle)), Adaptation(backend="marquez")
+    )
     assert replayed["outputs"] == [Serde.to_dict(d) for d in lineage.outputs]
     [entry] = replayed["job"]["facets"]["lineage"]["entries"]
     assert entry == Serde.to_dict(lineage.job_facets["lineage"])["entries"][0]

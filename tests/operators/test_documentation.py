@@ -101,5 +101,5 @@ def test_a_damaged_event_of_the_last_run_takes_no_description_from_this_one(exec
     event = made.kept
     damaged = {**event, "outputs": [{**d, "facets": None} for d in event["outputs"]]}
     prepared = Prepared(resolve(), sent=Known(event=damaged))
-    sent = operator_lineage(made, resolve().leaving, prepared)
+    sent = operator_lineage(made, resolve().adaptation, prepared)
     assert all("documentation" in dataset.facets for dataset in sent.outputs)

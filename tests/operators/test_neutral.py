@@ -167,7 +167,7 @@ def test_secrets_in_facets_of_others_are_hidden_in_what_is_carried(both, run):
     theirs = {"_producer": "https://example.org", "password": "hunter2", "name": "x"}
     event = {**kept, "inputs": [{**kept["inputs"][0], "facets": {"theirs": theirs}}]}
     made = current.events._replace(kept=event)
-    lineage = prepare.operator_lineage(made, current.leaving, current.prepared, task)
+    lineage = prepare.operator_lineage(made, current.adaptation, current.prepared, task)
     [source] = lineage.run_facets["sparkLineage_capture"].neutral["inputs"]
     assert source["facets"]["theirs"] == {**theirs, "password": "***"}
 
@@ -176,7 +176,7 @@ def test_a_defect_in_what_is_carried_costs_the_backend_nothing(both, run, caplog
     task, sent = run()
     current = task.lineage_try
     made = current.events._replace(kept={"damaged": True})
-    lineage = prepare.operator_lineage(made, current.leaving, current.prepared, task)
+    lineage = prepare.operator_lineage(made, current.adaptation, current.prepared, task)
     assert lineage.inputs == sent.inputs
     assert "as it is sent to another backend" in caplog.text
 
@@ -188,7 +188,7 @@ def test_the_next_start_has_the_names_and_facets_that_the_end_was_sent_with(both
     resolved = task.lineage_try.prepared.settings
     prepared = prepare.Prepared(resolved, known, known.in_form_of(task.lineage_try.events.adapted))
     begin = prepare.expected_event(task.lineage_try.declared(task, resolved.partitioning), prepared)
-    start = prepare.operator_lineage(begin, resolved.leaving, prepared)
+    start = prepare.operator_lineage(begin, resolved.adaptation, prepared)
     assert [(d.namespace, d.name) for d in start.inputs] == [
         (d.namespace, d.name) for d in sent.inputs
     ]

@@ -17,9 +17,9 @@ from airflow_provider_sparklineage.event import archive as archives
 from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.document import Written
-from airflow_provider_sparklineage.event.pipeline import leaving
+from airflow_provider_sparklineage.event.pipeline import ready_to_send
 from airflow_provider_sparklineage.model.exceptions import SettingsError
-from airflow_provider_sparklineage.model.representation import Leaving
+from airflow_provider_sparklineage.model.representation import Adaptation
 from airflow_provider_sparklineage.operators import partition_check
 from airflow_provider_sparklineage.operators.attempt import publish
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
@@ -28,7 +28,7 @@ from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 pytestmark = pytest.mark.airflow
 
 TASK = TaskIdentity("shop", "revenue", "manual", 1)
-LEAVING = Leaving(backend="marquez")
+MARQUEZ = Adaptation(backend="marquez")
 
 
 def operator(**kwargs):
@@ -81,7 +81,7 @@ def test_what_is_sent_is_the_xcom_with_descriptions(spark_submit, execute, conte
     execute(task)
     event = pushed()
     assert event == context["ti"].xcoms["sparklineage"]
-    assert parts_of(leaving(event, LEAVING)) == sent(task, context)
+    assert parts_of(ready_to_send(event, MARQUEZ)) == sent(task, context)
     assert parts_of(event) != sent(task, context)
     assert event["eventType"] == "COMPLETE"
     assert event["job"]["name"] == "shop.revenue"
@@ -94,7 +94,7 @@ def test_a_failed_try_leaves_its_event_as_well(spark_submit, execute, context, p
     with pytest.raises(AirflowException):
         execute(task)
     assert pushed()["eventType"] == "FAIL"
-    assert parts_of(leaving(pushed(), LEAVING)) == sent(task, context)
+    assert parts_of(ready_to_send(pushed(), MARQUEZ)) == sent(task, context)
     assert archive.read(TASK) == pushed()
 
 

@@ -306,7 +306,7 @@ def _with_events(capture: Capture, merged: Completed, deadline: Deadline) -> Col
     # up more than all.
     timeout = capture.settings.collect_timeout.total_seconds()
     deadline.begin(max(deadline.left, timeout * (1 - Stage.MERGING)))
-    bundle, how = capture.bundle, capture.settings.leaving
+    bundle, how = capture.bundle, capture.settings.adaptation
     events = merged_events(bundle, lineage, how, masked, deadline.allowance(Stage.MERGING))
     if as_sent is not None:
         as_sent = replace(as_sent, degradations=lineage.degradations)

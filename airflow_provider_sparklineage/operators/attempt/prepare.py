@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.archive import Archive
     from airflow_provider_sparklineage.event.document import Event, Facets
     from airflow_provider_sparklineage.expectations.declarations import DatasetSubset
-    from airflow_provider_sparklineage.model.representation import Leaving
+    from airflow_provider_sparklineage.model.representation import Adaptation
     from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.settings.resolution import Settings, Source
     from airflow_provider_sparklineage.spark.capture.bundle import Manifest
@@ -111,9 +111,9 @@ def prepared(
     if ti is not None:
         known = other_runs.last_known(ti, archive, is_dated=is_dated)
     written: tuple[Event, ...] = ()
-    if ti is not None and pipeline.shows_descriptions(resolved.leaving):
+    if ti is not None and pipeline.shows_descriptions(resolved.adaptation):
         written = other_runs.upstream_events(ti, context.get("task") or getattr(ti, "task", None))
-    how = resolved.leaving
+    how = resolved.adaptation
     sent = _adapted(known.event, how)
     every = (_adapted(event, how) for event in written)
     return Prepared(
@@ -126,7 +126,7 @@ def prepared(
     )
 
 
-def _adapted(event: Event | None, how: Leaving) -> Event | None:
+def _adapted(event: Event | None, how: Adaptation) -> Event | None:
     """Adapt the event of another run to the backend; None if ``event`` is None or damaged."""
     try:
         return event and pipeline.adapted(event, how)
@@ -186,7 +186,7 @@ def _expected_event(
         resolved.limits,
         last,
     )
-    how, representation = resolved.leaving, resolved.representation
+    how, representation = resolved.adaptation, resolved.representation
     if ended is None:
         return pipeline.events_of(lineage, how, representation=representation, mask=masked)
     lineage = replace(lineage, degradations=(*lineage.degradations, ended))
@@ -194,7 +194,7 @@ def _expected_event(
 
 
 def operator_lineage(
-    made: pipeline.Made, how: Leaving, prepared: Prepared | None = None, operator: Any = None
+    made: pipeline.Made, how: Adaptation, prepared: Prepared | None = None, operator: Any = None
 ) -> OperatorLineage[Any, Any]:
     """Convert an event for Airflow's OpenLineage provider, which makes the header itself.
 
@@ -207,7 +207,7 @@ def operator_lineage(
     )
     for known in (others, pipeline.NO_OTHERS):  # the kept event of another run may be damaged
         try:
-            event = pipeline.leaving(event, how, known)
+            event = pipeline.ready_to_send(event, how, known)
             break
         except Exception:  # the provider would send the event without datasets
             log.warning("The lineage is sent with less than its backend shows.", exc_info=True)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.event.document import Event, Facets
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-    from airflow_provider_sparklineage.model.representation import Leaving
+    from airflow_provider_sparklineage.model.representation import Adaptation
     from airflow_provider_sparklineage.operators.attempt.submit import Capture
     from airflow_provider_sparklineage.operators.attempt.timing import Deadline
     from airflow_provider_sparklineage.spark.capture.bundle import (
@@ -62,7 +62,7 @@ log = logger(__name__)
 # In the backend, the description of a task's job is a summary of its run, then the user's own text.
 
 
-def description_of_run(event: Event, how: Leaving) -> str:
+def description_of_run(event: Event, how: Adaptation) -> str:
     """Describe the run of an event in a text for people; empty if the backend does not show it."""
     return Descriptions(event).of_run() if shows_descriptions(how) else ""
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.pipeline import Made
     from airflow_provider_sparklineage.expectations.declared import Declared
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-    from airflow_provider_sparklineage.model.representation import Leaving
+    from airflow_provider_sparklineage.model.representation import Adaptation
     from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.model.terms import Outcome
     from airflow_provider_sparklineage.operators.attempt.prepare import Prepared
@@ -192,10 +192,10 @@ class Try:
         return self.events and self.events.kept
 
     @property
-    def leaving(self) -> Leaving:
+    def adaptation(self) -> Adaptation:
         """The settings by which this try's events are adapted to the backend."""
         known = self.capture or self.prepared
-        return (known.settings if known else resolution.resolve()).leaving
+        return (known.settings if known else resolution.resolve()).adaptation
 
     def documentation(self, operator: Any, own: str | None) -> str | None:
         """Give the description of the task's job for the backend; never raises.
@@ -427,7 +427,7 @@ class Try:
         with suppress(Exception, AirflowTaskTimeout):  # the timeout can fire in the import, too
             from airflow_provider_sparklineage.operators.attempt import publish
 
-            text = publish.description_of_run(events.adapted, self.leaving)
+            text = publish.description_of_run(events.adapted, self.adaptation)
             self.ended = replace(self.ended, description=text)
         with suppress(Exception, AirflowTaskTimeout):
             from airflow_provider_sparklineage.operators.attempt import publish

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.event.pipeline import Others, adapted, event_of, leaving
+from airflow_provider_sparklineage.event.pipeline import Others, adapted, event_of, ready_to_send
 from airflow_provider_sparklineage.event.steps.size import with_few_columns
 from airflow_provider_sparklineage.event.stored import last_run
 from airflow_provider_sparklineage.lineage.declared_and_last_known import declared_lineage
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_LIMITS,
-    Leaving,
+    Adaptation,
 )
 from airflow_provider_sparklineage.model.rules import NO_RULES
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
@@ -32,7 +32,7 @@ from tests.unit.event.test_size import (
     wide,
 )
 
-MARQUEZ = Leaving(backend="marquez")
+MARQUEZ = Adaptation(backend="marquez")
 
 
 def kept(lineage):
@@ -92,7 +92,7 @@ def test_text_stays_because_no_backend_pays_for_it():
 
 def test_what_went_is_declared_in_what_is_sent_and_only_there():
     before = copy.deepcopy(WIDE)
-    sent = leaving(WIDE, Leaving(backend="marquez", max_columns=850))
+    sent = ready_to_send(WIDE, Adaptation(backend="marquez", max_columns=850))
     assert before == WIDE
     assert not dropped_messages(WIDE)
     assert dropped_messages(sent) == [
@@ -107,7 +107,7 @@ def test_what_went_is_declared_in_what_is_sent_and_only_there():
 
 def test_an_event_with_few_columns_and_one_for_another_backend_stay_the_objects_that_they_were():
     assert with_few_columns(WIDE, 1100) is WIDE
-    assert leaving(WIDE, Leaving(backend="generic", max_columns=0)) is WIDE
+    assert ready_to_send(WIDE, Adaptation(backend="generic", max_columns=0)) is WIDE
 
 
 @few
@@ -132,20 +132,20 @@ def start(last):
 
 @pytest.mark.parametrize("describe", [True, False])
 def test_start_has_the_columns_that_the_end_of_the_last_run_was_sent_with(describe):
-    how = Leaving("marquez", describe, max_columns=850)
-    end, begin = leaving(WIDE, how), leaving(start(WIDE), how, Others(WIDE))
+    how = Adaptation("marquez", describe, max_columns=850)
+    end, begin = ready_to_send(WIDE, how), ready_to_send(start(WIDE), how, Others(WIDE))
     for side in ("inputs", "outputs"):
         assert columns_of(begin, side) == columns_of(end, side)
     assert len(columns_of(begin, "outputs")) == 180
 
 
 def test_a_run_makes_one_version_of_each_output_also_where_columns_are_left_out():
-    how = Leaving("marquez", max_columns=850)
+    how = Adaptation("marquez", max_columns=850)
     marquez = MarquezModel()
-    marquez.receive(leaving(WIDE, how))
+    marquez.receive(ready_to_send(WIDE, how))
     of_run = {"run": {"runId": "second", "facets": {}}, "job": WIDE["job"], "eventType": "START"}
-    marquez.receive(leaving(start(WIDE), how, Others(WIDE)) | of_run)
-    marquez.receive({**leaving(WIDE, how), "run": of_run["run"]})
+    marquez.receive(ready_to_send(start(WIDE), how, Others(WIDE)) | of_run)
+    marquez.receive({**ready_to_send(WIDE, how), "run": of_run["run"]})
     versions = {marquez.dataset(d["namespace"], d["name"]).versions for d in WIDE["outputs"]}
     assert versions == {2}
 

@@ -7,12 +7,12 @@ import copy
 import pytest
 
 from airflow_provider_sparklineage.event.descriptions import Descriptions
-from airflow_provider_sparklineage.event.pipeline import Others, leaving
-from airflow_provider_sparklineage.model.representation import Leaving
+from airflow_provider_sparklineage.event.pipeline import Others, ready_to_send
+from airflow_provider_sparklineage.model.representation import Adaptation
 from tests.openlineage_spec import validate_event
 from tests.unit.event.test_descriptions import DAY, WHOLE, entry, event, source
 
-MARQUEZ = Leaving(backend="marquez")
+MARQUEZ = Adaptation(backend="marquez")
 BY = "by flights.daily_delays, 2026-11-23 03:14 UTC"
 
 
@@ -51,7 +51,7 @@ def start(*outputs):
 
 
 def test_what_a_run_accessed_is_described_when_it_leaves():
-    sent = leaving(WHOLE, MARQUEZ)
+    sent = ready_to_send(WHOLE, MARQUEZ)
     assert texts(sent)["staging"] == (f"Written {BY}", {})
     assert texts(sent, "inputs")["flights"] == (f"{DAY} read {BY}", {})
     assert texts(sent)["daily_delays"][1] == {
@@ -62,27 +62,27 @@ def test_what_a_run_accessed_is_described_when_it_leaves():
 
 def test_a_run_that_has_ended_describes_its_job():
     """As when it is sent again, without Airflow, which would put the user's text there."""
-    facets = leaving(WHOLE, MARQUEZ)["job"]["facets"]
+    facets = ready_to_send(WHOLE, MARQUEZ)["job"]["facets"]
     assert facets["documentation"]["description"] == Descriptions(WHOLE).of_run()
-    assert leaving(start(bare()), MARQUEZ, Others(WHOLE))["job"]["facets"] == {}
+    assert ready_to_send(start(bare()), MARQUEZ, Others(WHOLE))["job"]["facets"] == {}
 
 
 def test_it_is_valid(recorded):
-    validate_event(leaving(recorded("staging_chain").event, MARQUEZ))
+    validate_event(ready_to_send(recorded("staging_chain").event, MARQUEZ))
 
 
 @pytest.mark.parametrize(
     "how",
-    [Leaving(), Leaving(backend="marquez", describe_datasets=False)],
+    [Adaptation(), Adaptation(backend="marquez", describe_datasets=False)],
     ids=["another backend", "switched off"],
 )
 def test_others_get_the_event_as_it_is_kept(how):
-    assert leaving(WHOLE, how) is WHOLE
+    assert ready_to_send(WHOLE, how) is WHOLE
 
 
 def test_what_is_kept_stays_as_it_is():
     before = copy.deepcopy(WHOLE)
-    leaving(WHOLE, MARQUEZ)
+    ready_to_send(WHOLE, MARQUEZ)
     assert before == WHOLE
 
 
@@ -91,7 +91,7 @@ def test_a_table_keeps_its_own_texts():
     facets = made["outputs"][0]["facets"]
     facets["documentation"] = {"description": "Delays by day."}
     facets["schema"]["fields"][1]["description"] = "a comment in Spark"
-    assert texts(leaving(made, MARQUEZ)) == {
+    assert texts(ready_to_send(made, MARQUEZ)) == {
         "daily_delays": (
             "Delays by day.",
             {"n": "from flights.n", "of_spark": "a comment in Spark"},
@@ -101,25 +101,25 @@ def test_a_table_keeps_its_own_texts():
 
 def test_start_has_the_texts_of_the_last_write():
     last = daily()
-    sent = leaving(start(bare(fields=["n", "of_spark"])), MARQUEZ, Others(last))
-    assert texts(sent) == texts(leaving(last, MARQUEZ))
+    sent = ready_to_send(start(bare(fields=["n", "of_spark"])), MARQUEZ, Others(last))
+    assert texts(sent) == texts(ready_to_send(last, MARQUEZ))
 
 
 def test_start_has_none_where_no_run_is_known():
     first = start(bare(fields=["n"]))
-    assert leaving(first, MARQUEZ) is first
+    assert ready_to_send(first, MARQUEZ) is first
 
 
 def test_a_failed_write_leaves_the_text_of_the_last_one():
     """Marquez would show none: it takes away what an event does not repeat."""
     failed = event(writes=[entry("daily_delays", failed=True)], eventType="FAIL")
     failed["outputs"] = [bare()]
-    sent = leaving(failed, MARQUEZ, Others(daily()))
+    sent = ready_to_send(failed, MARQUEZ, Others(daily()))
     assert texts(sent) == {"daily_delays": (f"{DAY} written {BY}", {})}
 
 
 def test_what_a_failed_run_did_write_is_of_that_run():
-    sent = leaving(
+    sent = ready_to_send(
         daily(eventType="FAIL"), MARQUEZ, Others(daily(eventTime="2026-11-22T00:00:00Z"))
     )
     assert texts(sent)["daily_delays"][0] == f"{DAY} written {BY} (the run failed)"
@@ -128,15 +128,15 @@ def test_what_a_failed_run_did_write_is_of_that_run():
 def test_columns_are_described_alike_by_start_and_end():
     """Of two schemas in one run Marquez makes two versions, and either may become the current."""
     yesterday = daily(eventTime="2026-11-22T03:14:00Z")
-    of_start = leaving(start(bare(fields=["n", "of_spark"])), MARQUEZ, Others(yesterday))
-    of_end = leaving(daily(), MARQUEZ, Others(yesterday))
+    of_start = ready_to_send(start(bare(fields=["n", "of_spark"])), MARQUEZ, Others(yesterday))
+    of_end = ready_to_send(daily(), MARQUEZ, Others(yesterday))
     [begun], [ended] = of_start["outputs"], of_end["outputs"]
     assert begun["facets"]["schema"] == ended["facets"]["schema"]
 
 
 def test_a_dataset_that_is_read_and_written_has_a_text_of_each():
     both = event(reads=[entry("daily_delays", DAY)], writes=[entry("daily_delays", DAY)])
-    sent = leaving(both, MARQUEZ)
+    sent = ready_to_send(both, MARQUEZ)
     assert texts(sent, "inputs")["daily_delays"][0] == f"{DAY} read {BY}"
     assert texts(sent)["daily_delays"][0] == f"{DAY} written {BY}"
 
@@ -149,8 +149,8 @@ def test_what_a_task_before_this_one_wrote_keeps_its_texts():
     """Marquez would take the writer's away: it shows the text of the last event that names it."""
     read = reader(entry("daily_delays", DAY), entry("ports"))
     read["inputs"][0] = bare(fields=["n", "of_spark"])
-    sent = leaving(read, MARQUEZ, Others(upstream=[daily()]))
-    written_text, written_columns = texts(leaving(daily(), MARQUEZ))["daily_delays"]
+    sent = ready_to_send(read, MARQUEZ, Others(upstream=[daily()]))
+    written_text, written_columns = texts(ready_to_send(daily(), MARQUEZ))["daily_delays"]
     by = "by flights.report, 2026-11-23 03:14 UTC"
     assert texts(sent, "inputs") == {
         "daily_delays": (f"{DAY} read {by}. {written_text}", written_columns),
@@ -161,11 +161,11 @@ def test_what_a_task_before_this_one_wrote_keeps_its_texts():
 def test_start_has_them_already():
     before = start(bare("report"))
     before["inputs"] = [bare(fields=["n", "of_spark"])]
-    sent = leaving(before, MARQUEZ, Others(upstream=[daily()]))
-    assert texts(sent, "inputs") == texts(leaving(daily(), MARQUEZ))
+    sent = ready_to_send(before, MARQUEZ, Others(upstream=[daily()]))
+    assert texts(sent, "inputs") == texts(ready_to_send(daily(), MARQUEZ))
 
 
 def test_of_two_writers_the_nearest_counts():
     nearest, other = daily(), daily(job={"name": "flights.other", "facets": {}})
-    sent = leaving(reader(entry("daily_delays")), MARQUEZ, Others(upstream=[nearest, other]))
+    sent = ready_to_send(reader(entry("daily_delays")), MARQUEZ, Others(upstream=[nearest, other]))
     assert texts(sent, "inputs")["daily_delays"][0].endswith(f"{DAY} written {BY}")

@@ -14,13 +14,13 @@ from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS, Leaving
+from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS, Adaptation
 from airflow_provider_sparklineage.model.terms import Witness
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import HEADER
 from tests.openlineage_spec import validate_event
 
-MARQUEZ = Leaving(backend="marquez")
+MARQUEZ = Adaptation(backend="marquez")
 
 DT = (Dimension.of("dt"),)
 

@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.representation import Leaving, Representation
+from airflow_provider_sparklineage.model.representation import Adaptation, Representation
 from airflow_provider_sparklineage.model.terms import Witness
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
@@ -167,11 +167,11 @@ def test_an_event_that_can_be_held_stays_the_same_object(recorded):
 
 
 def test_events_are_changed_for_marquez_only():
-    for_marquez = events_of(LINEAGE, Leaving("marquez"), ReadReport()).adapted
+    for_marquez = events_of(LINEAGE, Adaptation("marquez"), ReadReport()).adapted
     assert [d["namespace"] for d in for_marquez["inputs"]] == [HELD.namespace]
     codes = [d["code"] for d in degradations(for_marquez)]
     assert codes == ["backend_repaired", "backend_repaired"]
-    for_any = events_of(LINEAGE, Leaving("generic"), ReadReport()).adapted
+    for_any = events_of(LINEAGE, Adaptation("generic"), ReadReport()).adapted
     assert [name_of(d) for d in for_any["inputs"]] == [NAMELESS, TWO_HOSTS]
     assert degradations(for_any) == []
     assert for_any["outputs"][0]["facets"]["columnLineage"]["dataset"][0]["field"] == "dt\x00"
@@ -181,6 +181,6 @@ def test_events_are_changed_for_marquez_only():
 def test_recorded_lineage_reaches_marquez_in_full(recorded, case):
     lineage = recorded(case).lineage
     for_any = event_of(lineage, ReadReport())
-    kept, for_marquez = events_of(lineage, Leaving("marquez"), ReadReport())
+    kept, for_marquez = events_of(lineage, Adaptation("marquez"), ReadReport())
     assert for_marquez is kept
     assert for_marquez == for_any

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from airflow_provider_sparklineage.event import emitter
 from airflow_provider_sparklineage.event import sending as resending
 from airflow_provider_sparklineage.event.archive import Kept
-from airflow_provider_sparklineage.event.pipeline import leaving
+from airflow_provider_sparklineage.event.pipeline import ready_to_send
 from airflow_provider_sparklineage.event.sending import Candidate, candidate, followers, in_order
 from airflow_provider_sparklineage.model.last_run import KEPT
-from airflow_provider_sparklineage.model.representation import Leaving
+from airflow_provider_sparklineage.model.representation import Adaptation
 from airflow_provider_sparklineage.settings.resolution import resolve
 from tests.marquez_model import MarquezModel
 from tests.resent_runs import CASES, Runs
 
-HOW = resolve().leaving
+HOW = resolve().adaptation
 RUN_ID = "00000000-0000-7000-8000-000000000001"
 DAG_RUN_ID = "00000000-0000-7000-8000-000000000002"
 AIRFLOW = {"_producer": "https://github.com/apache/airflow/", "_schemaURL": "https://example.org"}
@@ -68,7 +68,7 @@ def test_a_try_is_sent_with_its_start_and_the_ids_and_times_that_it_had(event):
 def test_half_of_a_surrogate_pair_is_sent_to_who_can_hold_it(event):
     facets = {**event["run"]["facets"], "odd": {"text": "a\ud800"}}
     event = {**event, "run": {**event["run"], "facets": facets}}
-    for how, text in ((Leaving("generic"), "a\ud800"), (Leaving("marquez"), "a")):
+    for how, text in ((Adaptation("generic"), "a\ud800"), (Adaptation("marquez"), "a")):
         [*_, end] = sent(event, how=how)
         assert end["run"]["facets"]["odd"] == {"text": text}
 
@@ -78,7 +78,7 @@ def test_the_end_is_the_event_that_leaves_and_what_airflow_adds(event):
     for part, added in (("run", "runFacets"), ("job", "jobFacets")):
         for key in SENDING[added]:
             del end[part]["facets"][key]
-    assert end == leaving(event, HOW)
+    assert end == ready_to_send(event, HOW)
 
 
 def test_start_has_the_datasets_of_the_end_with_what_identifies_them(event):
@@ -99,7 +99,7 @@ def test_the_client_can_send_both(event):
 @pytest.mark.parametrize("sending", [None, {}, {"started": ""}])
 def test_without_a_time_of_its_start_only_the_end_is_sent(event, sending):
     [end] = sent(event, sending)
-    assert end == leaving(event, HOW)
+    assert end == ready_to_send(event, HOW)
 
 
 def test_what_only_follows_is_sent_without_its_start(event):

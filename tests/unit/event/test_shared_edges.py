@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.representation import Leaving, Representation
+from airflow_provider_sparklineage.model.representation import Adaptation, Representation
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import HEADER
 
@@ -69,7 +69,7 @@ def test_an_event_is_the_same(lineage, max_bytes, redacts, backend):
     representation = Representation(
         explicit_lineage=True, max_event_bytes=max_bytes, redact_literals=redacts
     )
-    how = Leaving(backend, max_event_bytes=max_bytes)
+    how = Adaptation(backend, max_event_bytes=max_bytes)
     one, own = (
         events_of(of(given_lineage), how, ReadReport(), representation, header=HEADER)
         for given_lineage in (lineage, with_edges_of_its_own(lineage))

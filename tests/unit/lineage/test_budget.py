@@ -16,7 +16,7 @@ from airflow_provider_sparklineage.lineage.columns import composition
 from airflow_provider_sparklineage.lineage.observed import corrections
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
 from airflow_provider_sparklineage.model.budget import Budget, SpentError
-from airflow_provider_sparklineage.model.representation import Leaving
+from airflow_provider_sparklineage.model.representation import Adaptation
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from tests.budgets import allowance_of, lasting
@@ -173,7 +173,7 @@ def test_columns_that_a_loop_writes_again_and_again_take_room_once(tmp_path, mon
 def test_an_event_is_made_with_the_names_alone_when_there_is_no_time_for_more(chain):
     bundle = chain(tables=3, columns=10)
     lineage = task_lineage(bundle)
-    event = merged_events(bundle, lineage, Leaving(), allowance=allowance_of(0)).kept
+    event = merged_events(bundle, lineage, Adaptation(), allowance=allowance_of(0)).kept
     assert [d["name"] for d in event["outputs"]] == ["/1", "/2", "/3"]
     assert [d["facets"] for d in event["outputs"]] == [{}, {}, {}]
     entries = event["run"]["facets"]["sparkLineage_capture"]["degradations"]

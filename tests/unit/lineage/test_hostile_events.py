@@ -16,7 +16,7 @@ from airflow_provider_sparklineage.event.steps.size import reduced
 from airflow_provider_sparklineage.lineage.application.accumulation import accumulate
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.credentials import scrub
-from airflow_provider_sparklineage.model.representation import Leaving, Representation
+from airflow_provider_sparklineage.model.representation import Adaptation, Representation
 from airflow_provider_sparklineage.spark.capture.events import read_events
 from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationReport,
@@ -136,7 +136,7 @@ def test_a_spoiled_event_fits_where_it_must(case, chance, limit):
 @given(st.sampled_from(CASES), chances, st.integers(1, 12))
 def test_no_text_that_marquez_cannot_store_is_left(case, chance, count):
     lineage, report = merged(*spoiled(case, chance, count))
-    event = events_of(lineage, Leaving("marquez"), report, header=HEADER).adapted
+    event = events_of(lineage, Adaptation("marquez"), report, header=HEADER).adapted
     assert "\\u0000" not in json.dumps(event)
 
 

@@ -13,13 +13,13 @@ from airflow_provider_sparklineage.event.pipeline import (
     adapted,
     event_of,
     events_of,
-    leaving,
+    ready_to_send,
     sent_of,
 )
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.representation import Leaving, Representation
+from airflow_provider_sparklineage.model.representation import Adaptation, Representation
 from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import HEADER, RECORDED
 from tests.openlineage_spec import validate_event
@@ -27,7 +27,7 @@ from tests.unit.event.test_glance import dataset, task
 from tests.unit.event.test_rename import HELD, LINEAGE, TWO_HOSTS
 from tests.unit.event.test_size import columns_of, dropped_messages, named_in, wide
 
-MARQUEZ = Leaving("marquez")
+MARQUEZ = Adaptation("marquez")
 
 
 def both(lineage, how=MARQUEZ, **representation):
@@ -54,7 +54,7 @@ def test_what_is_kept_has_the_real_names_and_what_is_sent_those_of_the_backend()
 
 @pytest.mark.parametrize("backend", ["datahub", "generic"])
 def test_for_another_backend_both_are_the_same_object(backend):
-    made = both(LINEAGE, Leaving(backend))
+    made = both(LINEAGE, Adaptation(backend))
     assert made.adapted is made.kept
 
 
@@ -72,7 +72,7 @@ def test_repairs_of_an_event_that_has_them_change_nothing():
 @pytest.mark.parametrize("explicit", [True, False])
 def test_an_event_is_sent_again_as_it_was_at_first(explicit):
     made = both(LINEAGE, explicit_lineage=explicit)
-    assert sent_of(stored(made.kept), MARQUEZ) == leaving(made.adapted, MARQUEZ)
+    assert sent_of(stored(made.kept), MARQUEZ) == ready_to_send(made.adapted, MARQUEZ)
 
 
 @pytest.mark.parametrize("limit", [2000, 3000, 4000, 6000])
@@ -96,7 +96,7 @@ def test_an_event_that_was_kept_in_part_can_be_sent_again(limit):
 def test_a_page_that_would_be_slow_loses_detail_before_the_event_is_measured(monkeypatch):
     monkeypatch.setattr(marquez, "MAX_OUTPUT_BYTES", 2000)
     lineage = wide()
-    kept, sent = both(lineage, Leaving("marquez", max_event_bytes=60_000))
+    kept, sent = both(lineage, Adaptation("marquez", max_event_bytes=60_000))
     assert dropped_messages(kept)
     assert not dropped_messages(sent)
     assert len(columns_of(sent, "inputs")) > len(columns_of(kept, "inputs"))
