@@ -20,7 +20,7 @@ from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.application.accumulation import Action, ActionState
 from airflow_provider_sparklineage.lineage.application.repairs import only_defines
 from airflow_provider_sparklineage.lineage.columns import composition
-from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage
+from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage, count_all
 from airflow_provider_sparklineage.lineage.columns.plans.commands import (
     PlannedColumns,
     UnreadablePlanError,
@@ -34,7 +34,8 @@ from airflow_provider_sparklineage.lineage.dataset import LineageDataset, joined
 from airflow_provider_sparklineage.lineage.gaps import ColumnWrite
 from airflow_provider_sparklineage.lineage.partitions.selection import extent
 from airflow_provider_sparklineage.model import predicates
-from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget, SpentError
+from airflow_provider_sparklineage.model.allowance import Stage
+from airflow_provider_sparklineage.model.budget import MORE_TIME, SpentError
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.subset import EVERYTHING, Condition, disjunction
@@ -156,23 +157,18 @@ class Accumulated(Frozen, frozen=True):
     degradations: tuple[Degradation, ...]
 
 
-def accumulated(
-    actions: Sequence[Action],
-    ledgers: Ledgers,
-    report: SubsetReport,
-    budget: Budget = UNLIMITED,
-) -> Accumulated:
+def accumulated(actions: Sequence[Action], ledgers: Ledgers, report: SubsetReport) -> Accumulated:
     """Accumulate the actions of an application.
+
+    When no time is left, the remaining actions are left out, and a degradation reports it.
 
     :param actions: the actions, in the order of their start
     :param ledgers: empty ledgers, which this function fills
     :param report: the report that finds the partitions that a failed write may have half written
-    :param budget: three quarters of the time may go into columns; when no time is left, the
-        remaining actions are left out, and a degradation reports it
     """
-    accumulation = _Accumulation(ledgers, report, budget.part(_FOR_COLUMNS))
+    accumulation = _Accumulation(ledgers, report)
     for number, action in enumerate(actions):
-        if budget.is_spent():
+        if ledgers.allowance.is_over(Stage.MERGING):
             accumulation.degradations.append(
                 Degradation(
                     DegradationCode.COLLECTION_CUT,
@@ -183,9 +179,6 @@ def accumulated(
             break
         accumulation.add(action)
     return accumulation.result()
-
-
-_FOR_COLUMNS = 0.75
 
 
 class _Composed(NamedTuple):
@@ -222,9 +215,10 @@ def _is_same(one: composition.Provenance | None, other: composition.Provenance |
 class _Accumulation:
     """Accumulates the facts of one action after the other; :meth:`result` gives all of them."""
 
-    def __init__(self, ledgers: Ledgers, report: SubsetReport, budget: Budget) -> None:
+    def __init__(self, ledgers: Ledgers, report: SubsetReport) -> None:
         self.degradations: list[Degradation] = []
         self._ledgers = ledgers
+        self._allowance = ledgers.allowance
         self._report = report
         self._inputs: dict[DatasetName, LineageDataset] = {}
         self._outputs: dict[DatasetName, LineageDataset] = {}
@@ -232,8 +226,8 @@ class _Accumulation:
         self._defined: dict[DatasetName, LineageDataset] = {}
         self._writes: dict[DatasetName, list[ColumnWrite]] = {}
         self._statements = Statements()
-        self._columns = ReportedColumns()
-        self._room = composition.ColumnRoom(budget)
+        self._columns = ReportedColumns(ledgers.allowance)
+        self._memory = composition.memory_for_columns()
         self._last_columns: dict[DatasetName, _Composed] = {}
         self._cut: dict[DatasetName, str] = {}
 
@@ -311,7 +305,7 @@ class _Accumulation:
         """
         ledger = self._ledgers.of(output.name)
         planned: tuple[PlannedColumns, ...] = ()
-        reported, budget = ColumnLineage(), self._room.budget
+        reported = ColumnLineage()
 
         def provenance_of(name: DatasetName) -> composition.Provenance | None:
             if name in provenances:
@@ -322,11 +316,11 @@ class _Accumulation:
 
         composed: ColumnLineage | None = ColumnLineage()
         try:
-            budget.check()
+            self._allowance.check(Stage.COLUMNS)
             last = self._last_columns.get(output.name)
             planned = self._planned(output.name, ledger.plans(action))
-            reported = self._columns.of_write(action, output, planned, budget)
-            reported = self._room.kept(reported, last and last.reported)
+            reported = self._columns.of_write(action, output, planned)
+            reported = self._kept(reported, last and last.reported)
             if last and last.is_of(reported, provenance_of):
                 composed = last.composed
             else:
@@ -336,8 +330,8 @@ class _Accumulation:
                     found = made_of[name] = provenance_of(name)
                     return found
 
-                composed = composition.compose(reported, noted, self._room)
-                composed = self._room.kept(composed, reported, last and last.composed)
+                composed = composition.compose(reported, noted, self._allowance, self._memory)
+                composed = self._kept(composed, reported, last and last.composed)
                 self._last_columns[output.name] = _Composed(reported, made_of, composed)
         except UnreadableColumnsError as error:
             code = DegradationCode.COLUMN_LINEAGE_MISSING
@@ -347,12 +341,28 @@ class _Accumulation:
             composed = None
         return ColumnWrite(action, reported, planned), composed
 
+    def _kept(self, lineage: ColumnLineage, *known: ColumnLineage | None) -> ColumnLineage:
+        """Count the transformations of a write's column lineage, and return the column lineage.
+
+        :param known: column lineage that has been counted already; if it equals ``lineage``, it is
+            returned instead, because a loop writes a table with the same columns a thousand times
+        :raise SpentError: if the lineage does not fit into memory, or there is no time left
+        """
+        for same in known:
+            if lineage is same or lineage == same:
+                return same
+        transformations = count_all(lineage)
+        self._memory.require(transformations)
+        self._memory.takes(transformations)
+        self._allowance.work(Stage.COLUMNS, transformations)
+        return lineage
+
     def _planned(self, name: DatasetName, plans: Sequence[WritePlan]) -> tuple[PlannedColumns, ...]:
         """Read the columns of a write from its plans; a nested command has several plans."""
         found = []
         for plan in plans:
             try:
-                found.append(planned_columns(plan, self._room.budget))
+                found.append(planned_columns(plan, self._allowance))
             except UnreadablePlanError as error:
                 code = DegradationCode.COLUMN_INCOMPLETE
                 self.degradations.append(Degradation(code, str(error), name))

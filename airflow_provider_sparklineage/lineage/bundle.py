@@ -8,6 +8,8 @@ the bundle: events that are missing, left out, or not delivered.
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -21,8 +23,8 @@ from airflow_provider_sparklineage.lineage.columns import edges
 from airflow_provider_sparklineage.lineage.declared_and_last_known import Completion
 from airflow_provider_sparklineage.lineage.merge import merge
 from airflow_provider_sparklineage.lineage.observed.corrections import observed
-from airflow_provider_sparklineage.model import budget
-from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget
+from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
+from airflow_provider_sparklineage.model.budget import MORE_TIME, Budget, garbage_collector_paused
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.representation import ColumnLineageForm
 from airflow_provider_sparklineage.model.terms import Outcome, Side
@@ -36,35 +38,31 @@ if TYPE_CHECKING:
 # --- the lineage ----------------------------------------------------------------------------------
 
 
-_FOR_READING = 0.5
-_FOR_OBSERVATIONS = 0.5
-
-
-@budget.garbage_collector_paused()
-def task_lineage(bundle: CaptureBundle, budget: Budget = UNLIMITED) -> TaskLineage:
+@garbage_collector_paused()
+def task_lineage(bundle: CaptureBundle, allowance: Allowance = UNLIMITED) -> TaskLineage:
     """Read a capture bundle, and merge it to the lineage of its task.
 
-    :param budget: half of the time is for reading events; only events that are read within this
-        half are merged
+    :param allowance: only events that are read before the stage is over are merged
     :raise CaptureError: if the event file is there but cannot be read
     """
     manifest = bundle.manifest
     locator = manifest.locator
-    reading = budget.part(_FOR_READING)
-    events = bundle.events(reading.is_spent)
-    clock = Clock(manifest.application_run_id, lambda: bundle.clock_put_back(reading.is_spent))
+    is_late = partial(allowance.is_over, Stage.READING)
+    events = bundle.events(is_late)
+    clock = Clock(manifest.application_run_id, lambda: bundle.clock_put_back(is_late))
     if bundle.is_in_order:
         events = clock.corrected(events)
     application = accumulate(events, manifest.application_run_id)
     application = with_canonical_names(application, locator)
-    witnessed = observed(bundle, application, locator, budget.part(_FOR_OBSERVATIONS))
+    looking = Budget(lambda: 0.0 if allowance.is_over(Stage.OBSERVATIONS) else math.inf)
+    witnessed = observed(bundle, application, locator, looking)
     observations = None if clock.put_back else witnessed.observations
     application = application if clock.put_back else witnessed.application
     lineage = merge(
         application,
         outcome_of(bundle, application),
         declared_inputs=manifest.declared_inputs,
-        budget=budget,
+        allowance=allowance,
         declared_outputs=manifest.declared_outputs,
         observations=observations,
         expectations=manifest.expectations,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage, Edges, lists, mapped
 from airflow_provider_sparklineage.lineage.columns.reported import is_incomplete
 from airflow_provider_sparklineage.model import predicates
-from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
+from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 
 if TYPE_CHECKING:
@@ -78,12 +78,12 @@ def gaps(
     dataset: LineageDataset,
     writes: Sequence[ColumnWrite],
     functions: Sequence[PythonFunction] | None,
-    budget: Budget = UNLIMITED,
+    allowance: Allowance = UNLIMITED,
 ) -> Iterator[Degradation]:
     """Report the columns of an output of which not all sources are known, and the reasons.
 
     :param functions: the Python functions that were observed; None where there was no observer
-    :param budget: when no time is left, no SQL is parsed to find reasons or hidden sources
+    :param allowance: when no time is left, no SQL is parsed to find reasons or hidden sources
     """
     name, lineage = dataset.name, dataset.columns
     # A write without inputs may only have created the table that other writes filled.
@@ -103,7 +103,7 @@ def gaps(
         if not lineage.fields.get(column):
             if not writers[column]:
                 continue
-            late = budget.is_spent()
+            late = allowance.is_over(Stage.MERGING)
             reasons = dict.fromkeys(
                 "" if late else _why(column, columns, write, functions) for write in writers[column]
             )
@@ -126,7 +126,7 @@ def gaps(
             )
             yield Degradation(DegradationCode.COLUMN_INCOMPLETE, message, name, column)
     yield from _guessed(dataset, writes)
-    if not budget.is_spent():
+    if not allowance.is_over(Stage.MERGING):
         yield from _hidden(dataset, columns, writes)
 
 

@@ -45,7 +45,7 @@ from airflow_provider_sparklineage.lineage.observed.accesses import (
     Observations,
     ObservedAccesses,
 )
-from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
+from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance
 from airflow_provider_sparklineage.model.datasets import DatasetName, is_database
 from airflow_provider_sparklineage.model.globs import is_glob
 
@@ -56,11 +56,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.columns.edges import Column, Edges, Transformations
-    from airflow_provider_sparklineage.lineage.observed.accesses import (
-        Subset,
-        WritePlan,
-        WritePlanThen,
-    )
+    from airflow_provider_sparklineage.lineage.observed.accesses import WritePlan, WritePlanThen
 
 
 # --- columns, sources and bytes that writes have put into a dataset -------------------------------
@@ -565,10 +561,6 @@ class Ledger:
         found = self._locations.get(side, set())
         return None if found is None else frozenset(found)
 
-    def subset(self, side: Side, budget: Budget = UNLIMITED) -> Subset | None:
-        """Give the observed partitions of one side, as :meth:`.ObservedAccesses.subset` does."""
-        return self.observed.subset(side, budget)
-
     def contents(self) -> Contents:
         """Give the data that the application had put into the dataset when it ended."""
         return self._reported.at_the_end() if self._reported else Contents()
@@ -578,9 +570,13 @@ class Ledgers:
     """The ledgers of all datasets of an application.
 
     :param observations: the observed accesses and plans; None where there was no observer
+    :param allowance: for all who work with the ledgers
     """
 
-    def __init__(self, observations: Observations | None = None) -> None:
+    def __init__(
+        self, observations: Observations | None = None, allowance: Allowance = UNLIMITED
+    ) -> None:
+        self.allowance = allowance
         self.has_observer = observations is not None
         self._observations = observations or Observations()
         self._of: dict[DatasetName, Ledger] = {}

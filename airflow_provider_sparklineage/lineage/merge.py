@@ -59,7 +59,8 @@ from airflow_provider_sparklineage.lineage.gaps import gaps
 from airflow_provider_sparklineage.lineage.ledger import Ledgers
 from airflow_provider_sparklineage.lineage.observed.accesses import UnknownPartitionsError
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
-from airflow_provider_sparklineage.model.budget import MORE_TIME, UNLIMITED, Budget, because
+from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
+from airflow_provider_sparklineage.model.budget import MORE_TIME, because
 from airflow_provider_sparklineage.model.datasets import DatasetName, is_files
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
@@ -95,7 +96,7 @@ def merge(
     locator: Locator = DEFAULT_LOCATOR,
     limits: Limits = DEFAULT_LIMITS,
     intermediates: Intermediates = KEEP,
-    budget: Budget = UNLIMITED,
+    allowance: Allowance = UNLIMITED,
 ) -> TaskLineage:
     """Merge all actions of an application into the lineage of its task.
 
@@ -105,13 +106,13 @@ def merge(
         the names that the locator gives
     :param limits: how many partitions and locations the event may name
     :param intermediates: decides which datasets that were written and read back are no outputs
-    :param budget: when no time is left, actions, columns and partitions are left out, and a
+    :param allowance: when no time is left, actions, columns and partitions are left out, and a
         degradation reports it
     """
     application = repaired(application)
-    report = SubsetReport(expectations, locator, limits, budget)
+    report = SubsetReport(expectations, locator, limits, allowance)
     declared_outputs = frozenset(declared_outputs)
-    done = accumulated(application.actions, Ledgers(observations), report, budget)
+    done = accumulated(application.actions, Ledgers(observations, allowance), report)
     cut = {n: why for n, why in done.cut.items() if done.ledgers.of(n).contents().is_cut}
     degradations = [
         *done.degradations,
@@ -120,17 +121,17 @@ def merge(
     ]
 
     dropped = _dropped(done, intermediates, declared_outputs)
-    inputs, unknown = _graded(done.inputs, Side.READ, done.ledgers, budget)
+    inputs, unknown = _graded(done.inputs, Side.READ, done.ledgers)
     degradations += unknown.values()
     kept = {name: dataset for name, dataset in done.outputs.items() if name not in dropped}
-    outputs, unknown = _graded(kept, Side.WRITE, done.ledgers, budget)
+    outputs, unknown = _graded(kept, Side.WRITE, done.ledgers)
 
     functions = observations.functions if observations else None
     for name, dataset in outputs.items():
         outputs[name] = output = _composed(dataset, done, dropped)
         degradations += [unknown[name]] if name in unknown else []
         if name not in cut:
-            degradations += gaps(output, done.writes[name], functions, budget)
+            degradations += gaps(output, done.writes[name], functions, allowance)
 
     gone = observations.gone if observations else frozenset()
     degradations += [_gone(name) for name in outputs if name in gone]
@@ -141,12 +142,12 @@ def merge(
 
     def reported(dataset: LineageDataset, side: Side) -> LineageDataset:
         other = (outputs if side is Side.READ else inputs).get(dataset.name)
-        return _reported(dataset, side, other, report, done, budget)
+        return _reported(dataset, side, other, report, done)
 
     read = [reported(dataset, Side.READ) for dataset in inputs.values()]
     written = [reported(dataset, Side.WRITE) for dataset in outputs.values()]
     degradations += report.degradations()
-    if budget.is_spent():
+    if allowance.is_over(Stage.MERGING):
         degradations.append(_CUT)
     if not outputs and not dropped:
         degradations.append(_NOTHING_WRITTEN)
@@ -232,7 +233,7 @@ def _dropped(
 
 
 def _graded(
-    datasets: Datasets, side: Side, ledgers: Ledgers, budget: Budget
+    datasets: Datasets, side: Side, ledgers: Ledgers
 ) -> tuple[dict[DatasetName, LineageDataset], dict[DatasetName, Degradation]]:
     """Add locations to datasets, and partitions to each dataset whose accesses were all observed.
 
@@ -244,7 +245,7 @@ def _graded(
         observed, subset, why = False, None, ""
         if ledger.is_observed(side):
             try:
-                observed, subset = True, ledger.subset(side, budget)
+                observed, subset = True, ledger.observed.subset(side, ledgers.allowance)
             except UnknownPartitionsError as reason:
                 why = str(reason)
         elif ledgers.has_observer and is_files(name):
@@ -297,7 +298,6 @@ def _reported(
     other: LineageDataset | None,
     report: SubsetReport,
     done: Accumulated,
-    budget: Budget,
 ) -> LineageDataset:
     """Add to a dataset its expected partitions, the reported subset, and their comparison.
 
@@ -308,7 +308,8 @@ def _reported(
     ledger = done.ledgers.of(name)
     if side is Side.WRITE and name in done.failed and name not in done.outputs:
         return report.of(dataset, side, tables=ledger.tables, has_failed=True)
-    if not budget.is_spent():  # parsing SQL takes a tenth of a second for each long text
+    # Parsing SQL takes a tenth of a second for each long text.
+    if not done.ledgers.allowance.is_over(Stage.MERGING):
         if side is Side.WRITE or other is not None:
             static = done.statements.partitions(name)
         if side is Side.READ and dataset.observed:

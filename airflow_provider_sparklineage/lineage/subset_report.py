@@ -20,7 +20,8 @@ from airflow_provider_sparklineage.lineage.partitions.selection import (
     located,
     selected,
 )
-from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget, SpentError
+from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
+from airflow_provider_sparklineage.model.budget import SpentError
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
@@ -48,12 +49,12 @@ class SubsetReport:
         expectations: Iterable[Expectation],
         locator: Locator,
         limits: Limits,
-        budget: Budget = UNLIMITED,
+        allowance: Allowance = UNLIMITED,
     ) -> None:
         self._expectations = Expectations(expectations)
         self._locator = locator
         self._limits = limits
-        self._budget = budget
+        self._allowance = allowance
         self._degradations: list[Degradation] = []
 
     def of(
@@ -105,7 +106,7 @@ class SubsetReport:
                 )
             )
         try:
-            self._budget.check()
+            self._allowance.check(Stage.MERGING)
             check = self._check(evidence, other, static if side is Side.READ else None)
         except SpentError:
             check = reconcile(expected, None)
@@ -136,12 +137,16 @@ class SubsetReport:
         if expected is None:
             return reconcile(None, None)
         if other is None or expected.kind is not Kind.PATH:
-            return reconcile(expected, _seen(evidence), budget=self._budget)
+            return reconcile(expected, _seen(evidence), allowance=self._allowance)
         # Partitions that were observed here are not compared with mere locations of the other side.
         is_known = other.observed or not evidence.observed
         of_other = _seen(self._accessed(other, static)) if is_known else None
         return reconcile(
-            expected, _seen(evidence), is_on_both_sides=True, other=of_other, budget=self._budget
+            expected,
+            _seen(evidence),
+            is_on_both_sides=True,
+            other=of_other,
+            allowance=self._allowance,
         )
 
     def _note_inexact(self, dataset: LineageDataset, side: Side, status: PartitionStatus) -> None:
@@ -204,7 +209,7 @@ class SubsetReport:
         """
 
         def located(location: str) -> Partition | None:
-            self._budget.work(_LOCATING)
+            self._allowance.work(Stage.MERGING, _LOCATING)
             found = self._locator.locate_name(name._replace(name=location))
             is_one = found.dataset == name and found.partition != Partition()
             return found.partition if is_one else None

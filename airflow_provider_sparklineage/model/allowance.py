@@ -86,8 +86,6 @@ MAX_FACETS_BYTES = 192 * 1024 * 1024
 """Size of all facets of an application, each distinct facet counted once."""
 MAX_STATEMENTS_BYTES = 32 * 1024 * 1024
 """Size of the SQL of all actions, each distinct statement counted once."""
-MAX_DATASETS = 50_000
-"""Datasets of all actions, counted once for each action; each takes 10 to 25 KB of memory."""
 MAX_TRANSFORMATIONS = 1_000_000
 """A transformation takes about 400 bytes of memory. A task's event has room for a tenth of them."""
 MAX_FORWARDED_BYTES = 64 * 1024 * 1024
@@ -98,15 +96,25 @@ class Bound:
     """A bound of memory, which the object that keeps the things of one kind counts against.
 
     :param limit: the number of things, or their size in bytes
+    :param reason: why things are left out once the limit is reached
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, reason: str = "") -> None:
         self.limit = limit
+        self._reason = reason
         self._taken = 0
 
     def fits(self, amount: int) -> bool:
         """Whether so much more fits."""
         return self._taken + amount <= self.limit
+
+    def require(self, amount: int) -> None:
+        """Check that so much more fits.
+
+        :raise SpentError: if it does not
+        """
+        if not self.fits(amount):
+            raise SpentError(self._reason)
 
     def takes(self, amount: int = 1) -> bool:
         """Count so much more if it fits; False if it does not."""

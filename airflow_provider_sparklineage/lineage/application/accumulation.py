@@ -16,8 +16,8 @@ properties             all values, because properties of the session change whil
 outcome                FAIL is sticky (Spark's listener sends COMPLETE after FAIL for one run)
 =====================  ==========================================================================
 
-Memory is bounded (:class:`Room`). Where memory is short, facets are dropped first, because datasets
-are known without facets. Mistakes in the listener's reports are repaired later (:mod:`.repairs`).
+:class:`Memory` is bounded. Where it is short, facets are dropped first, because datasets are known
+without facets. Mistakes in the listener's reports are repaired later (:mod:`.repairs`).
 """
 
 from __future__ import annotations
@@ -32,6 +32,11 @@ import msgspec
 from msgspec import field
 
 from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
+from airflow_provider_sparklineage.model.allowance import (
+    MAX_FACETS_BYTES,
+    MAX_STATEMENTS_BYTES,
+    Bound,
+)
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.terms import Frozen, Witness
 from airflow_provider_sparklineage.spark.capture.raw_facets import RawFacets, decode_facet
@@ -51,10 +56,6 @@ if TYPE_CHECKING:
 
 MAX_FACET_BYTES = 32 * 1024 * 1024
 """Size of one facet. Column lineage of that size has 100,000 edges; the task's event has 4 MB."""
-MAX_FACETS_BYTES = 192 * 1024 * 1024
-"""Size of all facets of an application, each distinct facet counted once."""
-MAX_STATEMENTS_BYTES = 32 * 1024 * 1024
-"""Size of the SQL of all actions, each distinct statement counted once."""
 MAX_DATASETS = 50_000
 """Datasets of all actions, counted once for each action; each takes 10 to 25 KB of memory."""
 
@@ -64,7 +65,7 @@ _LEFT_OUT_STATEMENT = "PARTITION ("
 """Stands for a statement that did not fit into memory: it may have written a part of a table."""
 
 
-class Room:
+class Memory:
     """Keeps each distinct facet and statement once: a thousand actions report one table's schema.
 
     :ivar left_out: kind of thing -> the number of such things that did not fit into memory
@@ -73,10 +74,10 @@ class Room:
     def __init__(self) -> None:
         self.left_out: Counter[str] = Counter()
         self._facets: dict[bytes, msgspec.Raw] = {}
-        self._facets_left = MAX_FACETS_BYTES
         self._statements: dict[str, str] = {}
-        self._statements_left = MAX_STATEMENTS_BYTES
-        self._datasets = 0
+        self._facets_bytes = Bound(MAX_FACETS_BYTES)
+        self._statements_bytes = Bound(MAX_STATEMENTS_BYTES)
+        self._datasets = Bound(MAX_DATASETS)
 
     def facet(self, raw: msgspec.Raw) -> msgspec.Raw:
         """Give the stored copy of a facet; :data:`LEFT_OUT` if it is empty or does not fit."""
@@ -86,9 +87,8 @@ class Room:
         text = bytes(raw)  # a copy, because a view would hold the full line in memory
         known = self._facets.get(text)
         if known is None:
-            if size > self._facets_left:
+            if not self._facets_bytes.takes(size):
                 return LEFT_OUT
-            self._facets_left -= size
             known = self._facets[text] = msgspec.Raw(text)
         return known
 
@@ -104,30 +104,26 @@ class Room:
         known = self._statements.get(sql)
         if known is not None:
             return known
-        if len(sql) > self._statements_left:
+        if not self._statements_bytes.takes(len(sql)):
             self.left_out["SQL statement(s)"] += 1
             return _LEFT_OUT_STATEMENT
-        self._statements_left -= len(sql)
         self._statements[sql] = sql
         return sql
 
     def dataset(self) -> bool:
         """Count one more dataset of an action; False if there are too many already."""
-        if self._datasets == MAX_DATASETS:
+        if not (fits := self._datasets.takes()):
             self.left_out["dataset(s) of actions"] += 1
-            return False
-        self._datasets += 1
-        return True
+        return fits
 
     def action(self, datasets: int) -> bool:
         """Whether one more action fits; if not, its event is counted as left out.
 
         :param datasets: how many datasets the first event of the action has
         """
-        if self._datasets + datasets > MAX_DATASETS:
+        if not (fits := self._datasets.fits(datasets)):
             self.left_out["event(s) of further actions"] += 1
-            return False
-        return True
+        return fits
 
 
 # --- the datasets on one side of a run ------------------------------------------------------------
@@ -158,11 +154,11 @@ _LONGEST_EMPTY = max(map(len, _EMPTY))
 class KeptReports:
     """Recent reports of datasets on one side, kept so that equal reports become one object.
 
-    :param room: bounds the memory for the reports
+    :param memory: bounds the reports
     """
 
-    def __init__(self, room: Room, *, is_input: bool) -> None:
-        self.room = room
+    def __init__(self, memory: Memory, *, is_input: bool) -> None:
+        self.memory = memory
         self.is_input = is_input
         self._latest: dict[DatasetName, list[_Kept]] = {}
 
@@ -174,7 +170,7 @@ class KeptReports:
         for known in latest:
             if known.facets == facets and known.sides == sides:
                 return known
-        new = _Kept(name, facets, sides, self.room)
+        new = _Kept(name, facets, sides, self.memory)
         latest.insert(0, new)
         del latest[_LATEST:]
         return new
@@ -192,10 +188,12 @@ class _Kept:
 
     __slots__ = ("_alone", "facets", "locations", "lost", "name", "sides")
 
-    def __init__(self, name: DatasetName, facets: RawFacets, sides: RawFacets, room: Room) -> None:
+    def __init__(
+        self, name: DatasetName, facets: RawFacets, sides: RawFacets, memory: Memory
+    ) -> None:
         self.name = name
-        self.facets = {key: room.facet(raw) for key, raw in facets.items()}
-        self.sides = {key: room.facet(raw) for key, raw in sides.items()}
+        self.facets = {key: memory.facet(raw) for key, raw in facets.items()}
+        self.sides = {key: memory.facet(raw) for key, raw in sides.items()}
         self.locations = _locations(sides)
         every = (*self.facets.values(), *self.sides.values())
         self.lost = sum(value is LEFT_OUT for value in every)
@@ -261,7 +259,7 @@ class DatasetReports:
             sides = (entry.input_facets if is_input else entry.output_facets) or {}
             reports = self._of.get(name)
             if reports is None:
-                if not self._all.room.dataset():
+                if not self._all.memory.dataset():
                     continue
                 reports = self._of[name] = {}
             for kept, when in reports.items():
@@ -272,7 +270,7 @@ class DatasetReports:
                 kept = self._all.kept(name, facets, sides)
                 reports[kept] = _When(rank)
             if kept.lost:
-                self._all.room.count_lost(kept.lost)
+                self._all.memory.count_lost(kept.lost)
 
     def datasets(self) -> tuple[ActionDataset, ...]:
         """Give the datasets, sorted by name, each joined over all events."""
@@ -419,9 +417,9 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
     """
     runs: dict[str, _Run] = {}
     own = _ApplicationRun(run_id)
-    room = Room()
-    inputs = KeptReports(room, is_input=True)
-    outputs = KeptReports(room, is_input=False)
+    memory = Memory()
+    inputs = KeptReports(memory, is_input=True)
+    outputs = KeptReports(memory, is_input=False)
     for event in events:
         if event.run.run_id == run_id:
             own.add(event)
@@ -430,9 +428,9 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
             own.identify(event)
             run = runs.get(event.run.run_id)
             if run is None:
-                if not room.action(len(event.inputs or ()) + len(event.outputs or ())):
+                if not memory.action(len(event.inputs or ()) + len(event.outputs or ())):
                     continue
-                run = runs[event.run.run_id] = _Run(event.run.run_id, room, inputs, outputs)
+                run = runs[event.run.run_id] = _Run(event.run.run_id, memory, inputs, outputs)
             run.add(event)
         else:
             own.foreign += 1
@@ -448,7 +446,7 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
         finished=bool(own.ends) and len(own.ends) >= len(own.starts),
         events=own.events + sum(r.events for r in runs.values()),
         foreign_events=own.foreign,
-        left_out=dict(room.left_out),
+        left_out=dict(memory.left_out),
         application_id=own.application_id,
         spark_version=own.spark_version,
         listener_version=own.listener_version,
@@ -461,9 +459,11 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
 class _Run:
     """The events of one action so far, joined."""
 
-    def __init__(self, run_id: str, room: Room, inputs: KeptReports, outputs: KeptReports) -> None:
+    def __init__(
+        self, run_id: str, memory: Memory, inputs: KeptReports, outputs: KeptReports
+    ) -> None:
         self.run_id = run_id
-        self._room = room
+        self._memory = memory
         self.events = 0
         self._first: Rank | None = None
         self._job: tuple[Rank, str] | None = None
@@ -491,7 +491,7 @@ class _Run:
             self._failed = self._failed or event.event_type != "COMPLETE"
         facets = event.job.facets
         if facets and facets.sql:
-            self._sql = max(self._sql, self._room.statement(facets.sql.query or ""))
+            self._sql = max(self._sql, self._memory.statement(facets.sql.query or ""))
         run_facets = event.run.facets
         if run_facets and run_facets.exception:
             self._error = max(self._error, _error_kind(run_facets.exception))

@@ -8,7 +8,7 @@ intermediate whose ``amount_eur`` was ``(amount * rate) AS amount_eur`` becomes
 
 Where each of 200 columns is made of 200 columns that are made of 200 columns, there are 8 million
 ways, but only 40,000 edges. So work that is the same for many sources is done once, for a set of
-sources (:class:`ColumnSets`). The number of edges in memory is bounded (:class:`ColumnRoom`).
+sources (:class:`ColumnSets`). The number of edges in memory is bounded.
 """
 
 from __future__ import annotations
@@ -30,11 +30,16 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     Transformation,
     Transformations,
     count,
-    count_all,
     each_once,
     mapped,
 )
-from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget, SpentError
+from airflow_provider_sparklineage.model.allowance import (
+    MAX_TRANSFORMATIONS,
+    UNLIMITED,
+    Allowance,
+    Bound,
+    Stage,
+)
 from airflow_provider_sparklineage.model.texts import truncated
 
 if TYPE_CHECKING:
@@ -228,7 +233,7 @@ MAX_VARIANTS = 32
 
 
 def settled(
-    parts: Sequence[tuple[Sequence[Variant], int]], budget: Budget
+    parts: Sequence[tuple[Sequence[Variant], int]], allowance: Allowance
 ) -> list[tuple[Transformation, int]]:
     """Make transformations from variants; a source with too many variants gets them without texts.
 
@@ -244,7 +249,7 @@ def settled(
         [((variant,), sources)] = parts
         return [(with_text(variant), sources)]
     variants = each_variant_once(parts)
-    budget.work(len(variants))
+    allowance.work(Stage.COLUMNS, len(variants))
     many = in_more_than(MAX_VARIANTS, [sources for _, sources in variants])
     made: list[tuple[tuple[Transformation], int]] = []
     for variant, sources in variants:
@@ -348,49 +353,6 @@ class ColumnSets:
             columns ^= lowest
 
 
-# --- memory: edges of all writes of an application, as reported and composed ----------------------
-
-
-MAX_TRANSFORMATIONS = 1_000_000
-"""A transformation takes about 400 bytes of memory. A task's event has room for a tenth of them."""
-
-
-class ColumnRoom:
-    """Counts the transformations in memory; their bound is the same with and without a deadline.
-
-    :param budget: the time for columns
-    """
-
-    def __init__(self, budget: Budget = UNLIMITED) -> None:
-        self.budget = budget
-        self._left = MAX_TRANSFORMATIONS
-
-    def require(self, transformations: int) -> None:
-        """Check that so many more transformations fit into memory.
-
-        :raise SpentError: if they do not fit
-        """
-        if transformations > self._left:
-            msg = f"the job has more than {MAX_TRANSFORMATIONS} transformations of columns"
-            raise SpentError(msg)
-
-    def kept(self, lineage: ColumnLineage, *known: ColumnLineage | None) -> ColumnLineage:
-        """Count the transformations of a write's column lineage, and return the column lineage.
-
-        :param known: column lineage that has been counted already; if it equals ``lineage``, it is
-            returned instead, because a loop writes a table with the same columns a thousand times
-        :raise SpentError: if the lineage does not fit into memory, or there is no time left
-        """
-        for same in known:
-            if lineage is same or lineage == same:
-                return same
-        transformations = count_all(lineage)
-        self.require(transformations)
-        self._left -= transformations
-        self.budget.work(transformations)
-        return lineage
-
-
 # --- composing: the datasets that an action reads, by their sources -------------------------------
 
 
@@ -410,10 +372,17 @@ class Provenance(NamedTuple):
     sources: frozenset[DatasetName] = frozenset()
 
 
+def memory_for_columns() -> Bound:
+    """Make the bound of the transformations of all writes, as reported and composed."""
+    reason = f"the job has more than {MAX_TRANSFORMATIONS} transformations of columns"
+    return Bound(MAX_TRANSFORMATIONS, reason)
+
+
 def compose(
     lineage: ColumnLineage,
     provenance_of: Callable[[DatasetName], Provenance | None],
-    room: ColumnRoom | None = None,
+    allowance: Allowance = UNLIMITED,
+    memory: Bound | None = None,
 ) -> ColumnLineage:
     """Replace the columns of datasets that the application wrote itself by their sources.
 
@@ -425,6 +394,7 @@ def compose(
     If there are more than :data:`MAX_VARIANTS` variants between a source and a column, all of them
     lose their descriptions. So the lineage of loops of reads and writes stays small.
 
+    :param memory: the bound of the transformations in memory; those of the result are not counted
     :return: column lineage in which equal edges are one object
     :raise SpentError: if there is no time left, or the edges do not fit into memory
     """
@@ -434,7 +404,7 @@ def compose(
         return lineage
     names = Counter(c.field for c in used)
     clear = {name for name, number in names.items() if number == 1}
-    composing = _Composing(known, clear, room or ColumnRoom())
+    composing = _Composing(known, clear, allowance, memory or memory_for_columns())
     fields = mapped(lineage.fields, composing.edges)
     found = (p.columns.dataset for p in known.values() if p is not None)
     return ColumnLineage(fields, composing.edges(lineage.dataset, *found))
@@ -463,11 +433,13 @@ class _Composing:
         self,
         known: Mapping[DatasetName, Provenance | None],
         clear: Collection[str],
-        room: ColumnRoom,
+        allowance: Allowance,
+        memory: Bound,
     ) -> None:
         self._known = known
         self._clear = clear
-        self._room = room
+        self._allowance = allowance
+        self._memory = memory
         self._made = 0
         self._folded: dict[DatasetName, dict[str, str]] = {}
         self._sets = ColumnSets()
@@ -491,9 +463,9 @@ class _Composing:
                 parts.append((self._combined(transformations, upstream), sources))
         for column, transformations in chain.from_iterable(e.items() for e in others):
             parts.append((transformations, self._sets.of(column)))
-        composed = self._sets.edges(settled(parts, self._room.budget))
+        composed = self._sets.edges(settled(parts, self._allowance))
         self._made += count(composed)
-        self._room.require(self._made)
+        self._memory.require(self._made)
         return composed
 
     def _read(self, column: Column) -> _Read:
@@ -519,10 +491,10 @@ class _Composing:
         return found
 
     def _combined(self, these: Transformations, upstream: Upstream) -> tuple[Variant, ...]:
-        self._room.budget.work()
+        self._allowance.work(Stage.COLUMNS)
         found = self._variants.get((these, upstream))
         if found is None:
-            self._room.budget.work(len(these) * len(upstream.transformations))
+            self._allowance.work(Stage.COLUMNS, len(these) * len(upstream.transformations))
             found = self._variants[these, upstream] = upstream.variants(these)
         return found
 

@@ -54,7 +54,8 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     union,
     unite_into,
 )
-from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget, SpentError
+from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
+from airflow_provider_sparklineage.model.budget import SpentError
 from airflow_provider_sparklineage.model.datasets import DatasetName, is_database
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ _EMPTY_TO_NULL = re.compile(r"empty2null\((?:[\w`]+\.)*`?(?P<of>\w+)`?\) AS `?\w
 def decode(
     facet: bytes | msgspec.Raw,
     relocate: Callable[[DatasetName], DatasetName],
-    budget: Budget = UNLIMITED,
+    allowance: Allowance = UNLIMITED,
 ) -> ColumnLineage:
     """Decode a ``columnLineage`` facet of the listener.
 
@@ -115,7 +116,7 @@ def decode(
     :raise SpentError: if there is no time left
     """
     decoded = _FACET.decode(facet)
-    reading = _Reading(relocate, budget)
+    reading = _Reading(relocate, allowance)
     fields: dict[str, Edges] = {}
     for name, entry in (decoded.fields or {}).items():
         if edges := reading.field(entry):
@@ -130,9 +131,11 @@ def decode(
 class _Reading:
     """Turns entries of one facet into edges; objects that are equal in many entries are shared."""
 
-    def __init__(self, relocate: Callable[[DatasetName], DatasetName], budget: Budget) -> None:
+    def __init__(
+        self, relocate: Callable[[DatasetName], DatasetName], allowance: Allowance
+    ) -> None:
         self._relocate = relocate
-        self._budget = budget
+        self._allowance = allowance
         self._edges: dict[tuple[bytes, str | None, str | None], Edges] = {}
         self._known: dict[tuple[_Transformation, ...], tuple[Transformations, bool]] = {}
         self._columns: dict[tuple[str, str, str], Column] = {}
@@ -144,7 +147,7 @@ class _Reading:
         edges = self._edges.get(key)
         if edges is None:
             inputs = _inputs(entry.input_fields)
-            self._budget.work(len(inputs))
+            self._allowance.work(Stage.COLUMNS, len(inputs))
             of_all = (_deprecated(entry.type, entry.description or ""),)
             edges = self._edges[key] = self._read(inputs, of_all)
         return edges
@@ -341,7 +344,8 @@ class _Decoded(NamedTuple):
 class ReportedColumns:
     """Decodes the column lineage of writes, and remembers the last known schema of each dataset."""
 
-    def __init__(self) -> None:
+    def __init__(self, allowance: Allowance = UNLIMITED) -> None:
+        self._allowance = allowance
         self._schemas: dict[DatasetName, tuple[str, ...]] = {}
         self._decoded: dict[bytes, _Decoded] = {}
         self._room = MAX_REMEMBERED_BYTES
@@ -361,7 +365,6 @@ class ReportedColumns:
         action: Action,
         output: ActionDataset,
         planned: Collection[PlannedColumns] = (),
-        budget: Budget = UNLIMITED,
     ) -> ColumnLineage:
         """Give the column lineage of one write.
 
@@ -376,7 +379,7 @@ class ReportedColumns:
         try:
             reported = ColumnLineage()
             if facet:
-                reported = self._read(bytes(facet), input_names(action), budget)
+                reported = self._read(bytes(facet), input_names(action))
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             msg = (
                 f"The column lineage that the listener reported for {output.name} cannot be read: "
@@ -388,7 +391,7 @@ class ReportedColumns:
         return unsure_identities(real, is_database)
 
     def _read(
-        self, facet: bytes, stands_for: Callable[[DatasetName], DatasetName], budget: Budget
+        self, facet: bytes, stands_for: Callable[[DatasetName], DatasetName]
     ) -> ColumnLineage:
         """Decode a facet, or use the remembered lineage: a loop writes a facet many times."""
         known = self._decoded.get(facet)
@@ -400,7 +403,7 @@ class ReportedColumns:
             found = names[name] = stands_for(name)
             return found
 
-        lineage = decode(facet, noted, budget)
+        lineage = decode(facet, noted, self._allowance)
         size = 0 if known else len(facet)
         if size > self._room:
             self._decoded.clear()

@@ -42,7 +42,7 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.model import globs
-from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
+from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
 from airflow_provider_sparklineage.model.partitioning import (
     NULL,
     Dimension,
@@ -103,16 +103,15 @@ class CanonicalForms:
 
     The canonical form of a value is that of :func:`.partitioning.canonical_value`.
 
-    :param budget: the time for all partitions
     :ivar texts: labels of the dimensions that are columns of texts
     """
 
     def __init__(
-        self, seen: Iterable[Dimension], expected: Iterable[Dimension], budget: Budget
+        self, seen: Iterable[Dimension], expected: Iterable[Dimension], allowance: Allowance
     ) -> None:
         self._seen = {d.label: d for d in seen}
         self._formats = {d.label: d.format for d in expected}
-        self._budget = budget
+        self._allowance = allowance
         self.texts = {d.label for d in self._seen.values() if kind_of(d) is ValueKind.TEXT}
         self._labels: dict[str, str] = {}
         for dimension in self._seen.values():
@@ -171,7 +170,7 @@ class CanonicalForms:
 
     def _canonical(self, label: str, form: str, values: Sequence[str]) -> list[str]:
         """Convert the values of one label to canonical form, each distinct value only once."""
-        self._budget.work(len(values))
+        self._allowance.work(Stage.MERGING, len(values))
         dimension = self._seen.get(label)
         distinct = set(values)
         if len(distinct) == len(values):
@@ -277,7 +276,7 @@ def reconcile(
     *,
     is_on_both_sides: bool = False,
     other: Seen | None = None,
-    budget: Budget = UNLIMITED,
+    allowance: Allowance = UNLIMITED,
 ) -> Reconciliation:
     """Compare expected with accessed partitions, in time linear in the number of both.
 
@@ -297,68 +296,12 @@ def reconcile(
         )
     if seen is None:
         return Reconciliation(PartitionStatus.UNOBSERVED)
+    comparison = _Comparison(expected, seen, allowance)
     if expected.choices:
-        return _by_predicates(expected, seen, budget)
+        return comparison.by_predicates()
     if expected.kind is Kind.PATH and is_on_both_sides:
-        return _by_paths_of_no_side(expected, seen, other, budget)
-    return _by_partitions(expected, seen, budget)
-
-
-def _by_partitions(expected: Expected, seen: Seen, budget: Budget) -> Reconciliation:
-    found = _compared(expected, seen, budget)
-    if found is None:
-        return Reconciliation(PartitionStatus.UNOBSERVED)
-    return _differing(*found)
-
-
-def _by_paths_of_no_side(
-    expected: Expected, seen: Seen, other: Seen | None, budget: Budget
-) -> Reconciliation:
-    """Compare paths that may belong to either side: one path may be read and another written."""
-    found = _compared(expected, seen, budget)
-    there = _compared(expected, other, budget) if other else None
-    if found is None:
-        return Reconciliation(PartitionStatus.UNOBSERVED)
-    missing, unexpected = found
-    is_of_this_side = len(unexpected) < len(seen.partitions)
-    if there is None:
-        if unexpected and is_of_this_side:
-            return Reconciliation(PartitionStatus.UNEXPECTED, frozenset(), unexpected)
-        return Reconciliation(
-            PartitionStatus.UNOBSERVED if missing or unexpected else PartitionStatus.MATCHED
-        )
-    if not there[0] and not is_of_this_side:
-        return Reconciliation(PartitionStatus.UNDECLARED)
-    return _differing(missing & there[0], unexpected)
-
-
-def _differing(missing: frozenset[Partition], unexpected: frozenset[Partition]) -> Reconciliation:
-    if unexpected:
-        return Reconciliation(PartitionStatus.UNEXPECTED, missing, unexpected)
-    return Reconciliation(PartitionStatus.MISSING if missing else PartitionStatus.MATCHED, missing)
-
-
-def _compared(
-    expected: Expected, seen: Seen, budget: Budget
-) -> tuple[frozenset[Partition], frozenset[Partition]] | None:
-    """Give the missing and the unexpected partitions; None if nothing can be compared."""
-    if expected.partitions is None:
-        return None
-    forms = CanonicalForms(seen.dimensions, expected.dimensions, budget)
-    asked = by_labels(expected.partitions)
-    if not forms.know(asked):
-        return None
-    wanted = {
-        labels: dict(zip(rows.values, rows.partitions, strict=True))
-        for labels, rows in forms.expected(asked).items()
-    }
-    found = forms.seen(by_labels(seen.partitions))
-    if not forms.are_comparable():
-        return None
-    covers = _globbed if expected.is_glob else _covering
-    covered, met = covers(wanted, found, forms, budget)
-    missing = frozenset().union(*(rows.values() for rows in wanted.values())) - met
-    return missing, seen.partitions - covered
+        return comparison.by_paths_of_no_side(other)
+    return comparison.by_partitions()
 
 
 def _is_empty(expected: Expected) -> bool:
@@ -388,30 +331,161 @@ def _date_of(partition: Partition, label: str, form: str) -> str:
     return (date_of_columns(partition.values) or "") if label == "/".join(values) else ""
 
 
-# --- accessed partitions that expected ones cover -------------------------------------------------
+def _differing(missing: frozenset[Partition], unexpected: frozenset[Partition]) -> Reconciliation:
+    if unexpected:
+        return Reconciliation(PartitionStatus.UNEXPECTED, missing, unexpected)
+    return Reconciliation(PartitionStatus.MISSING if missing else PartitionStatus.MATCHED, missing)
+
+
+# --- the comparison -------------------------------------------------------------------------------
+
 
 _Wanted = Mapping[Labels, Mapping[Row, Partition]]
 _Covered = tuple[set[Partition], set[Partition]]
 """The accessed partitions that are expected, and the expected partitions that were accessed."""
 
 
-def _covering(
-    wanted: _Wanted, found: Mapping[Labels, Rows], forms: CanonicalForms, budget: Budget
-) -> _Covered:
-    """Find the accessed partitions that are expected, and the expected ones that were accessed."""
-    covered: set[Partition] = set()
-    met: set[Partition] = set()
-    for labels, every in wanted.items():
-        shapes = forms.shapes(labels, every)
-        for (shape, of_shape), (accessed, rows) in product(shapes.items(), found.items()):
-            budget.work(len(rows.values))
-            # Most expectations have full values of all labels, so nothing has to be cut.
-            is_full = accessed == labels and not any(shape)
-            keys = rows.values if is_full else _shortened(rows.values, accessed, labels, shape)
-            by_row = list(map(of_shape.get, keys))
-            covered.update(compress(rows.partitions, by_row))
-            met.update(partition for partition in by_row if partition)
-    return covered, met
+class _Comparison:
+    """Compares the expected partitions of one dataset and side with the accessed ones."""
+
+    def __init__(self, expected: Expected, seen: Seen, allowance: Allowance) -> None:
+        self._expected = expected
+        self._seen = seen
+        self._allowance = allowance
+        self._forms = CanonicalForms(seen.dimensions, expected.dimensions, allowance)
+
+    def by_partitions(self) -> Reconciliation:
+        """Compare partitions."""
+        found = self.differences()
+        if found is None:
+            return Reconciliation(PartitionStatus.UNOBSERVED)
+        return _differing(*found)
+
+    def by_paths_of_no_side(self, other: Seen | None) -> Reconciliation:
+        """Compare paths that may belong to either side: one path may be read and another written.
+
+        :param other: the accessed partitions of the other side; None where they are not known
+        """
+        found = self.differences()
+        there = _Comparison(self._expected, other, self._allowance).differences() if other else None
+        if found is None:
+            return Reconciliation(PartitionStatus.UNOBSERVED)
+        missing, unexpected = found
+        is_of_this_side = len(unexpected) < len(self._seen.partitions)
+        if there is None:
+            if unexpected and is_of_this_side:
+                return Reconciliation(PartitionStatus.UNEXPECTED, frozenset(), unexpected)
+            return Reconciliation(
+                PartitionStatus.UNOBSERVED if missing or unexpected else PartitionStatus.MATCHED
+            )
+        if not there[0] and not is_of_this_side:
+            return Reconciliation(PartitionStatus.UNDECLARED)
+        return _differing(missing & there[0], unexpected)
+
+    def by_predicates(self) -> Reconciliation:
+        """Compare partitions if at least one expectation has a predicate."""
+        # Imported here, because few tasks declare a predicate, and each START waits for imports.
+        from airflow_provider_sparklineage.model import predicates
+        from airflow_provider_sparklineage.model.subset import Evaluation, either
+
+        seen = self._seen
+        evaluation = Evaluation(seen.dimensions)
+        verdicts: dict[Partition, list[bool | None]] = {p: [] for p in seen.partitions}
+        missing: set[Partition] = set()
+        for partitions, where in self._expected.choices:
+            condition = predicates.condition(where) if where else EVERYTHING
+            covered: frozenset[Partition] | None = None
+            if partitions is not None:
+                alone = replace(self._expected, partitions=partitions, choices=())
+                check = _Comparison(alone, seen, self._allowance).by_partitions()
+                if check.status is PartitionStatus.UNOBSERVED:
+                    return check
+                missing |= check.missing
+                covered = seen.partitions - check.unexpected
+            for partition, found in verdicts.items():
+                self._work()
+                is_covered = covered is None or partition in covered
+                holds = evaluation.selects(condition, partition) if is_covered else False
+                found.append(True if holds is None and covered is not None else holds)
+        outcomes = {partition: either(found) for partition, found in verdicts.items()}
+        unexpected = frozenset(p for p, fulfils in outcomes.items() if fulfils is False)
+        if unexpected:
+            return Reconciliation(PartitionStatus.UNEXPECTED, frozenset(missing), unexpected)
+        if missing:
+            return Reconciliation(PartitionStatus.MISSING, frozenset(missing))
+        is_known = outcomes and None not in outcomes.values()
+        return Reconciliation(PartitionStatus.MATCHED if is_known else PartitionStatus.UNOBSERVED)
+
+    def differences(self) -> tuple[frozenset[Partition], frozenset[Partition]] | None:
+        """Give the missing and the unexpected partitions; None if nothing can be compared."""
+        expected, forms = self._expected, self._forms
+        if expected.partitions is None:
+            return None
+        asked = by_labels(expected.partitions)
+        if not forms.know(asked):
+            return None
+        wanted = {
+            labels: dict(zip(rows.values, rows.partitions, strict=True))
+            for labels, rows in forms.expected(asked).items()
+        }
+        found = forms.seen(by_labels(self._seen.partitions))
+        if not forms.are_comparable():
+            return None
+        covers = self._globbed if expected.is_glob else self._covering
+        covered, met = covers(wanted, found)
+        missing = frozenset().union(*(rows.values() for rows in wanted.values())) - met
+        return missing, self._seen.partitions - covered
+
+    def _work(self, units: int = 1) -> None:
+        self._allowance.work(Stage.MERGING, units)
+
+    def _covering(self, wanted: _Wanted, found: Mapping[Labels, Rows]) -> _Covered:
+        """Find the accessed partitions that are expected, and the expected ones that are met."""
+        covered: set[Partition] = set()
+        met: set[Partition] = set()
+        for labels, every in wanted.items():
+            shapes = self._forms.shapes(labels, every)
+            for (shape, of_shape), (accessed, rows) in product(shapes.items(), found.items()):
+                self._work(len(rows.values))
+                # Most expectations have full values of all labels, so nothing has to be cut.
+                is_full = accessed == labels and not any(shape)
+                keys = rows.values if is_full else _shortened(rows.values, accessed, labels, shape)
+                by_row = list(map(of_shape.get, keys))
+                covered.update(compress(rows.partitions, by_row))
+                met.update(partition for partition in by_row if partition)
+        return covered, met
+
+    def _globbed(self, wanted: _Wanted, found: Mapping[Labels, Rows]) -> _Covered:
+        """Find the same as :meth:`_covering`; values of expected partitions may be patterns."""
+        patterns = []
+        plain: dict[Labels, dict[Row, Partition]] = {}
+        for labels, every in wanted.items():
+            for row, partition in every.items():
+                if any(map(globs.is_glob, row)):
+                    parts = [*zip(labels, map(globs.compiled, row), row, strict=True)]
+                    patterns.append((partition, parts))
+                else:
+                    plain.setdefault(labels, {})[row] = partition
+        covered, met = self._covering(plain, found)
+        if not patterns:
+            return covered, met
+        for labels, rows in found.items():
+            for partition, row in zip(*rows, strict=True):
+                self._work(len(patterns))
+                seen, values = partition.as_dict(), dict(zip(labels, row, strict=True))
+                texts = {
+                    label: folder_values(seen[label], value, is_text=label in self._forms.texts)
+                    for label, value in values.items()
+                }
+                for of, parts in patterns:
+                    if all(
+                        any(map(pattern.fullmatch, texts.get(label, ())))
+                        or values.get(label, "")[: self._forms.shortened_to(label, value)] == value
+                        for label, pattern, value in parts
+                    ):
+                        covered.add(partition)
+                        met.add(of)
+        return covered, met
 
 
 def _shortened(
@@ -427,75 +501,3 @@ def _shortened(
     parts = [(places.get(label), length) for label, length in zip(labels, shape, strict=True)]
     for row in rows:
         yield tuple(["" if place is None else row[place][:length] for place, length in parts])
-
-
-def _globbed(
-    wanted: _Wanted, found: Mapping[Labels, Rows], forms: CanonicalForms, budget: Budget
-) -> _Covered:
-    """Find the same as :func:`_covering`; values of expected partitions may be patterns."""
-    patterns = []
-    plain: dict[Labels, dict[Row, Partition]] = {}
-    for labels, every in wanted.items():
-        for row, partition in every.items():
-            if any(map(globs.is_glob, row)):
-                parts = [*zip(labels, map(globs.compiled, row), row, strict=True)]
-                patterns.append((partition, parts))
-            else:
-                plain.setdefault(labels, {})[row] = partition
-    covered, met = _covering(plain, found, forms, budget)
-    if not patterns:
-        return covered, met
-    for labels, rows in found.items():
-        for partition, row in zip(*rows, strict=True):
-            budget.work(len(patterns))
-            seen, values = partition.as_dict(), dict(zip(labels, row, strict=True))
-            texts = {
-                label: folder_values(seen[label], value, is_text=label in forms.texts)
-                for label, value in values.items()
-            }
-            for of, parts in patterns:
-                if all(
-                    any(map(pattern.fullmatch, texts.get(label, ())))
-                    or values.get(label, "")[: forms.shortened_to(label, value)] == value
-                    for label, pattern, value in parts
-                ):
-                    covered.add(partition)
-                    met.add(of)
-    return covered, met
-
-
-# --- predicates -----------------------------------------------------------------------------------
-
-
-def _by_predicates(expected: Expected, seen: Seen, budget: Budget) -> Reconciliation:
-    """Compare expected with accessed partitions if at least one expectation has a predicate."""
-    # Imported here, because few tasks declare a predicate, and each START waits for imports.
-    from airflow_provider_sparklineage.model import predicates
-    from airflow_provider_sparklineage.model.subset import Evaluation, either
-
-    evaluation = Evaluation(seen.dimensions)
-    verdicts: dict[Partition, list[bool | None]] = {p: [] for p in seen.partitions}
-    missing: set[Partition] = set()
-    for partitions, where in expected.choices:
-        condition = predicates.condition(where) if where else EVERYTHING
-        covered: frozenset[Partition] | None = None
-        if partitions is not None:
-            alone = replace(expected, partitions=partitions, choices=())
-            check = _by_partitions(alone, seen, budget)
-            if check.status is PartitionStatus.UNOBSERVED:
-                return check
-            missing |= check.missing
-            covered = seen.partitions - check.unexpected
-        for partition, found in verdicts.items():
-            budget.work()
-            is_covered = covered is None or partition in covered
-            holds = evaluation.selects(condition, partition) if is_covered else False
-            found.append(True if holds is None and covered is not None else holds)
-    outcomes = {partition: either(found) for partition, found in verdicts.items()}
-    unexpected = frozenset(p for p, fulfils in outcomes.items() if fulfils is False)
-    if unexpected:
-        return Reconciliation(PartitionStatus.UNEXPECTED, frozenset(missing), unexpected)
-    if missing:
-        return Reconciliation(PartitionStatus.MISSING, frozenset(missing))
-    is_known = outcomes and None not in outcomes.values()
-    return Reconciliation(PartitionStatus.MATCHED if is_known else PartitionStatus.UNOBSERVED)

@@ -281,7 +281,7 @@ def _merged(bundle: CaptureBundle, last_known: BothForms, deadline: Deadline) ->
     from airflow_provider_sparklineage.lineage.declared_and_last_known import completed
 
     versions_by_schema = _versions_by_schema(bundle.manifest)
-    lineage = task_lineage(bundle, deadline.budget.part(Stage.MERGING))
+    lineage = task_lineage(bundle, deadline.allowance())
     return completed(lineage, bundle.manifest, last_known, versions_by_schema=versions_by_schema)
 
 

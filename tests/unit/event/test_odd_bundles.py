@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
-from airflow_provider_sparklineage.model.budget import UNLIMITED
+from airflow_provider_sparklineage.model.allowance import UNLIMITED
 from airflow_provider_sparklineage.model.terms import EVENTS, OBSERVATIONS
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
@@ -43,8 +43,8 @@ def merged(tmp_path):
     return merged
 
 
-def event_of(bundle, budget=UNLIMITED):
-    return merged_event(bundle, task_lineage(bundle, budget))
+def event_of(bundle, allowance=UNLIMITED):
+    return merged_event(bundle, task_lineage(bundle, allowance))
 
 
 def degradations(event):

@@ -15,11 +15,11 @@ from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.lineage.columns import composition
 from airflow_provider_sparklineage.lineage.observed import corrections
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
-from airflow_provider_sparklineage.model.budget import Budget, SpentError
+from airflow_provider_sparklineage.model.budget import Budget
 from airflow_provider_sparklineage.model.representation import Adaptation
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
-from tests.budgets import allowance_of, lasting
+from tests.budgets import lasting
 
 RUN = "018f0000-0000-7000-8000-000000000000"
 BEGIN = datetime(2024, 5, 6, tzinfo=UTC)
@@ -112,13 +112,6 @@ def test_a_kill_ends_a_share_at_once():
     assert merging.is_spent()
 
 
-def test_the_clock_is_asked_now_and_then():
-    budget = lasting(1)
-    budget.work(100_000)
-    with pytest.raises(SpentError):
-        budget.work(100_000)
-
-
 def test_wherever_time_is_up_datasets_stay_or_their_actions_are_declared_to_be_missing(chain):
     bundle = chain(tables=3, columns=25)
     full = task_lineage(bundle)
@@ -173,7 +166,7 @@ def test_columns_that_a_loop_writes_again_and_again_take_room_once(tmp_path, mon
 def test_an_event_is_made_with_the_names_alone_when_there_is_no_time_for_more(chain):
     bundle = chain(tables=3, columns=10)
     lineage = task_lineage(bundle)
-    event = merged_events(bundle, lineage, Adaptation(), allowance=allowance_of(0)).kept
+    event = merged_events(bundle, lineage, Adaptation(), allowance=lasting(0)).kept
     assert [d["name"] for d in event["outputs"]] == ["/1", "/2", "/3"]
     assert [d["facets"] for d in event["outputs"]] == [{}, {}, {}]
     entries = event["run"]["facets"]["sparkLineage_capture"]["degradations"]
@@ -263,7 +256,7 @@ def test_actions_are_bounded(chain, monkeypatch):
 
 def test_a_statement_that_there_is_no_room_for_may_have_written_a_part(monkeypatch):
     monkeypatch.setattr(accumulation, "MAX_STATEMENTS_BYTES", 20)
-    kept = accumulation.Room()
+    kept = accumulation.Memory()
     statements = ["INSERT INTO a", "INSERT OVERWRITE b SELECT 1", "INSERT INTO a"]
     found = [kept.statement(statement) for statement in statements]
     assert found == ["INSERT INTO a", "PARTITION (", "INSERT INTO a"]

@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
 from airflow_provider_sparklineage.expectations.declared import TaskFields, declared
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
-from airflow_provider_sparklineage.model.budget import Budget
+from airflow_provider_sparklineage.model.allowance import Allowance
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Partition
@@ -287,7 +287,9 @@ def test_the_collector_of_garbage_is_paused_for_all_that_merges(recorded):
         return answer
 
     bundle = recorded("staging_chain").bundle()
-    lineage = task_lineage(bundle, Budget(lambda: asked(60.0)))
+    allowance = Allowance(lambda: asked(60.0))
+    seen.clear()
+    lineage = task_lineage(bundle, allowance)
     while_merging, while_making = set(seen), len(seen)
     merged_event(bundle, lineage, asked)
     assert (while_merging, set(seen[while_making:]), gc.isenabled()) == ({False}, {False}, True)

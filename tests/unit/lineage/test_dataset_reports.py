@@ -105,9 +105,9 @@ def test_order_and_repetition_change_nothing(events, chance):
 
 def test_what_comes_again_is_decoded_once(monkeypatch):
     decoded = []
-    original = accumulation.Room.facet
+    original = accumulation.Memory.facet
     monkeypatch.setattr(
-        accumulation.Room, "facet", lambda self, raw: decoded.append(raw) or original(self, raw)
+        accumulation.Memory, "facet", lambda self, raw: decoded.append(raw) or original(self, raw)
     )
     entry = {"namespace": "file", "name": "/a", "facets": {"schema": {"fields": []}}}
     accumulated([event(second, "RUNNING", [entry]) for second in range(50)])

@@ -142,7 +142,7 @@ def test_a_statement_is_not_read_once_time_is_up(recorded):
     named = messages(full, "column_without_sources")
     assert any("is a literal" in message for message in named.values())
     hasty = [
-        merge(application, Outcome.COMPLETE, budget=lasting(looks)) for looks in range(0, 160, 4)
+        merge(application, Outcome.COMPLETE, allowance=lasting(looks)) for looks in range(0, 160, 4)
     ]
     of_each = [messages(lineage, "column_without_sources") for lineage in hasty]
     without_reasons = [

@@ -14,7 +14,7 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
     SparkApplication,
 )
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
-from airflow_provider_sparklineage.model.budget import UNLIMITED
+from airflow_provider_sparklineage.model.allowance import UNLIMITED
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from tests.budgets import lasting
 
@@ -23,7 +23,7 @@ ORDERS = DatasetName("file", "/lake/orders")
 SYMLINK = msgspec.Raw(b'{"identifiers": [{"namespace": "hive", "name": "shop.sales"}]}')
 
 
-def summary(*statements, budget=UNLIMITED):
+def summary(*statements, allowance=UNLIMITED):
     """Merge actions of these statements, each of which read the orders; give what is selected."""
     dataset = ActionDataset(ORDERS, {"symlinks": SYMLINK}, {})
     actions = tuple(
@@ -31,7 +31,7 @@ def summary(*statements, budget=UNLIMITED):
         for n, sql in enumerate(statements)
     )
     application = SparkApplication("run", "tests", "job", actions, finished=True)
-    [orders] = merge(application, Outcome.COMPLETE, budget=budget).inputs
+    [orders] = merge(application, Outcome.COMPLETE, allowance=allowance).inputs
     return orders.selected.summary
 
 
@@ -69,4 +69,4 @@ def test_two_filters_are_united():
 
 def test_no_statement_is_read_when_time_is_up():
     sql = "SELECT * FROM orders WHERE dt = '1'"
-    assert summary(sql, budget=lasting(2)) == ""
+    assert summary(sql, allowance=lasting(1)) == ""

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Bound, Stage
 from airflow_provider_sparklineage.model.budget import SpentError
-from tests.budgets import allowance_of
+from tests.budgets import lasting
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_nothing_is_over_without_an_end():
 
 
 def test_the_clock_is_asked_now_and_then():
-    allowance = allowance_of(1)
+    allowance = lasting(1)
     allowance.work(Stage.MERGING, 499)
     allowance.work(Stage.MERGING)
     allowance.work(Stage.MERGING, 499)

@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.lineage.columns.plans.expressions import (
     conjuncts,
     kind,
 )
-from airflow_provider_sparklineage.model.budget import Budget, SpentError
+from airflow_provider_sparklineage.model.budget import SpentError
 from tests.budgets import lasting
 from tests.unit.lineage.plans.plans import described, write_plan
 
@@ -85,7 +85,7 @@ def test_following_ends_when_the_time_is_up(looks):
 
 def test_without_time_nothing_is_followed():
     with pytest.raises(SpentError):
-        planned_columns(write_plan([project([ID])] * 1000 + [orders()]), Budget(lambda: 0))
+        planned_columns(write_plan([project([ID])] * 1000 + [orders()]), lasting(0))
 
 
 def test_what_is_not_known_hands_on_its_columns_and_may_choose_rows():
