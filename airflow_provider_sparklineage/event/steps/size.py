@@ -60,14 +60,14 @@ def fitted(
     :param is_late: whether column lineage and facets have to be dropped as a whole, to end in time
     :return: the same object if it fits
     """
-    if is_surely_within(event, max_bytes):
+    if CAPTURE_KEY not in event["run"]["facets"] or is_surely_within(event, max_bytes):
         return event
-    return ever_smaller(event, option, is_late)(max_bytes)
+    from airflow_provider_sparklineage.event.steps.fitting import Fitting  # few are too large
+
+    return Fitting(event, option, is_late).within(max_bytes)
 
 
-def ever_smaller(
-    event: Event, option: str, is_late: Callable[[], bool] = lambda: False
-) -> Callable[[int], Event]:
+def ever_smaller(event: Event, option: str) -> Callable[[int], Event]:
     """Give a function that reduces the event to a number of bytes, which must fall with each call.
 
     Each call goes on where the one before stopped, because the order of dropping is always the
@@ -77,7 +77,7 @@ def ever_smaller(
         return lambda _: event
     from airflow_provider_sparklineage.event.steps.fitting import Fitting  # few are too large
 
-    return Fitting(event, option, is_late).within
+    return Fitting(event, option).within
 
 
 def reduced(event: Event, max_bytes: int, option: str) -> tuple[Event, tuple[Degradation, ...]]:

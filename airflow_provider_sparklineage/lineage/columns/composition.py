@@ -232,9 +232,7 @@ MAX_VARIANTS = 32
 """Variants between two columns; if composing makes more, none of them keeps its description."""
 
 
-def settled(
-    parts: Sequence[tuple[Sequence[Variant], int]], allowance: Allowance
-) -> list[tuple[Transformation, int]]:
+def settled(parts: Sequence[tuple[Sequence[Variant], int]]) -> list[tuple[Transformation, int]]:
     """Make transformations from variants; a source with too many variants gets them without texts.
 
     The variants of each source are counted first. So the result does not depend on their order,
@@ -243,13 +241,11 @@ def settled(
     :param parts: pairs of variants and a set of sources; each of the sources has all the variants
     :return: pairs of a transformation and its set of sources; each source has its transformations
         in this order
-    :raise SpentError: if there is no time left
     """
     if len(parts) == 1 and len(parts[0][0]) == 1:  # most columns are made of one
         [((variant,), sources)] = parts
         return [(with_text(variant), sources)]
     variants = each_variant_once(parts)
-    allowance.work(Stage.COLUMNS, len(variants))
     many = in_more_than(MAX_VARIANTS, [sources for _, sources in variants])
     made: list[tuple[tuple[Transformation], int]] = []
     for variant, sources in variants:
@@ -463,7 +459,8 @@ class _Composing:
                 parts.append((self._combined(transformations, upstream), sources))
         for column, transformations in chain.from_iterable(e.items() for e in others):
             parts.append((transformations, self._sets.of(column)))
-        composed = self._sets.edges(settled(parts, self._allowance))
+        self._allowance.work(Stage.COLUMNS, len(parts))
+        composed = self._sets.edges(settled(parts))
         self._made += count(composed)
         self._memory.require(self._made)
         return composed

@@ -106,12 +106,9 @@ class CanonicalForms:
     :ivar texts: labels of the dimensions that are columns of texts
     """
 
-    def __init__(
-        self, seen: Iterable[Dimension], expected: Iterable[Dimension], allowance: Allowance
-    ) -> None:
+    def __init__(self, seen: Iterable[Dimension], expected: Iterable[Dimension]) -> None:
         self._seen = {d.label: d for d in seen}
         self._formats = {d.label: d.format for d in expected}
-        self._allowance = allowance
         self.texts = {d.label for d in self._seen.values() if kind_of(d) is ValueKind.TEXT}
         self._labels: dict[str, str] = {}
         for dimension in self._seen.values():
@@ -170,7 +167,6 @@ class CanonicalForms:
 
     def _canonical(self, label: str, form: str, values: Sequence[str]) -> list[str]:
         """Convert the values of one label to canonical form, each distinct value only once."""
-        self._allowance.work(Stage.MERGING, len(values))
         dimension = self._seen.get(label)
         distinct = set(values)
         if len(distinct) == len(values):
@@ -352,7 +348,7 @@ class _Comparison:
         self._expected = expected
         self._seen = seen
         self._allowance = allowance
-        self._forms = CanonicalForms(seen.dimensions, expected.dimensions, allowance)
+        self._forms = CanonicalForms(seen.dimensions, expected.dimensions)
 
     def by_partitions(self) -> Reconciliation:
         """Compare partitions."""
@@ -424,10 +420,12 @@ class _Comparison:
         asked = by_labels(expected.partitions)
         if not forms.know(asked):
             return None
+        self._work(len(expected.partitions))
         wanted = {
             labels: dict(zip(rows.values, rows.partitions, strict=True))
             for labels, rows in forms.expected(asked).items()
         }
+        self._work(len(self._seen.partitions))
         found = forms.seen(by_labels(self._seen.partitions))
         if not forms.are_comparable():
             return None

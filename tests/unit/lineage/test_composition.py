@@ -251,9 +251,9 @@ def test_wide_tables_take_the_square_of_their_width_and_not_the_cube(monkeypatch
     added = Counter()
     settled = of_columns.settled
 
-    def counted(parts, allowance):
+    def counted(parts):
         added["variants"] += sum(len(variants) for variants, _ in parts)
-        return settled(parts, allowance)
+        return settled(parts)
 
     monkeypatch.setattr(composition, "settled", counted)
     figures = []
