@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
+from airflow_provider_sparklineage.model.terms import OBSERVATIONS
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from tests import record_events
+from tests.observed_partitions import lost
 from tests.spark import submissions
 from tests.truth import opened
 from tests.truth.planting import PARTITIONED_BY, SHARED, copies, plant
@@ -34,6 +36,7 @@ class Run:
     """What came of the queries on a format.
 
     :param files: that each query opened; None if that was not traced
+    :param lost: partitions that were observed, and are neither in the event nor in a degradation
     """
 
     kind: str
@@ -41,6 +44,7 @@ class Run:
     event: dict[str, Any]
     files: Mapping[str, set[Path]] | None
     is_shared: bool = False
+    lost: Sequence[str] = ()
 
     def home(self, query: Query) -> str:
         """Name the folder or namespace with the tables that a query reads."""
@@ -105,7 +109,8 @@ def run(kind: str, queries: Sequence[Query], work: Path, options: Options) -> Ru
     )
     names = [query.name for query in queries]
     files = opened.during_queries(trace_log, lake, names) if options.trace else None
-    return Run(kind, lake, merged(work), files, options.shared)
+    event = merged(work)
+    return Run(kind, lake, event, files, options.shared, lost(work / OBSERVATIONS, event))
 
 
 def merged(work: Path) -> dict[str, Any]:

@@ -78,6 +78,7 @@ def verdict(run: Run, queries: Sequence[Query]) -> Verdict:
         _columns(found, run.kind, reported, query, schema)
     _nothing_else(found, run, reported, queries)
     _unknowns(found, reported, queries, schema)
+    found.wrong += [f"{run.kind}: {partition} is lost" for partition in run.lost]
     return found
 
 
