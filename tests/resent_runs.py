@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from airflow_provider_sparklineage.event import sending
-from airflow_provider_sparklineage.event.archive import Kept
+from airflow_provider_sparklineage.event.archive import ArchivedEvent
 from airflow_provider_sparklineage.settings.resolution import resolve
 
 TABLE = "/lake/revenue"
@@ -23,7 +23,7 @@ class Runs:
         self.marquez = marquez
         self._event = event
 
-    def kept(self, day: int) -> Kept:
+    def kept(self, day: int) -> ArchivedEvent:
         """Give what is kept of the run of a day."""
         event = json.loads(json.dumps(self._event))
         run_id = f"00000000-0000-7000-8000-{day:012}"
@@ -34,9 +34,9 @@ class Runs:
         table["facets"]["schema"]["fields"].append({"name": f"of_{day}", "type": "string"})
         table["facets"]["sparkLineage_partitions"] |= {"summary": f"dt=2024-05-{day:02}"}
         added = {"started": f"2024-05-{day:02}T01:00:00+00:00", "runFacets": {}, "jobFacets": {}}
-        return Kept(event, added)
+        return ArchivedEvent(event, added)
 
-    def send(self, kept: Kept, *, with_start: bool = True) -> None:
+    def send(self, kept: ArchivedEvent, *, with_start: bool = True) -> None:
         """Send what is sent of a run."""
         how = resolve().adaptation
         for line in sending.lines_of(kept, how, dict, with_start=with_start):

@@ -329,7 +329,7 @@ class Collector:
             return publish.kept_additions(found.url)
         except exceptions.CaptureError:
             with suppress(exceptions.ArchiveError, exceptions.DocumentError):
-                if (sending := self._archive.kept(name).sending) is not None:
+                if (sending := self._archive.archived(name).sending) is not None:
                     return sending
             raise
 

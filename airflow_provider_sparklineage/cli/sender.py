@@ -134,7 +134,7 @@ def _read_entries(archive: Archive, entries: Sequence[Entry], what: str) -> _Rea
         for number, entry in enumerate(entries):
             reached(number)
             try:
-                kept = archive.kept(entry.name)
+                kept = archive.archived(entry.name)
                 candidate = sending.candidate(entry.name, kept.event)
             except (exceptions.ArchiveError, exceptions.DocumentError, ValueError) as error:
                 problems.append(f"{entry.name} is skipped: {error}")
@@ -240,7 +240,7 @@ class Sender:
     def _lines(self, one: sending.Candidate) -> list[bytes]:
         is_chosen = one.name in self._chosen
         try:
-            kept = self._archive.kept(one.name)
+            kept = self._archive.archived(one.name)
             last = None if one.state == "COMPLETE" else self._last_before(one)
             lines = sending.lines_of(
                 kept,
@@ -271,7 +271,7 @@ class Sender:
             if (other_dag, of_other) != (dag_id, of_task) or entry.name == one.name:
                 continue
             with suppress(exceptions.ArchiveError, exceptions.DocumentError, ValueError):
-                event = self._archive.kept(entry.name).event
+                event = self._archive.archived(entry.name).event
                 other = sending.candidate(entry.name, event)
                 if other.state == "COMPLETE" and other.time < one.time:
                     return event

@@ -31,7 +31,7 @@ import stat
 import time
 import uuid
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
@@ -42,7 +42,7 @@ from airflow_provider_sparklineage.event.stored import stored
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
 from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.terms import Frozen
-from airflow_provider_sparklineage.spark.capture.ownership import is_own, is_sweep_due
+from airflow_provider_sparklineage.spark.capture.ownership import is_own, is_sweep_due, modified
 from airflow_provider_sparklineage.storage.bounded import reason, within
 from airflow_provider_sparklineage.storage.objects import Objects
 
@@ -74,7 +74,7 @@ class OwnFolder(Frozen, frozen=True):
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file that appears complete or not at all."""
-        self._own()
+        self.make_private()
         file = self.root / name
         try:
             self._write(file, content)
@@ -127,21 +127,10 @@ class OwnFolder(Frozen, frozen=True):
             for file, written in _files(self.root / folder):
                 yield str(file.relative_to(self.root)), written
 
-    def sweep_at_times(self, *, older_than: timedelta, now: datetime, seconds: float) -> int:
-        """Delete the files older than ``older_than``, unless a sweep was done within the hour.
-
-        :param seconds: time limit; files that are left after it are deleted in another hour
-        :return: number of deleted files
-        """
-        self._own()
-        if not is_sweep_due(self.root / _SWEPT, older_than, now):
-            return 0
-        return self.sweep(older_than=older_than, now=now, seconds=seconds)
-
     def sweep(self, *, older_than: timedelta, now: datetime, seconds: float) -> int:
         """Delete the files older than ``older_than``, and the folders that are empty after that.
 
-        :param seconds: time limit
+        :param seconds: time limit; files that are left after it are deleted by the next sweep
         :return: number of deleted files
         """
         until = time.monotonic() + seconds
@@ -157,7 +146,7 @@ class OwnFolder(Frozen, frozen=True):
                         (self.root / folder).rmdir()  # the first that is not empty ends the loop
         return removed
 
-    def _own(self) -> None:
+    def make_private(self) -> None:
         """Make the folder if it does not exist, and let only its user enter it."""
         _make(self.root)
         if stat.S_IMODE(self._check().st_mode) != _PRIVATE_FOLDER:
@@ -189,16 +178,15 @@ def _files(folder: Path) -> Iterator[tuple[Path, datetime]]:
     The order is random, so that a sweep that runs out of time begins with other files the next
     time.
     """
-    with suppress(FileNotFoundError), os.scandir(folder) as found:
-        entries = list(found)
+    with suppress(FileNotFoundError), os.scandir(folder) as scan:
+        entries = list(scan)
         random.shuffle(entries)
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 yield from _files(Path(entry))
             elif entry.is_file(follow_symlinks=False):
                 with suppress(FileNotFoundError):
-                    modified = entry.stat(follow_symlinks=False).st_mtime
-                    yield Path(entry), datetime.fromtimestamp(modified, UTC)
+                    yield Path(entry), modified(entry.stat(follow_symlinks=False))
 
 
 # --- the archive ----------------------------------------------------------------------------------
@@ -232,7 +220,7 @@ class Entry(NamedTuple):
     written: datetime | None = None
 
 
-class Kept(NamedTuple):
+class ArchivedEvent(NamedTuple):
     """The event of a try, and the part that Airflow adds when it sends the event.
 
     :param sending: Airflow's part; None if the event is not for sending
@@ -294,14 +282,14 @@ class Archive(Frozen, frozen=True):
         :raise ArchiveError: if there is no event, or the store did not give it in time
         :raise DocumentError: if the file cannot be read as an event
         """
-        return self.kept(name_of(task)).event
+        return self.archived(name_of(task)).event
 
-    def kept(self, name: str) -> Kept:
+    def archived(self, name: str) -> ArchivedEvent:
         """Give the event of a name with Airflow's part; raise the errors of :meth:`read`."""
         content = self._bounded(lambda: self._store().read(f"{name}{_SUFFIX}"), "read from")
         event = stored(content)
         sending = event.pop(SENDING_KEY, None)
-        return Kept(event, sending if isinstance(sending, dict) else None)
+        return ArchivedEvent(event, sending if isinstance(sending, dict) else None)
 
     def tries(self, task: TaskIdentity) -> list[int]:
         """List the numbers of a task instance's tries that have an event, in ascending order.
@@ -318,17 +306,18 @@ class Archive(Frozen, frozen=True):
 
         :raise ArchiveError: if the store did not list them in time
         """
-        wanted = [encoded(part) if part else "" for part in (dag_id, run_id, task_id)]
-        folder = "/".join(wanted[:2]) if run_id else wanted[0]
+        ids = [encoded(part) if part else "" for part in (dag_id, run_id, task_id)]
+        folder = "/".join(ids[:2]) if run_id else ids[0]
 
         def entries() -> list[Entry]:
-            found = []
+            listed = []
             for path, written in self._store().walk(folder):
                 name = path.removesuffix(_SUFFIX)
                 parts = name.split("/")
-                if name != path and _is_try(parts) and _fits(parts, wanted):
-                    found.append(Entry(name, written))
-            return found
+                fits = all(not id_ or part == id_ for part, id_ in zip(parts, ids, strict=False))
+                if name != path and _is_try(parts) and fits:
+                    listed.append(Entry(name, written))
+            return listed
 
         return self._bounded(entries, "read from")
 
@@ -352,8 +341,8 @@ class Archive(Frozen, frozen=True):
             return []
 
         def entries() -> list[Entry]:
-            found = self._store().walk(UNSENT)
-            marks = ((path.removeprefix(f"{UNSENT}/"), written) for path, written in found)
+            walked = self._store().walk(UNSENT)
+            marks = ((path.removeprefix(f"{UNSENT}/"), written) for path, written in walked)
             return [Entry(name, at) for name, at in marks if _is_try(name.split("/"))]
 
         return self._bounded(entries, "read from")
@@ -388,7 +377,10 @@ class Archive(Frozen, frozen=True):
             return 0
 
         def sweep() -> int:
-            return store.sweep_at_times(older_than=older_than, now=now, seconds=_SWEEP_S)
+            store.make_private()
+            if not is_sweep_due(store.root / _SWEPT, older_than, now):
+                return 0
+            return store.sweep(older_than=older_than, now=now, seconds=_SWEEP_S)
 
         return self._bounded(sweep, "swept")
 
@@ -401,12 +393,12 @@ class Archive(Frozen, frozen=True):
             return OwnFolder(Path(self.url.removeprefix("file://")))
         return Objects(self.url)
 
-    def _bounded(self, action: Callable[[], T], what: str) -> T:
+    def _bounded(self, action: Callable[[], T], verb: str) -> T:
         try:
             return within(self.timeout_s, action, "sparklineage-archive")
         except Exception as error:
             cause, why = error, reason(error, self.timeout_s)
-        problem = f"The archive {self.url} could not be {what} ({why})."
+        problem = f"The archive {self.url} could not be {verb} ({why})."
         fix = "See [sparklineage] archive_url."
         if self.is_default:
             fix = "Set [sparklineage] archive_url to another one, or to none."
@@ -444,10 +436,6 @@ def task_of(name: str) -> TaskIdentity | None:
 
 def _is_try(parts: list[str]) -> bool:
     return len(parts) == _PARTS and parts[0] != UNSENT and parts[-1].isdecimal()
-
-
-def _fits(parts: list[str], wanted: list[str]) -> bool:
-    return all(not one or part == one for part, one in zip(parts, wanted, strict=False))
 
 
 def encoded(name: str) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
     from airflow_provider_sparklineage.model.degradations import Degradation
-    from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+    from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 
 MAX_DATASETS = 500
 """Datasets whose witness the facet names, outputs first; if there are more, it gives counts."""

@@ -142,13 +142,13 @@ class Descriptions:
     @cached_property
     def _known(self) -> dict[Side, dict[DatasetName, Dataset]]:
         """The datasets whose access by this run was seen and did not fail, by side and name."""
-        found: dict[Side, dict[DatasetName, Dataset]] = {Side.READ: {}, Side.WRITE: {}}
+        known: dict[Side, dict[DatasetName, Dataset]] = {Side.READ: {}, Side.WRITE: {}}
         for side, datasets in ((Side.READ, self._event.inputs), (Side.WRITE, self._event.outputs)):
             for dataset in datasets or ():
                 entry = self._accesses.get((side, dataset.dataset_name))
                 if entry is not None and not entry.failed and entry.witness != "declared":
-                    found[side][dataset.dataset_name] = dataset
-        return found
+                    known[side][dataset.dataset_name] = dataset
+        return known
 
     def _output(self, output: Dataset) -> str:
         text = self._sentence(Side.WRITE, output.dataset_name, "written")
@@ -241,11 +241,11 @@ length, which is the same in each run."""
 def _without_varying(expression: str) -> str:
     """Leave out literals that may belong to this run alone: dates, times, numbers of batches."""
 
-    def kept(found: re.Match[str]) -> str:
-        digits = sum(map(str.isdigit, found[0]))
-        return "…" if digits >= _DIGITS_OF_DATES else found[0]
+    def unless_varying(literal: re.Match[str]) -> str:
+        digits = sum(map(str.isdigit, literal[0]))
+        return "…" if digits >= _DIGITS_OF_DATES else literal[0]
 
-    return _LITERAL.sub(kept, expression)
+    return _LITERAL.sub(unless_varying, expression)
 
 
 # --- the step -------------------------------------------------------------------------------------
@@ -279,11 +279,11 @@ def described(event: Event, last: Event | None = None, upstream: Sequence[Event]
 
 
 def _written(upstream: Sequence[Event]) -> dict[DatasetName, Described]:
-    found: dict[DatasetName, Described] = {}
+    described_outputs: dict[DatasetName, Described] = {}
     for event in reversed(upstream):
         every = Descriptions(event).of_datasets().items()
-        found |= {name: texts for (side, name), texts in every if side is Side.WRITE}
-    return found
+        described_outputs |= {name: texts for (side, name), texts in every if side is Side.WRITE}
+    return described_outputs
 
 
 def _with_texts(dataset: dict[str, Any], texts: Described | None) -> dict[str, Any]:

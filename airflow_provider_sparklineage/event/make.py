@@ -47,7 +47,7 @@ from airflow_provider_sparklineage.model.representation import (
     DEFAULT_REPRESENTATION,
     Representation,
 )
-from airflow_provider_sparklineage.spark.capture.raw_facets import is_too_deep
+from airflow_provider_sparklineage.spark.capture.lines import is_too_deep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.document import Event, Facets, Header
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.datasets import DatasetName
-    from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+    from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 
 
 # --- facets of the listener -----------------------------------------------------------------------

@@ -264,7 +264,7 @@ def _checked(dataset: LineageDataset, side: Side) -> dict[str, Any]:
     expected = dataset.expected
     entry: dict[str, Any] = {
         "dataset": dataset.name._asdict(),
-        "summary": f"{_label(dataset.name.name)}{_what(dataset, side)}",
+        "summary": f"{_label(dataset.name.name)}{_access_text(dataset, side)}",
         "status": str(dataset.check.status),
         "accessed": str(dataset.accessed),
     }
@@ -297,15 +297,15 @@ def _reservations(dataset: LineageDataset) -> dict[str, Any]:
     return {"planned": _counted(dataset.planned)} if dataset.planned else {}
 
 
-def _what(dataset: LineageDataset, side: Side) -> str:
+def _access_text(dataset: LineageDataset, side: Side) -> str:
     if dataset.failed:
         return ", which failed"
-    what = f" {dataset.selected.summary or dataset.accessed.text(side)}"
+    text = f" {dataset.selected.summary or dataset.accessed.text(side)}"
     if not dataset.planned or dataset.subset is None:
-        return what
+        return text
     if dataset.planned == dataset.subset.partitions:
-        return f"{what}, ended early"
-    return f"{what}, {len(dataset.planned)} of them only planned"
+        return f"{text}, ended early"
+    return f"{text}, {len(dataset.planned)} of them only planned"
 
 
 def _dimension(dimension: Dimension) -> dict[str, Any]:
@@ -314,9 +314,9 @@ def _dimension(dimension: Dimension) -> dict[str, Any]:
 
 
 def _counted(partitions: Collection[Partition]) -> dict[str, Any]:
-    found = extent(partitions)
-    entry: dict[str, Any] = {"summary": found.summary, "count": found.count}
-    return entry | ({"first": str(found.first), "last": str(found.last)} if found.count else {})
+    span = extent(partitions)
+    entry: dict[str, Any] = {"summary": span.summary, "count": span.count}
+    return entry | ({"first": str(span.first), "last": str(span.last)} if span.count else {})
 
 
 def source_entry(source: Source) -> dict[str, Any]:

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.representation import Adaptation
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
-    from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+    from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 
 
 # --- the event for a backend ----------------------------------------------------------------------

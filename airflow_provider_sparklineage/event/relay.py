@@ -12,6 +12,7 @@ exceptions, properties that Spark itself would redact, and literals if the user 
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from dataclasses import dataclass, field
@@ -25,8 +26,8 @@ from airflow_provider_sparklineage.event.steps.texts import masked, without_cred
 from airflow_provider_sparklineage.model.credentials import HIDDEN as HIDDEN_VALUE
 from airflow_provider_sparklineage.model.credentials import is_secret
 from airflow_provider_sparklineage.model.exceptions import CaptureError
-from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.spark.capture.events import whole_event
+from airflow_provider_sparklineage.spark.capture.lines import opened
 from airflow_provider_sparklineage.spark.submit.injection import REDACTED_BY_DEFAULT
 
 if TYPE_CHECKING:
@@ -77,20 +78,20 @@ def fit_to_pass_on(
 
 
 def _clean_run_facets(facets: dict[str, Any]) -> dict[str, Any]:
-    kept = dict(facets)
-    exception = kept.get("spark.exception")
+    clean = dict(facets)
+    exception = clean.get("spark.exception")
     if isinstance(exception, dict):
         message = str(exception.get("message") or "")
-        kept["spark.exception"] = {
+        clean["spark.exception"] = {
             **{name: value for name, value in exception.items() if name.startswith("_")},
             "message": message.partition(":")[0].partition("\n")[0],  # the class, as Java prints it
         }
     # In plans only texts are hidden: a key with such a name may have a node with much below it.
     for names, kind in ((_PROPERTIES, object), (_PLANS, str)):
         for name in names:
-            if name in kept:
-                kept[name] = _without_secret_keys(kept[name], kind)
-    return kept
+            if name in clean:
+                clean[name] = _without_secret_keys(clean[name], kind)
+    return clean
 
 
 def _without_secret_keys(value: Any, kind: type) -> Any:
@@ -115,15 +116,15 @@ def _without_literals(value: Any, *, condition: bool = False) -> Any:
         return [_without_literals(item, condition=condition) for item in value]
     if not isinstance(value, dict):
         return value
-    made = {}
+    clean = {}
     for key, entry in value.items():
         if isinstance(entry, str) and key in _EXPRESSIONS:
-            made[key] = hidden(entry)
+            clean[key] = hidden(entry)
         elif condition and key == "value":
-            made[key] = HIDDEN
+            clean[key] = HIDDEN
         else:
-            made[key] = _without_literals(entry, condition=condition or key in _VALUES)
-    return made
+            clean[key] = _without_literals(entry, condition=condition or key in _VALUES)
+    return clean
 
 
 # --- events in a file -----------------------------------------------------------------------------
@@ -162,26 +163,22 @@ def prepare(
     :raise CaptureError: if the file exists but cannot be read
     """
     prepared = Prepared()
+    if not os.path.lexists(path):
+        return prepared
     read = 0
-    try:
-        with open_regular(path) as stream:
-            while line := stream.readline(max_bytes - read + 1):
-                read += len(line)
-                if read > max_bytes:
-                    prepared.why = f"they have more than {max_bytes} bytes"
-                    break
-                if past_deadline():
-                    prepared.why = "time was up"
-                    break
-                event = whole_event(line)
-                if event is not None:
-                    fit = fit_to_pass_on(event, mask, literals=literals)
-                    prepared.lines.append(msgspec.json.encode(fit) + b"\n")
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        msg = f"{path} cannot be read: {error}"
-        raise CaptureError(msg) from error
+    with opened(path, CaptureError) as stream:
+        while line := stream.readline(max_bytes - read + 1):
+            read += len(line)
+            if read > max_bytes:
+                prepared.why = f"they have more than {max_bytes} bytes"
+                break
+            if past_deadline():
+                prepared.why = "time was up"
+                break
+            event = whole_event(line)
+            if event is not None:
+                fit = fit_to_pass_on(event, mask, literals=literals)
+                prepared.lines.append(msgspec.json.encode(fit) + b"\n")
     return prepared
 
 

@@ -42,7 +42,7 @@ from airflow_provider_sparklineage.model.terms import Frozen
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from airflow_provider_sparklineage.event.archive import Kept
+    from airflow_provider_sparklineage.event.archive import ArchivedEvent
     from airflow_provider_sparklineage.event.document import Event, Facets
     from airflow_provider_sparklineage.model.representation import Adaptation
 
@@ -56,16 +56,16 @@ if TYPE_CHECKING:
 # (:func:`.descriptions.described`).
 
 
-def neutral(kept: Event, redact: Callable[[Facets], Facets], documentation: Facets | None) -> Event:
-    """Make the event that a transport may convert of a kept event.
+def neutral(event: Event, redact: Callable[[Facets], Facets], own_text: Facets | None) -> Event:
+    """Make the event that a transport may convert of an archived event.
 
     :param redact: hides the secrets in other producers' facets, as Airflow does
-    :param documentation: the job facet with the user's own text; None if there is none
+    :param own_text: the job facet with the user's own text; None if there is none
     """
-    safe = redacted(kept, redact)
-    if documentation is None:
+    safe = redacted(event, redact)
+    if own_text is None:
         return safe
-    job_facets = {**safe["job"]["facets"], DOCUMENTATION_KEY: documentation}
+    job_facets = {**safe["job"]["facets"], DOCUMENTATION_KEY: own_text}
     return replaced(safe, job_facets=job_facets)
 
 
@@ -161,21 +161,21 @@ def followers(chosen: Iterable[Candidate], known: Iterable[Candidate]) -> list[C
     """
     latest = {key: one for one in in_order(known) for key in one.keys}
     sent = {one.name for one in chosen}
-    found: dict[str, Candidate] = {}
+    following: dict[str, Candidate] = {}
     to_look_at = list(chosen)
     while to_look_at:
         one = to_look_at.pop()
         for key in one.keys:
             last = latest.get(key, one)
             # A follower writes datasets as well, and the latest event of each must follow it.
-            if last.name not in sent and last.name not in found:
-                found[last.name] = last
+            if last.name not in sent and last.name not in following:
+                following[last.name] = last
                 to_look_at.append(last)
-    return in_order(found.values())
+    return in_order(following.values())
 
 
 def lines_of(
-    kept: Kept,
+    archived: ArchivedEvent,
     how: Adaptation,
     redact: Callable[[Facets], Facets],
     last: Event | None = None,
@@ -188,43 +188,36 @@ def lines_of(
     A line is an event, or a list of an event and of the neutral event that it carries for a
     transport that converts events; :mod:`.emitter` sends both forms.
 
-    :param kept: the try's event, with the part that Airflow adds
+    :param archived: the try's event, with the part that Airflow adds
     :param redact: hides the secrets in other producers' facets, as Airflow does
     :param last: event of the task's last successful run before this try
     :param with_start: whether to send the START as well
     :param with_neutral: whether there is a transport that converts events
     """
-    sending = kept.sending or {}
+    sending = archived.sending or {}
     run_facets, job_facets = sending.get(RUN_FACETS) or {}, sending.get(JOB_FACETS) or {}
-    end = redacted(sent_of(kept.event, how, last), redact)
-    last_of_try = _with_additions(end, run_facets, job_facets)
-    found: list[Event | list[Event]] = [last_of_try]
+    end = redacted(sent_of(archived.event, how, last), redact)
+    complete = replaced(
+        end,
+        run_facets={**end["run"]["facets"], **run_facets},
+        job_facets={**end["job"]["facets"], **job_facets},
+    )
+    sent: list[Event | list[Event]] = [complete]
     if with_neutral:
-        found = [[last_of_try, neutral(kept.event, redact, sending.get(OWN_TEXT))]]
+        sent = [[complete, neutral(archived.event, redact, sending.get(OWN_TEXT))]]
     if with_start and sending.get(STARTED):
-        start = {
-            **end,
-            "eventType": "START",
-            "eventTime": sending[STARTED],
-            "run": {**end["run"], "facets": {}},
-            "job": {**end["job"], "facets": {}},
-            "inputs": [_as_known(d, "inputFacets") for d in end["inputs"]],
-            "outputs": [_as_known(d, "outputFacets") for d in end["outputs"]],
-        }
         if with_neutral:  # a START carries no neutral event, so it must have the user's own text
             job_facets = _with_own_text(job_facets, sending.get(OWN_TEXT))
-        found.insert(0, _with_additions(start, run_facets, job_facets))
-    # Not by msgspec, which refuses half of a surrogate pair; a kept event may have one.
-    return [json.dumps(event).encode() + b"\n" for event in found]
-
-
-def _with_additions(event: Event, run_facets: Facets, job_facets: Facets) -> Event:
-    run, job = event["run"], event["job"]
-    return {
-        **event,
-        "run": {**run, "facets": {**run["facets"], **run_facets}},
-        "job": {**job, "facets": {**job["facets"], **job_facets}},
-    }
+        start = replaced(
+            end,
+            inputs=[_as_known(d, "inputFacets") for d in end["inputs"]],
+            outputs=[_as_known(d, "outputFacets") for d in end["outputs"]],
+            run_facets=run_facets,
+            job_facets=job_facets,
+        )
+        sent.insert(0, {**start, "eventType": "START", "eventTime": sending[STARTED]})
+    # Not by msgspec, which refuses half of a surrogate pair; an archived event may have one.
+    return [json.dumps(event).encode() + b"\n" for event in sent]
 
 
 def _with_own_text(job_facets: Facets, own: Facets | None) -> Facets:
@@ -294,7 +287,7 @@ def send(
         "parent": os.getpid(),
         "seconds": seconds,
     }
-    given = [json.dumps(header, default=str).encode() + b"\n", *lines]
+    to_write = [json.dumps(header, default=str).encode() + b"\n", *lines]
     until = time.monotonic() + seconds
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(  # noqa: S603  (our own script, by the Python that runs this)
@@ -305,7 +298,7 @@ def send(
             stderr=err,
             start_new_session=True,  # a signal to the task's process group must not cut an event
         )
-        writer = threading.Thread(target=_write_all, args=(process.stdin, given), daemon=True)
+        writer = threading.Thread(target=_write_all, args=(process.stdin, to_write), daemon=True)
         writer.start()
         late = False
         try:
@@ -323,9 +316,9 @@ def send(
     return _outcome_of(answers, printed, "time was up" if late else "", process.returncode)
 
 
-def _write_all(stdin: IO[bytes], given: Iterable[bytes]) -> None:
+def _write_all(stdin: IO[bytes], lines: Iterable[bytes]) -> None:
     with contextlib.suppress(OSError), stdin:  # the pipe breaks if the process was ended
-        stdin.writelines(given)
+        stdin.writelines(lines)
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:

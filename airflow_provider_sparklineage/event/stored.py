@@ -23,7 +23,7 @@ from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import DocumentError
 from airflow_provider_sparklineage.model.last_run import KEPT, LastRun, LastRunDataset
 from airflow_provider_sparklineage.model.producer import SCHEMA_BASE
-from airflow_provider_sparklineage.spark.capture.raw_facets import is_too_deep
+from airflow_provider_sparklineage.spark.capture.lines import is_too_deep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +48,7 @@ def validate(value: object) -> dict[str, Any]:
     capture = _at(event, "run", "facets", model.CAPTURE_KEY)
     is_event = isinstance(_at(event, "job", "name"), str) and isinstance(capture, dict)
     if not is_event:
-        problem = "What is stored is no lineage of a Spark job."
+        problem = "The stored value is no lineage of a Spark job."
         fix = "Run the task again to replace it."
         raise DocumentError(problem, fix)
     for side in ("inputs", "outputs"):
@@ -60,11 +60,11 @@ def validate(value: object) -> dict[str, Any]:
     if not isinstance(missing, list) or not all(isinstance(entry, dict) for entry in missing):
         msg = "The stored lineage is damaged: its degradations are no list of entries."
         raise DocumentError(msg)
-    found = _VERSION.match(str(capture.get("_schemaURL")))
-    if found and int(found[1]) > MAJOR:
+    version = _VERSION.match(str(capture.get("_schemaURL")))
+    if version and int(version[1]) > MAJOR:
         problem = (
             "This lineage was written by a newer airflow-provider-sparklineage (format "
-            f"{found[1]}; this one reads up to {MAJOR})."
+            f"{version[1]}; this one reads up to {MAJOR})."
         )
         fix = "Update the package where it is to be shown."
         raise DocumentError(problem, fix)
@@ -175,8 +175,8 @@ def _require_facets(dataset: model.Dataset, side: str, path: str) -> None:
         try:
             model.decoder(of).decode(text or b"null")
         except msgspec.ValidationError as error:
-            what, _, at = str(error).partition(" - at `$")
-            msg = f"{what} - at `{path}.facets.{key}{at or '`'}"
+            problem, _, at = str(error).partition(" - at `$")
+            msg = f"{problem} - at `{path}.facets.{key}{at or '`'}"
             raise ValueError(msg) from error
     subset = dataset.of_side.subset or model.Subset()
     for condition in filter(None, (subset.input, subset.output)):
@@ -234,11 +234,11 @@ def last_run(document: Mapping[str, Any]) -> LastRun:
 
     :param document: the event as :func:`validate` gives it
     """
-    found = model.read_as(document, _Datasets) or _Datasets()
+    datasets = model.read_as(document, _Datasets) or _Datasets()
     return LastRun(
-        found.run.runId or "",
-        tuple(map(_distinguished, found.inputs or ())),
-        tuple(map(_distinguished, found.outputs or ())),
+        datasets.run.runId or "",
+        tuple(map(_distinguished, datasets.inputs or ())),
+        tuple(map(_distinguished, datasets.outputs or ())),
     )
 
 

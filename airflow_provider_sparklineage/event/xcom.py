@@ -147,10 +147,10 @@ def expected_document(
     :param mask: hides the secrets in a text
     """
     entries = [*_entries(expectations)]
-    known = {(e["side"], *e["dataset"].values()) for e in entries if "dataset" in e}
+    with_expectations = {(e["side"], *e["dataset"].values()) for e in entries if "dataset" in e}
     for side, names in ((Side.READ, inputs), (Side.WRITE, outputs)):
         for name in names:
-            if (str(side), *name) not in known:
+            if (str(side), *name) not in with_expectations:
                 entries.append(_entry(str(side), name))
     clean = masked(without_credentials(entries[:MAX_ENTRIES]), mask)
     return {
@@ -166,14 +166,14 @@ def fitted_document(document: dict[str, Any], max_bytes: int) -> dict[str, Any] 
     :return: None if no entry would be left, or a database could refuse the document
     """
     entries = document["entries"]
-    kept = len(entries)
-    while kept:
-        unlisted = document["unlisted"] + len(entries) - kept
-        smaller = {**document, "entries": entries[:kept], "unlisted": unlisted}
+    count = len(entries)
+    while count:
+        unlisted = document["unlisted"] + len(entries) - count
+        smaller = {**document, "entries": entries[:count], "unlisted": unlisted}
         text = json.dumps(smaller).encode()
         if len(text) <= max_bytes:
             return smaller if is_storable(text) else None
-        kept //= 2
+        count //= 2
     return None
 
 

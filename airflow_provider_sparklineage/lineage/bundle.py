@@ -32,7 +32,7 @@ from airflow_provider_sparklineage.model.terms import Outcome, Side
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
-    from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+    from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 
 
 # --- the lineage ----------------------------------------------------------------------------------

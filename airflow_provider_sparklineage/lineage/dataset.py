@@ -18,7 +18,7 @@ from airflow_provider_sparklineage.lineage.partitions.comparison import (
 )
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
 from airflow_provider_sparklineage.model.terms import Frozen, Outcome, Witness
-from airflow_provider_sparklineage.spark.capture.raw_facets import decode_facet
+from airflow_provider_sparklineage.spark.capture.lines import decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -90,23 +90,23 @@ def watched_contexts(watcher: Watcher) -> Iterator[None]:
     """
     from pyspark import SparkContext
 
-    of: Any = SparkContext
+    base: Any = SparkContext
     replacements = observer_module("attaching").Replacements()
-    initialise, make = of._ensure_initialized.__func__, of._initialize_context  # noqa: SLF001
+    initialise, make = base._ensure_initialized.__func__, base._initialize_context  # noqa: SLF001
 
     def _ensure_initialized(
         cls: Any, instance: Any = None, gateway: Any = None, conf: Any = None
     ) -> None:
-        if gateway is None and not of._gateway:  # noqa: SLF001
-            with watcher.starting(conf) as given:
-                initialise(cls, conf=given)
+        if gateway is None and not base._gateway:  # noqa: SLF001
+            with watcher.starting(conf) as jvm_conf:
+                initialise(cls, conf=jvm_conf)
         initialise(cls, instance, gateway, conf)
 
     def _initialize_context(self: Any, jconf: Any) -> Any:
-        return make(self, watcher.prepared(of._gateway._gateway_client, jconf))  # noqa: SLF001
+        return make(self, watcher.prepared(base._gateway._gateway_client, jconf))  # noqa: SLF001
 
-    replacements.replace(of, "_ensure_initialized", classmethod(_ensure_initialized))
-    replacements.replace(of, "_initialize_context", _initialize_context)
+    replacements.replace(base, "_ensure_initialized", classmethod(_ensure_initialized))
+    replacements.replace(base, "_initialize_context", _initialize_context)
     try:
         yield
     finally:
@@ -163,22 +163,22 @@ class Jvm:
     def listeners(self) -> tuple[JobListener, ...]:
         """Find the listeners on all class paths of the JVM."""
         above = {str(url) for url in self._places(self._loader.getParent())}
-        found = []
+        listeners = []
         for url in self._places(self._loader):
             source = ListenerSource.DRIVER if url in above else ListenerSource.JARS
             path = Path(unquote(urlsplit(url.removeprefix("jar:").partition("!/")[0]).path))
             identity = listener.identity_of_name(path.name) or Identity(None, None)
             is_jar = path.is_file()
-            found.append(JobListener(source, str(path), identity, path if is_jar else None))
-        return tuple(found)
+            listeners.append(JobListener(source, str(path), identity, path if is_jar else None))
+        return tuple(listeners)
 
     @staticmethod
     def _places(loader: Any) -> Iterable[str]:
         places = loader.getResources(_LISTENER_RESOURCE)
-        found = []
+        urls = []
         while places.hasMoreElements():
-            found.append(places.nextElement().toString())
-        return dict.fromkeys(found)
+            urls.append(places.nextElement().toString())
+        return dict.fromkeys(urls)
 
     def add(self, jars: Iterable[str]) -> None:
         """Add jars of this machine to the class path that the jars of ``--jars`` are on.

@@ -300,10 +300,10 @@ class Bench:
         return named | threads | {f"process {child}" for child in _children()}
 
     def _is_kept(self, path: Path) -> bool:
-        """Whether a path is for later tasks: the capture location, and what is known of jars."""
+        """Whether a path is for later tasks: the capture location, or in the cache of jars."""
         cache = self.home / ".cache" / "sparklineage"
         kept = (self._default_captures, cache.parent, cache, cache / ownership.LOCK_FILE)
-        return path in kept or path.match(".known-*")
+        return path in kept or path.suffix == ".failed"
 
     def _described(self, name: str) -> str:
         name = name.removeprefix(f"{self._default_captures.name}/")

@@ -14,7 +14,7 @@ import pytest
 from airflow_provider_sparklineage.event.document import Header
 from airflow_provider_sparklineage.event.pipeline import Others, events_of, ready_to_send
 from airflow_provider_sparklineage.model.representation import Adaptation
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 from tests.integration.conftest import MARQUEZ_URL, needs_marquez
 from tests.integration.marquez_server import MarquezServer
 from tests.unit.event.test_columns import counted, start

@@ -154,7 +154,7 @@ def test_what_was_delivered_later_is_sent_as_the_try_would_have(
     lake, archive, backend, execute, collect
 ):
     submitted(execute)
-    before = archive.kept("shop/manual/revenue/-1/1")
+    before = archive.archived("shop/manual/revenue/-1/1")
     folder = delivered(lake)
     code, out, err = collect()
     assert (code, out) == (0, "1 event was sent.\n"), err
@@ -168,7 +168,7 @@ def test_what_was_delivered_later_is_sent_as_the_try_would_have(
     assert degradations(end) == {}
     for event in backend.events:
         validate_event(event)
-    kept = archive.kept("shop/manual/revenue/-1/1")
+    kept = archive.archived("shop/manual/revenue/-1/1")
     assert names(kept.event["inputs"]) == READ
     assert archive.unsent() == []
     assert not folder.exists()

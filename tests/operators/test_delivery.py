@@ -152,7 +152,7 @@ def test_where_nobody_can_tell_whether_it_arrived_nothing_is_marked(
     transport(**transport_of("http://127.0.0.1:9"))
     execute(operator())
     assert archive.unsent() == []
-    assert archive.kept(NAME).sending
+    assert archive.archived(NAME).sending
 
 
 @pytest.mark.parametrize("kind", ["console", "file"])
@@ -235,7 +235,7 @@ def test_without_a_transport_nothing_is_marked_and_it_can_be_sent_later(
     monkeypatch.setattr("airflow.providers.openlineage.conf.is_disabled", lambda: True)
     execute(operator())
     assert archive.unsent() == []
-    assert archive.kept(NAME).sending
+    assert archive.archived(NAME).sending
 
 
 @pytest.mark.parametrize("control", ["emit", "extract_operator_metadata"])
@@ -249,7 +249,7 @@ def test_what_airflows_policy_holds_back_is_neither_marked_nor_for_sending(
     context["task"] = task
     execute(task)
     assert archive.unsent() == []
-    assert archive.kept(NAME).sending is None
+    assert archive.archived(NAME).sending is None
 
 
 def test_what_a_person_ended_is_neither_marked_nor_for_sending(
@@ -266,7 +266,7 @@ def test_what_a_person_ended_is_neither_marked_nor_for_sending(
     monkeypatch.setattr(context["ti"], "get_task_states", lambda **_: states, raising=False)
     execute(task)
     assert archive.unsent() == []
-    assert archive.kept(NAME).sending is None
+    assert archive.archived(NAME).sending is None
 
 
 def test_what_airflow_adds_is_kept_with_the_event(spark_submit, execute, context, archive):
@@ -277,7 +277,7 @@ def test_what_airflow_adds_is_kept_with_the_event(spark_submit, execute, context
     context["task"] = task = operator(doc_md="Revenue by segment.")
     spark_submit.does("staging_chain")
     execute(task)
-    sending = archive.kept(NAME).sending
+    sending = archive.archived(NAME).sending
     assert sending["started"] == started.isoformat()
     parent = sending["runFacets"]["parent"]
     assert (parent["job"]["namespace"], parent["job"]["name"]) == ("tests", "shop")
@@ -296,7 +296,7 @@ def test_the_try_is_kept_with_the_event_whatever_an_executor_is_configured_with(
     context["dag"] = DAG("shop", schedule=None)
     spark_submit.does("staging_chain")
     execute(task)
-    of_try = archive.kept(NAME).sending["runFacets"]["airflow"]
+    of_try = archive.archived(NAME).sending["runFacets"]["airflow"]
     assert of_try["taskInstance"]["try_number"] == context["ti"].try_number
     assert of_try["task"]["executor_config"] == {"pod": "<<non-serializable: object>>"}
 
@@ -309,7 +309,7 @@ def test_no_secret_of_a_text_is_kept(spark_submit, execute, context, archive):
     mask_secret(secret)
     context["task"] = task = operator(doc_md=f"The key is {secret}.")
     execute(task)
-    sending = archive.kept(NAME).sending
+    sending = archive.archived(NAME).sending
     assert "The key is ***." in sending["jobFacets"]["documentation"]["description"]
     assert secret not in json.dumps(sending)
 
@@ -342,5 +342,5 @@ def test_a_provider_that_is_not_known_costs_nothing_but_the_sending(
     context["ti"].dag_run.clear_number = 0
     del context["dag_run"]
     execute(operator())
-    assert archive.kept(NAME).sending is None
+    assert archive.archived(NAME).sending is None
     assert "sparklineage" in context["ti"].xcoms

@@ -104,7 +104,7 @@ def test_what_is_kept_has_the_real_names(both, run, context, archive):
     task, _ = run()
     kept = [
         xcom.decode(context["ti"].xcoms[xcom.KEY]),
-        archive.kept("shop/manual/revenue/-1/1").event,
+        archive.archived("shop/manual/revenue/-1/1").event,
         task.lineage_try.collected,
     ]
     for event in kept:

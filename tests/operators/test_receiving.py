@@ -260,7 +260,7 @@ def test_strict_fails_before_submitting_if_nothing_can_be_listened_on(
     spark_submit, execute, monkeypatch
 ):
     monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__CAPTURE_ENDPOINT", "nowhere.invalid")
-    with pytest.raises(Exception, match="cannot listen for what the driver sends"):
+    with pytest.raises(Exception, match="cannot listen for the driver's events"):
         execute(operator(strict=True))
     assert not spark_submit.ran
 

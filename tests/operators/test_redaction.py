@@ -21,7 +21,7 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.subset import Partitions
 from airflow_provider_sparklineage.operators.masking import masked
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 
 pytestmark = pytest.mark.airflow
 

@@ -429,7 +429,7 @@ def test_what_a_submission_waits_for_does_not_load_what_merges(loaded):
     _, with_submission = loaded
     merging = {"lineage.merge", "lineage.bundle", "event.archive", "event.column_lineage"}
     merging |= {"lineage.columns.edges", "lineage.application.accumulation"}
-    reading = {"spark.capture.events", "spark.capture.lines", "spark.capture.observations"}
+    reading = {"spark.capture.events", "spark.capture.observations"}
     declaring = {"expectations.declarations", "model.predicates"}
     too_large = {"event.steps.fitting"}
     asking = {"spark.submit.commands", "event.backends.checks"}

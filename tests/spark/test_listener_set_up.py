@@ -91,9 +91,7 @@ def ran(spark, orders_lake, tmp_path_factory):
     with serving(_Receiver, **received) as backend:
         users[f"{T}url"] = backend.url
         submission = Submission(conf=users | record_events.spark_conf(lake, scratch))
-        extensions, problems = listener_selection.checked_extensions(
-            [str(jar)], None, work / "cache"
-        )
+        extensions, problems = listener_selection.checked_extensions([str(jar)], None)
         assert problems == ()
         injection = Injection(
             (str(spark.listener), *extensions), bundle.events_path, manifest.application_run_id
@@ -151,7 +149,7 @@ def test_spark_submit_reports_the_versions_that_its_files_have(spark, tmp_path):
     binary.write_text(f'#!/bin/sh\nexec "{spark.distribution.home}/bin/spark-submit" "$@"\n')
     binary.chmod(0o755)
     env = {key: value for key, value in os.environ.items() if key != "SPARK_HOME"}
-    asked = commands.ask_version(str(binary), env, tmp_path / "cache")
+    asked = commands.ask_version(str(binary), env)
     answered = (asked.version, asked.scala)
     assert answered == (spark.distribution.version, spark.distribution.scala)
 
@@ -196,5 +194,5 @@ def test_workers_that_fill_the_cache_at_once_all_get_the_jar(spark, tmp_path):
     jar = tmp_path / "sparklineage" / spark.listener.name
     assert [out.strip() for out, _ in printed] == [str(jar)] * 4
     assert sum("Checking the digest" in progress for _, progress in printed) == 1
-    kept = sorted(p.name for p in jar.parent.iterdir() if not p.name.startswith(".known-"))
+    kept = sorted(p.name for p in jar.parent.iterdir())
     assert kept == [".lock", jar.name, submitted_files.OBSERVER_ZIP]

@@ -87,7 +87,7 @@ def check(
     checks = [_java(env, spark), _spark(spark)]
     machine = None
     try:
-        defaults = spark.defaults(env)
+        defaults = distribution.defaults(spark.home, env)
     except exceptions.ListenerError as error:
         checks.append(failed(DEFAULTS, error))
     except (OSError, ValueError) as error:
@@ -185,11 +185,10 @@ def _listener(
     """
     submission = Submission(file_properties=defaults)
     jar: tuple[str, ...] = ()
-    cache = fetching.cache_folder(env)
     try:
         refuse_connect(submission, "", env)
         found = listener_selection.job_listeners(submission, spark)
-        own = listener_selection.only_listener(found, submission, spark, cache)
+        own = listener_selection.only_listener(found, submission, spark)
         if own is not None:
             text = f"Spark has the listener {own.name} ({own.source}); none is added."
             checked = Check(LISTENER, Status.OK, text)
@@ -210,7 +209,7 @@ def _listener(
             jar = (name,)
     except (exceptions.ListenerError, OSError) as error:
         return [failed(LISTENER, error)], None
-    usable, errors = listener_selection.checked_extensions(settings.listener_extensions, own, cache)
+    usable, errors = listener_selection.checked_extensions(settings.listener_extensions, own)
     checks = [checked, *(failed(EXTENSIONS, error) for error in errors)]
     if checked.status is Status.FAILED:
         return checks, None
@@ -231,7 +230,7 @@ def _is_fetched_later(settings: Settings, spark: SparkDistribution, env: Mapping
 
 
 def _checked_jar(jar: Path, spark: SparkDistribution, *, in_cache: bool) -> Check:
-    version = listener.read_jar(jar).identity.version
+    version = listener.read_jar(jar).version
     if version != listener.VERSION:
         return Check(
             LISTENER,

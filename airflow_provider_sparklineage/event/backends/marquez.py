@@ -117,8 +117,17 @@ class Marquez(Backend):
         return held_text(text)
 
     def repaired(self, event: Event) -> Event:
-        """Make the repairs in the table of this module."""
-        return repaired(event)
+        """Repair an event by the table of this module, and declare the losses in it."""
+        repairing = _Repairing()
+        inputs = [repairing.dataset(d) for d in event["inputs"]]
+        outputs = [repairing.dataset(d) for d in event["outputs"]]
+        run_facets = repairing.facets(event["run"]["facets"], "the run")
+        job_facets = repairing.facets(event["job"]["facets"], "the job")
+        outputs = [repairing.sized(d) for d in outputs]
+        fixed = replaced(
+            event, inputs=inputs, outputs=outputs, run_facets=run_facets, job_facets=job_facets
+        )
+        return declared(fixed, repairing.notes)
 
     # --- pages ------------------------------------------------------------------------------------
 
@@ -206,20 +215,6 @@ _URI = re.compile(
 """Matches only texts that ``java.net.URI`` takes, though not all of them."""
 
 
-def repaired(event: Event) -> Event:
-    """Repair an event by the table of this module, and declare the losses in it."""
-    repairing = _Repairing()
-    inputs = [repairing.dataset(d) for d in event["inputs"]]
-    outputs = [repairing.dataset(d) for d in event["outputs"]]
-    run_facets = repairing.facets(event["run"]["facets"], "the run")
-    job_facets = repairing.facets(event["job"]["facets"], "the job")
-    outputs = [repairing.sized(d) for d in outputs]
-    fixed = replaced(
-        event, inputs=inputs, outputs=outputs, run_facets=run_facets, job_facets=job_facets
-    )
-    return declared(fixed, repairing.notes)
-
-
 class _Repairing:
     """Repairs value by value; for a value that needs no repair, gives the same object."""
 
@@ -227,8 +222,8 @@ class _Repairing:
         self.notes: list[Degradation] = []
         self._clean = _Holdable()
 
-    def _note(self, what: str, dataset: DatasetName | None = None) -> None:
-        message = f"{what}, because Marquez cannot take it."
+    def _note(self, loss: str, dataset: DatasetName | None = None) -> None:
+        message = f"{loss}, because Marquez cannot take it."
         self.notes.append(Degradation(DegradationCode.BACKEND_REPAIRED, message, dataset))
 
     # --- datasets ---------------------------------------------------------------------------------
@@ -247,24 +242,24 @@ class _Repairing:
             changed["facets"] = fixed
         for side in ("inputFacets", "outputFacets"):
             of_side = dataset.get(side, {})
-            kept = self.facets(of_side, str(name), name)
-            if kept is not of_side:
-                changed[side] = kept
+            repaired_side = self.facets(of_side, str(name), name)
+            if repaired_side is not of_side:
+                changed[side] = repaired_side
         return {**dataset, **changed} if changed else dataset
 
-    def facets(self, facets: Facets, of: str, dataset: DatasetName | None = None) -> Facets:
+    def facets(self, facets: Facets, owner: str, dataset: DatasetName | None = None) -> Facets:
         """Repair texts and numbers in facets of any kind, and drop facets with too long a name."""
-        kept = {}
+        fixed = {}
         for key, facet in facets.items():
             if len(key) > _MAX_COLUMN:
-                self._note(f"The facet {key[:40]}… of {of} was left out", dataset)
+                self._note(f"The facet {key[:40]}… of {owner} was left out", dataset)
                 continue
             cleaned = facet if _is_holdable(facet) else self._clean.value(facet)
             # The capture facet is an exception: renaming has declared each name in it that changes.
             if cleaned is not facet and key != CAPTURE_KEY:
-                self._note(f"Characters of the facet {key} of {of} were left out", dataset)
-            kept[key] = cleaned
-        return facets if same(kept, facets) else kept
+                self._note(f"Characters of the facet {key} of {owner} were left out", dataset)
+            fixed[key] = cleaned
+        return facets if same(fixed, facets) else fixed
 
     def sized(self, output: dict[str, Any]) -> dict[str, Any]:
         """Drop detail of an output whose page would take too long to open."""
@@ -302,10 +297,10 @@ class _Repairing:
             return facet
         if not isinstance(fields, list):
             return None
-        kept = [f for f in fields if isinstance(f, dict) and _is_held(f.get("name"))]
-        facet = self._fewer(facet, "fields", kept, f"columns of the schema of {name}", name)
-        typed = [_with_held_type(f) for f in kept]
-        if changed := sum(a is not b for a, b in zip(typed, kept, strict=True)):
+        held = [f for f in fields if isinstance(f, dict) and _is_held(f.get("name"))]
+        facet = self._fewer(facet, "fields", held, f"columns of the schema of {name}", name)
+        typed = [_with_held_type(f) for f in held]
+        if changed := sum(a is not b for a, b in zip(typed, held, strict=True)):
             self._note(f"Types or descriptions of {changed} columns of {name} were cut", name)
             return facet | {"fields": typed}
         return facet
@@ -314,17 +309,17 @@ class _Repairing:
         identifiers = facet.get("identifiers")
         if not isinstance(identifiers, list):
             return None
-        kept = [i for i in identifiers if isinstance(i, dict) and _is_link(i)]
-        return self._fewer(facet, "identifiers", kept, f"symlinks of {name}", name)
+        held = [i for i in identifiers if isinstance(i, dict) and _is_link(i)]
+        return self._fewer(facet, "identifiers", held, f"symlinks of {name}", name)
 
     def _fewer(
-        self, facet: dict[str, Any], key: str, kept: list[Any], what: str, name: DatasetName
+        self, facet: dict[str, Any], key: str, held: list[Any], parts: str, name: DatasetName
     ) -> dict[str, Any]:
-        gone = len(facet[key]) - len(kept)
+        gone = len(facet[key]) - len(held)
         if not gone:
             return facet
-        self._note(f"{gone} {what} were left out", name)
-        return facet | {key: kept}
+        self._note(f"{gone} {parts} were left out", name)
+        return facet | {key: held}
 
     def _described(self, facet: dict[str, Any], _name: DatasetName) -> dict[str, Any] | None:
         return facet if isinstance(facet.get("description"), str) else None
@@ -346,27 +341,27 @@ class _Repairing:
     def _columns(self, facet: dict[str, Any], name: DatasetName) -> dict[str, Any]:
         gone: Counter[str] = Counter()
 
-        def sources(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
-            kept = [s for s in given if s["namespace"] and s["name"] and _is_held(s["field"])]
-            gone["sources"] += len(given) - len(kept)
-            return kept if len(kept) < len(given) else given
+        def held_sources(sources: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            held = [s for s in sources if s["namespace"] and s["name"] and _is_held(s["field"])]
+            gone["sources"] += len(sources) - len(held)
+            return held if len(held) < len(sources) else sources
 
         fields = {}
         for column, field in facet["fields"].items():
             if not _is_held(column):
                 gone["columns"] += 1
                 continue
-            kept, kind = sources(field["inputFields"]), field["transformationType"]
-            is_same = kept is field["inputFields"] and len(kind) <= _MAX_COLUMN
+            inputs, kind = held_sources(field["inputFields"]), field["transformationType"]
+            is_same = inputs is field["inputFields"] and len(kind) <= _MAX_COLUMN
             fields[column] = (
                 field
                 if is_same
-                else {**field, "inputFields": kept, "transformationType": kind[:_MAX_COLUMN]}
+                else {**field, "inputFields": inputs, "transformationType": kind[:_MAX_COLUMN]}
             )
-        dataset = sources(facet["dataset"])
-        for what, count in gone.items():
+        dataset = held_sources(facet["dataset"])
+        for parts, count in gone.items():
             if count:
-                self._note(f"{count} {what} of the column lineage of {name} were left out", name)
+                self._note(f"{count} {parts} of the column lineage of {name} were left out", name)
         if same(fields, facet["fields"]) and dataset is facet["dataset"]:
             return facet
         return {**facet, "fields": fields, "dataset": dataset}

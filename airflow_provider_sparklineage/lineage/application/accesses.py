@@ -18,7 +18,7 @@ import msgspec
 
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.terms import Frozen
-from airflow_provider_sparklineage.spark.capture.raw_facets import decode_facet
+from airflow_provider_sparklineage.spark.capture.lines import decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -39,7 +39,7 @@ from airflow_provider_sparklineage.model.allowance import (
 )
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.terms import Frozen, Witness
-from airflow_provider_sparklineage.spark.capture.raw_facets import RawFacets, decode_facet
+from airflow_provider_sparklineage.spark.capture.lines import RawFacets, decode_facet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -25,7 +25,7 @@ from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 from airflow_provider_sparklineage.settings.option_kinds import KeepCaptures
 from airflow_provider_sparklineage.spark.capture import bundle as bundles
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -44,7 +44,7 @@ from airflow_provider_sparklineage.operators.attempt.other_runs import NOTHING_K
 from airflow_provider_sparklineage.operators.masking import mask, masked, masked_message, redacted
 from airflow_provider_sparklineage.settings import resolution as settings
 from airflow_provider_sparklineage.settings.connection import is_converted
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 from airflow_provider_sparklineage.spark.submit import injection
 from airflow_provider_sparklineage.spark.submit.submission import Submission
 from airflow_provider_sparklineage.templates import TracedText, Tracer

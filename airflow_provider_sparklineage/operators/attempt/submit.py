@@ -130,7 +130,7 @@ def listen(endpoint: str, path: Path) -> Receiver:
 
         hostname = str(get_hostname())  # type: ignore[no-untyped-call]
     try:
-        receiver = Receiver(Endpoint.of(endpoint, hostname), path)
+        receiver = Receiver(Endpoint.read(endpoint, hostname), path)
     except (OSError, RuntimeError) as error:
         msg = f"This worker cannot take what the driver would send: {error}."
         raise RemoteDriverError(msg) from error

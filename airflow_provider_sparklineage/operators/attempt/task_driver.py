@@ -28,7 +28,6 @@ from airflow_provider_sparklineage.operators.masking import mask
 from airflow_provider_sparklineage.spark import in_process
 from airflow_provider_sparklineage.spark.in_process import Jvm, LateListener
 from airflow_provider_sparklineage.spark.submit import (
-    fetching,
     injection,
     listener_selection,
     submitted_files,
@@ -89,14 +88,11 @@ def chosen_jars(
         ``options.strict`` is true; the error names the fix
     """
     env = {**os.environ, **({"SPARK_HOME": str(spark.home)} if spark.home else {})}
-    cache = fetching.cache_folder(env)
-    own = listener_selection.only_listener(found, submission, spark, cache)
+    own = listener_selection.only_listener(found, submission, spark)
     chosen = []
     if own is None:
         chosen.append(_file(listener_selection.jar_in_task(spark, "spark-submit", options, env)))
-    extensions, errors = listener_selection.checked_extensions(
-        options.listener_extensions, own, cache
-    )
+    extensions, errors = listener_selection.checked_extensions(options.listener_extensions, own)
     for name in extensions:
         try:
             chosen.append(_file(name))

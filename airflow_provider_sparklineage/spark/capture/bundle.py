@@ -44,7 +44,6 @@ from airflow_provider_sparklineage.model.representation import (
     Limits,
     Representation,
 )
-from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.rules import PartitionRules
 from airflow_provider_sparklineage.model.terms import (
     EVENTS,
@@ -54,8 +53,14 @@ from airflow_provider_sparklineage.model.terms import (
     JobName,
 )
 from airflow_provider_sparklineage.spark.capture import ownership
+from airflow_provider_sparklineage.spark.capture.lines import (
+    ReadReport,
+    content_of,
+    decoded,
+    lines_of,
+    opened,
+)
 from airflow_provider_sparklineage.spark.capture.ownership import exposed, is_own
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -244,17 +249,11 @@ class CaptureBundle(Frozen, frozen=True):
         self, path: Path | None, past_deadline: Callable[[], bool]
     ) -> Iterator[Iterator[bytes | LongLine]]:
         """Open a file of the bundle; a file that does not exist has no lines."""
-        from airflow_provider_sparklineage.spark.capture.lines import lines_of
-
         if path is None or not os.path.lexists(path):
             yield iter(())
             return
-        try:
-            with open_regular(path) as stream:
-                yield lines_of(stream, past_deadline)
-        except OSError as error:
-            msg = f"{path} cannot be read: {error.strerror or error}."
-            raise CaptureError(msg) from error
+        with opened(path, CaptureError) as stream:
+            yield lines_of(stream, past_deadline)
 
     def save(self) -> None:
         """Write the manifest, as a whole or not at all.
@@ -269,7 +268,7 @@ class CaptureBundle(Frozen, frozen=True):
             raise CaptureError(msg)
         try:
             partial = self.path / f".{MANIFEST}"
-            _write(partial, encoded(self.manifest))
+            write_private(partial, encoded(self.manifest))
             partial.replace(self.path / MANIFEST)
         except (OSError, TypeError, ValueError) as error:
             msg = f"The manifest cannot be written to {self.path}: {error}"
@@ -326,7 +325,9 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
     bundle = CaptureBundle(path, manifest, lock=lock)
     try:
         bundle.save()
-        _write(path / EVENTS, b"")  # a file that the listener made would be readable for others
+        write_private(
+            path / EVENTS, b""
+        )  # a file that the listener made would be readable for others
     except OSError as error:
         bundle.remove()
         msg = f"The capture bundle {path} cannot be written to: {error}."
@@ -337,7 +338,7 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
     return bundle
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_private(path: Path, content: bytes) -> None:
     """Write a file that only this user can read, at any umask; refuse a path that is a link."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
@@ -384,10 +385,10 @@ def require_private(location: Path) -> None:
 
     :raise CaptureError: if there is such a folder; the message names it
     """
-    if (found := exposed(location)) is None:
+    if (folder := exposed(location)) is None:
         return
-    problem = f"{found} belongs to another user or is writable for others."
-    if found != location:
+    problem = f"{folder} belongs to another user or is writable for others."
+    if folder != location:
         problem += f" So they could replace {location}."
     fix = (
         "Set [sparklineage] capture_location to a directory of the worker's own user with mode "
@@ -405,8 +406,6 @@ def load(path: Path) -> CaptureBundle:
 
     :raise CaptureError: if the bundle has no readable manifest
     """
-    from airflow_provider_sparklineage.spark.capture.lines import content_of
-
     file = path / MANIFEST
     try:
         return CaptureBundle(path, manifest_in(content_of(file), str(file)))
@@ -421,8 +420,6 @@ def manifest_in(content: bytes, place: str) -> Manifest:
     :param place: the path or URL of the manifest's file, for messages
     :raise CaptureError: if the content is no manifest
     """
-    from airflow_provider_sparklineage.spark.capture.lines import decoded
-
     try:
         manifest = decoded(content, msgspec.json.Decoder(Manifest))
         # These two properties raise for values that the decoder does not check.
@@ -433,8 +430,7 @@ def manifest_in(content: bytes, place: str) -> Manifest:
     return manifest
 
 
-# A sweep deletes a bundle only if no process holds its lock. So it never deletes the bundle of a
-# try that runs, on this machine or on another machine with the same mount.
+# --- leftovers ------------------------------------------------------------------------------------
 
 
 PROPERTIES_PREFIX = ".sparklineage-properties-"
@@ -482,10 +478,8 @@ def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
         for file in place.glob(f"{PROPERTIES_PREFIX}*"):
             with suppress(OSError):
                 status = file.lstat()
-                if (
-                    is_own(status, stat.S_IFREG)
-                    and now - ownership.modified(status) > _PROPERTIES_AGE
-                ):
+                is_old = now - ownership.modified(status) > _PROPERTIES_AGE
+                if is_old and is_own(status, stat.S_IFREG):
                     file.unlink()
         for folder in place.glob(f"{LINKS_PREFIX}*"):
             with suppress(OSError):
@@ -510,13 +504,13 @@ def earlier_try(location: Path, manifest: Manifest) -> CaptureBundle | None:
     :param manifest: the manifest of this try
     :return: None if no earlier try has a bundle, or if a process still works in the last one's
     """
-    found: list[CaptureBundle] = []
+    earlier: list[CaptureBundle] = []
     for folder in own_bundles(location):
         with suppress(CaptureError):
             bundle = load(folder)
             if is_before(bundle.manifest.task, manifest.task):
-                found.append(bundle)
-    for bundle in sorted(found, key=lambda one: one.manifest.try_number, reverse=True):
+                earlier.append(bundle)
+    for bundle in sorted(earlier, key=lambda one: one.manifest.try_number, reverse=True):
         with suppress(FileNotFoundError):  # another process removes it
             lock = ownership.acquire_lock(bundle.path, make=False) if bundle.path else None
             return replace(bundle, lock=lock) if lock else None
@@ -570,7 +564,7 @@ def _leads_nowhere(folder: Path) -> bool:
     return any(link.is_symlink() and not link.exists() for link in folder.iterdir())
 
 
-# The location of bundles, and the URL to which a driver in a cluster delivers.
+# --- the location ---------------------------------------------------------------------------------
 
 
 # Maps Airflow's names of file systems to Hadoop's names, where the two differ.
@@ -595,16 +589,16 @@ class CaptureLocation(Frozen, frozen=True):
         return self.url or str(self.folder)
 
 
-def in_spark(url: str, given: str, folder: str = "") -> str:
+def in_spark(url: str, configured: str, folder: str = "") -> str:
     """Give the URL by which Spark's Hadoop file systems find a location.
 
     :param url: the location's URL in Airflow's form, with or without a connection's id
-    :param given: the option ``capture_location_in_spark``; if it is empty, the URL is derived from
-        ``url``
+    :param configured: the option ``capture_location_in_spark``; if it is empty, the URL is derived
+        from ``url``
     :param folder: the name of a folder in the location; empty for the location itself
     :raise SettingsError: if the URL cannot be derived
     """
-    return f"{given or _derived(url)}/{folder}".rstrip("/")
+    return f"{configured or _derived(url)}/{folder}".rstrip("/")
 
 
 def _derived(url: str) -> str:

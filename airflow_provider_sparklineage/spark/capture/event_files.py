@@ -8,12 +8,11 @@ import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError, UnusableInputError
-from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.terms import JobName
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
@@ -23,8 +22,13 @@ from airflow_provider_sparklineage.spark.capture.events import (
     is_json,
     read_events,
 )
-from airflow_provider_sparklineage.spark.capture.lines import LongLine, UnreadableError, decoded
-from airflow_provider_sparklineage.spark.capture.reports import LinesReport
+from airflow_provider_sparklineage.spark.capture.lines import (
+    LinesReport,
+    LongLine,
+    UnreadableError,
+    decoded,
+    opened,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +45,7 @@ class EventFiles(CaptureBundle, frozen=True):
     def events(self, past_deadline: Callable[[], bool] = lambda: False) -> Iterator[SparkEvent]:
         """Read the events of all files, one file after the other."""
         for file in self.files:
-            with _opened(file) as stream:
+            with opened(file, UnusableInputError) as stream:
                 for event in read_events(
                     as_lines(stream), self.report, source=str(file), past_deadline=past_deadline
                 ):
@@ -118,31 +122,30 @@ def _application(files: EventFiles, wanted: str | None) -> str:
     """
     parents = {e.run.run_id: e.parent_run_id for e in files.events()}
     with_children = set(parents.values())
-    found: dict[str, None] = {}
+    run_ids: dict[str, None] = {}
     for run_id, parent in parents.items():
         if parent in parents:
             continue  # this is an action of an application whose own events are here
         # Else this is an application, or an action of an application whose events are missing.
         is_application = parent is None or run_id in with_children or run_id in files.applications
-        found[run_id if is_application else str(parent)] = None
+        run_ids[run_id if is_application else str(parent)] = None
     report = files.report
-    if not found:
+    if not run_ids:
         why = report.malformed[0] if report.malformed else f"{files.files[0]}:1: no complete event"
         msg = f"There is no Spark event in the input: {why}."
         raise UnusableInputError(msg)
     if wanted is not None:
-        if wanted not in found:
+        if wanted not in run_ids:
             problem = f"There is no application {wanted} in the input."
-            fix = f"There are: {', '.join(found)}."
+            fix = f"There are: {', '.join(run_ids)}."
             raise UnusableInputError(problem, fix)
         return wanted
-    if len(found) > 1:
-        problem = (
-            f"The input holds events of {len(found)} applications ({', '.join(list(found)[:5])})."
-        )
+    if len(run_ids) > 1:
+        some = ", ".join(list(run_ids)[:5])
+        problem = f"The input holds events of {len(run_ids)} applications ({some})."
         fix = "Choose one with --application RUN_ID."
         raise UnusableInputError(problem, fix)
-    return next(iter(found))
+    return next(iter(run_ids))
 
 
 class _Facets(msgspec.Struct):
@@ -180,7 +183,7 @@ def merged_events(paths: Sequence[str]) -> MergedEvents:
     for path in paths:
         if not Path(path).is_file():
             return MergedEvents()
-        with _opened(Path(path)) as stream:
+        with opened(Path(path), UnusableInputError) as stream:
             for number, line in enumerate(as_lines(stream), start=1):
                 place = f"{path}:{number}"
                 try:
@@ -214,14 +217,4 @@ def _document(place: str, line: bytes) -> dict[str, Any]:
         return decoded(line, _DOCUMENT)
     except UnreadableError as error:
         msg = f"{place}: {error}."
-        raise UnusableInputError(msg) from error
-
-
-@contextmanager
-def _opened(file: Path) -> Iterator[IO[bytes]]:
-    try:
-        with open_regular(file) as stream:
-            yield stream
-    except OSError as error:
-        msg = f"{file} cannot be read: {error.strerror or error}."
         raise UnusableInputError(msg) from error

@@ -20,17 +20,18 @@ from airflow_provider_sparklineage.model.terms import JobName
 from airflow_provider_sparklineage.spark.capture.lines import (
     BYTE_ORDER_MARK,
     LongLine,
+    RawFacets,
     UnreadableError,
     decoded,
+    is_too_deep,
     lines_of,
     read,
 )
-from airflow_provider_sparklineage.spark.capture.raw_facets import RawFacets, is_too_deep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+    from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 
 
 class RunIdentity(msgspec.Struct):

@@ -1,9 +1,10 @@
-"""Reading the lines of JSON (events or observations) that another program writes to a file.
+"""Reading the JSON that other programs write: lines of a file (events, observations), and facets.
 
 Reading a file here always ends. A pipe or a device in the place of a file is refused, because
 reading from it could wait for ever. A file is read only up to the size that it had when it was
 opened, because its writer may go on writing. A line that is too long is skipped, without having the
-whole line in memory.
+whole line in memory. A facet stays JSON text (:data:`RawFacets`), and is decoded only when it is
+needed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ from __future__ import annotations
 import codecs
 import errno
 import os
-from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
+from contextlib import contextmanager
+from functools import cache
+from itertools import chain
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import msgspec
 
 from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.texts import truncated
@@ -20,9 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    import msgspec
-
-    from airflow_provider_sparklineage.spark.capture.reports import LinesReport
+    from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 
 MAX_LINE_BYTES = 384 * 1024 * 1024
 """The largest size of the line of one event or observation. The lines of the largest plans have a
@@ -48,6 +52,48 @@ class LongLine(NamedTuple):
 
 class UnreadableError(ValueError):
     """Raised when a text is not the expected JSON; the message is a clause, not a full sentence."""
+
+
+class LinesReport(msgspec.Struct):
+    """The result of reading the lines of one file; it grows while the lines are consumed."""
+
+    bytes: int = 0
+    malformed: list[str] = []
+    """The first lines that could not be decoded, each as ``file:line: reason``."""
+    malformed_lines: int = 0
+    """The number of all lines that could not be decoded, without a torn last line."""
+    torn: bool = False
+    """Whether the last line has no line end and could not be decoded."""
+    cut: bool = False
+    """Whether reading ended early because its time was up."""
+
+    MALFORMED_NAMED = 5  # enough to find the cause; further lines are only counted
+
+    def add_malformed(self, where: str, why: object) -> None:
+        """Count a line that could not be decoded, and note it if it is one of the first."""
+        self.malformed_lines += 1
+        if len(self.malformed) < self.MALFORMED_NAMED:
+            self.malformed.append(f"{where}: {why}")
+
+
+class ReadReport(LinesReport):
+    """The result of reading events; it grows while :func:`.events.read_events` is consumed."""
+
+    events: int = 0
+
+
+@contextmanager
+def opened(path: Path, error: type[SparkLineageError]) -> Iterator[IO[bytes]]:
+    """Open a regular file that another program may have written.
+
+    :param error: the class of the error that is raised if the file cannot be read
+    """
+    try:
+        with open_regular(path) as stream:
+            yield stream
+    except OSError as cause:
+        msg = f"{path} cannot be read: {cause.strerror or cause}."
+        raise error(msg) from cause
 
 
 def content_of(path: Path) -> bytes:
@@ -190,3 +236,52 @@ _utf8 = codecs.getincrementaldecoder("utf-8")
 
 def _in_mb(size: int) -> str:
     return f"{size // 1024 // 1024} MB"
+
+
+# --- facets ---------------------------------------------------------------------------------------
+
+
+RawFacets = dict[str, msgspec.Raw]
+
+MAX_DEPTH = 200
+"""The largest number of levels in a facet that is passed on unchanged. A schema facet has two
+levels for each level of nested structs. A deeper facet would exceed Python's recursion limit, on
+the way to the backend or in the backend."""
+
+
+def is_too_deep(text: bytes, value: Any) -> bool:
+    """Whether a JSON object or array has more levels than :data:`MAX_DEPTH`.
+
+    :param text: the JSON text of the value. Most texts have no more opening brackets than that, so
+        that the levels need not be counted.
+    """
+    if text.count(b"{") + text.count(b"[") <= MAX_DEPTH:
+        return False
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner = chain.from_iterable(v.values() if isinstance(v, dict) else v for v in level)
+        level = [v for v in inner if isinstance(v, (dict, list))]
+        if not level:
+            return False
+    return True
+
+
+def decode_facet(facet: msgspec.Raw | None, shape: type[_T]) -> _T | None:
+    """Decode a raw facet; None if there is no facet, or if it has another shape.
+
+    Other programs write the facets. A facet of another shape is left out, and the rest of its event
+    is still used.
+    """
+    if facet is None:
+        return None
+    hashable: Any = shape  # mypy takes no class for a key of the cache
+    try:
+        decoded_facet: _T = _decoder(hashable).decode(facet)
+    except (ValueError, RecursionError):
+        return None
+    return decoded_facet
+
+
+@cache  # this package has few shapes, and making a decoder takes longer than decoding a facet
+def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(shape)

@@ -14,8 +14,7 @@ from msgspec.structs import force_setattr
 
 from airflow_provider_sparklineage.model.partitioning import IDENTITY
 from airflow_provider_sparklineage.model.texts import truncated
-from airflow_provider_sparklineage.spark.capture.lines import MAX_TEXT, read
-from airflow_provider_sparklineage.spark.capture.reports import LinesReport
+from airflow_provider_sparklineage.spark.capture.lines import MAX_TEXT, LinesReport, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -232,7 +231,7 @@ def read_observations(
     past_deadline: Callable[[], bool] = lambda: False,
 ) -> Iterator[ObservationRecord]:
     """Decode the observer's lines; report a line that is no record, and leave it out."""
-    source, kept = "observations.ndjson", _KeptLists()
+    source, partitions = "observations.ndjson", _PartitionLists()
     for record in read(lines, _DECODER, report, source=source, past_deadline=past_deadline):
         for error in (record.error, *record.errors):
             if not error.startswith(_DELIVERED_LATER):
@@ -241,7 +240,7 @@ def read_observations(
             report.stopped.add(reason)
         if record.command:
             report.stopped.add(record.command.cut)
-        kept.share(record)
+        partitions.share(record)
         yield record
 
 
@@ -269,7 +268,7 @@ def clock_put_back(
     return timedelta(milliseconds=min(max(put_back, 0), _LATEST_MS))
 
 
-class _KeptLists:
+class _PartitionLists:
     """Memory for lists of partitions: equal lists become one object, because queries repeat them.
 
     Lists that differ still share the objects of the partitions that are in both.
@@ -290,15 +289,15 @@ class _KeptLists:
             self._share_layouts(write.layouts)
             self._share_layouts(write.removed)
             if write.shared:
-                force_setattr(write, "shared", self._kept(write.shared))
+                force_setattr(write, "shared", self._shared(write.shared))
 
     def _share_layouts(self, layouts: Iterable[Layout]) -> None:
         for layout in layouts:
-            force_setattr(layout, "partitions", self._kept(layout.partitions))
+            force_setattr(layout, "partitions", self._shared(layout.partitions))
 
-    def _kept(self, listed: tuple[Values, ...]) -> tuple[Values, ...]:
-        kept = self._lists.get(listed)
-        if kept is None:
-            kept = tuple(map(self._values.setdefault, listed, listed))
-            self._lists[kept] = kept
-        return kept
+    def _shared(self, listed: tuple[Values, ...]) -> tuple[Values, ...]:
+        shared = self._lists.get(listed)
+        if shared is None:
+            shared = tuple(map(self._values.setdefault, listed, listed))
+            self._lists[shared] = shared
+        return shared

@@ -64,7 +64,7 @@ class Endpoint(Frozen, frozen=True):
     ports: range
 
     @classmethod
-    def of(cls, text: str, hostname: str) -> Endpoint:
+    def read(cls, text: str, hostname: str) -> Endpoint:
         """Read the option ``capture_endpoint``.
 
         :param hostname: the worker's own name, which replaces ``{hostname}``
@@ -104,7 +104,7 @@ class Endpoint(Frozen, frozen=True):
             raise reason
         except (OSError, OutOfTimeError) as error:
             why = getattr(error, "strerror", None) or "its name server does not answer"
-            problem = f"This worker cannot listen for what the driver sends to {self}: {why}."
+            problem = f"This worker cannot listen for the driver's events at {self}: {why}."
             fix = (
                 "[sparklineage] capture_endpoint has to be a name or an address of this worker, "
                 "with as many ports as tasks run on it at once."
@@ -113,12 +113,12 @@ class Endpoint(Frozen, frozen=True):
 
     def _resolved(self) -> list[str]:
         bare = self.host.strip("[]")
-        found = within(
+        resolved = within(
             RESOLVE_S,
             lambda: socket.getaddrinfo(bare, None, type=socket.SOCK_STREAM),
             "sparklineage-endpoint",
         )
-        return [str(address[0]) for *_, address in found]
+        return [str(address[0]) for *_, address in resolved]
 
     def __str__(self) -> str:
         if not self.ports[-1]:

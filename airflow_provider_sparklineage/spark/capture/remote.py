@@ -105,8 +105,8 @@ class Attempt(Frozen, frozen=True):
 
     def segments(self) -> list[str]:
         """List the names of the attempt's segments in the order in which they were delivered."""
-        found = (name for name in self.sizes if SEGMENT.fullmatch(name))
-        return sorted(found, key=lambda name: _kind_and_number(name)[::-1])
+        names = (name for name in self.sizes if SEGMENT.fullmatch(name))
+        return sorted(names, key=lambda name: _kind_and_number(name)[::-1])
 
     def missing(self) -> Iterator[tuple[str, int, int]]:
         """Yield the gaps in the segments, each as a kind, and the first and last missing number.
@@ -202,16 +202,16 @@ class Folder:
         if name not in sizes:
             return None
         place = f"{attempt}/{name}"
-        found = self._read.get(place)
+        document = self._read.get(place)
         try:
-            if found is None:
+            if document is None:
                 content = self.objects.read(place, _MAX_DOCUMENT_BYTES)
-                found = self._read[place] = decoded(content, msgspec.json.Decoder(kind))
+                document = self._read[place] = decoded(content, msgspec.json.Decoder(kind))
         except UnreadableError as error:
             problems.append(f"{name} cannot be read: {error}")
         except Exception as error:
             problems.append(f"{name} cannot be read: {reason(error)}")
-        return found  # type: ignore[return-value]
+        return document  # type: ignore[return-value]
 
 
 def _kind_and_number(name: str) -> tuple[str, int]:
@@ -232,7 +232,7 @@ def unknown_delivery(manifest: Manifest, error: StoreError) -> Degradation:
     """Make the degradation for deliveries that the worker could not list."""
     url = manifest.remote
     return _incomplete(
-        f"What the driver delivered to {url} could not be collected ({error}). {location_fix(url)}"
+        f"The driver's deliveries to {url} could not be collected ({error}). {location_fix(url)}"
         f"{_later(manifest)}"
     )
 
@@ -275,7 +275,7 @@ def undelivered(
         yield _nothing_delivered(manifest)
     for attempt in attempts:
         if attempt not in others:
-            yield from _of_attempt(attempt, f"{url}/{attempt.name}")
+            yield from _losses(attempt, f"{url}/{attempt.name}")
     if lost:
         yield _incomplete(
             f"Not all that was delivered to {url} could be collected. {' '.join(lost)}"
@@ -286,13 +286,13 @@ def undelivered(
 def _nothing_delivered(manifest: Manifest) -> Degradation:
     location, _, name = manifest.remote.rpartition("/")
     try:
-        given = manifest.settings.get("capture_location_in_spark", "")
-        theirs = in_spark(location, given, name)
+        configured = manifest.settings.get("capture_location_in_spark", "")
+        driver_url = in_spark(location, configured, name)
     except SettingsError:
-        theirs = manifest.remote
+        driver_url = manifest.remote
     message = (
         f"No driver delivered anything to {manifest.remote}. Either it made no SparkSession, or it "
-        f"could not write there: it calls that folder {theirs}, which may be on another "
+        f"could not write there: it calls that folder {driver_url}, which may be on another "
         "file system, or closed to it. Its log has a line that begins with `sparklineage:`, and "
         "`airflow sparklineage doctor --spark-submit` tries whether driver and worker reach the "
         "same folder."
@@ -300,17 +300,19 @@ def _nothing_delivered(manifest: Manifest) -> Degradation:
     return Degradation(DegradationCode.DRIVER_ELSEWHERE, scrub(message))
 
 
-def _of_attempt(attempt: Attempt, url: str) -> Iterator[Degradation]:
+def _losses(attempt: Attempt, url: str) -> Iterator[Degradation]:
     if attempt.problems:
-        yield _incomplete(f"What a driver delivered to {url}: {'; '.join(attempt.problems)}.")
+        yield _incomplete(
+            f"A driver's delivery to {url} cannot be read: {'; '.join(attempt.problems)}."
+        )
     if attempt.start is None:
         if attempt.segments():
             yield _incomplete(f"{url} was left out: by its {START} nobody knows whose it is.")
         return
     if attempt.end is None:
         yield _incomplete(
-            f"The driver reported no end ({END}) of what it delivered to {url}: it was killed, or "
-            "could not write there any more, so what it captured after its last delivery is "
+            f"The driver reported no end ({END}) of its deliveries to {url}: it was killed, or "
+            "could not write there any more, so all that it captured after its last delivery is "
             "missing. It delivers after each query that writes, and every 30 s."
         )
     elif attempt.end.errors:

@@ -164,7 +164,7 @@ def earlier_try(
         return None
     prefix = capture.name_of_tries(manifest.task)
     is_known = _YARN.fullmatch(job) is not None
-    found = []
+    candidates = []
     for name in _names(location, budget):
         if not name.startswith(prefix):
             continue
@@ -172,11 +172,11 @@ def earlier_try(
         try:
             theirs = replace(manifest_of(url, budget), remote=url)
             if is_before(theirs.task, manifest.task):
-                found.append((theirs, _applications(theirs, budget)))
+                candidates.append((theirs, _applications(theirs, budget)))
         except CaptureError:
             if not is_known:
                 raise
-    for theirs, applications in sorted(found, key=lambda f: f[0].try_number, reverse=True):
+    for theirs, applications in sorted(candidates, key=lambda c: c[0].try_number, reverse=True):
         if job in applications:
             return theirs
         if not is_known:  # only the last try can have submitted the job, if it submitted one
@@ -194,7 +194,7 @@ def _applications(manifest: Manifest, budget: Budget) -> set[str]:
     attempts = _asked(url, budget, folder.attempts, "read")
     for attempt in attempts:
         if attempt.start is None and attempt.problems:
-            problem = f"What was delivered to {url} could not be read ({attempt.problems[0]})."
+            problem = f"The deliveries to {url} could not be read ({attempt.problems[0]})."
             raise CaptureError(problem)
     return {a.start.application_id for a in attempts if a.start and folder.is_own(a)}
 
@@ -244,8 +244,8 @@ def _is_old(url: str, older_than: timedelta, now: datetime, budget: Budget) -> b
         codes = {degradation.code for degradation in manifest.degradations}
         if manifest.ended and not codes & _MAY_RUN:
             limit = older_than
-        known = manifest.ended or manifest.started
-        if known and now - known <= limit:
+        since = manifest.ended or manifest.started
+        if since and now - since <= limit:
             return False
     try:
         written = within_budget(budget, lambda: dict(Objects(url).walk("")), _THREAD)
@@ -266,11 +266,11 @@ def _names(location: str, budget: Budget) -> list[str]:
     return [name for name in names if capture.is_name(name)]
 
 
-def _asked(url: str, budget: Budget, action: Callable[[], T], what: str) -> T:
+def _asked(url: str, budget: Budget, action: Callable[[], T], verb: str) -> T:
     try:
         return within_budget(budget, action, _THREAD)
     except StoreError as error:
-        problem = f"The capture location {url} could not be {what} ({error})."
+        problem = f"The capture location {url} could not be {verb} ({error})."
         raise CaptureError(problem, location_fix(url)) from error
 
 

@@ -22,7 +22,6 @@ from airflow_provider_sparklineage.model.terms import EVENTS
 from airflow_provider_sparklineage.spark.submit import (
     deploy_mode,
     distribution,
-    fetching,
     injection,
     listener_selection,
     submitted_files,
@@ -138,19 +137,18 @@ def injected(
     submission, spark, env = before
     files = deploy_mode.driver_files(submission, target, env, bundle, options, links)
     refuse_connect(submission, target.master, env)
-    cache = fetching.cache_folder(env)
     # If the driver has other jars, in a pod's image for instance, the jars of the worker's Spark
     # are not looked at.
     there = spark if files.has_jars_of_worker else replace(spark, home=None)
     found = listener_selection.job_listeners(submission, there)
-    own = listener_selection.only_listener(found, submission, there, cache)
+    own = listener_selection.only_listener(found, submission, there)
     jars: list[str] = []
     if own is None:
         jars.append(_listener_jar(before, target, options, links, is_remote=files.host.is_remote))
         files.require_carried(jars[0])
     given = options.listener_extensions
     extensions, errors = listener_selection.checked_extensions(
-        given, own, cache, is_remote=files.host.is_remote
+        given, own, is_remote=files.host.is_remote
     )
     extensions, more = _entries(extensions, files, links)
     errors += more

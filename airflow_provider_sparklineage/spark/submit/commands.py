@@ -19,11 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark.submit import distribution, remembered
+from airflow_provider_sparklineage.spark.submit import distribution
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
 from airflow_provider_sparklineage.spark.submit.listener import (
     artifact,
@@ -32,7 +30,7 @@ from airflow_provider_sparklineage.spark.submit.listener import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from airflow_provider_sparklineage.spark.submit.fetching import Fetcher, Progress
 
@@ -67,56 +65,30 @@ def output_of(
         stderr=subprocess.STDOUT,
         start_new_session=True,  # a process group of its own, which can be killed as a whole
     )
-    printed = _Printed(take)
+    lines: list[str] = []
     try:
-        _read_to_end(process, printed, time.monotonic() + timeout_s)
+        for line in _printed(process, time.monotonic() + timeout_s):
+            lines.append(scrub(line.decode(errors="replace")))
+            take(lines[-1])
     except BaseException as error:  # Airflow's task timeout is a BaseException
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         if isinstance(error, TimeoutError):
-            raise subprocess.TimeoutExpired(command, timeout_s, printed.text) from None
+            raise subprocess.TimeoutExpired(command, timeout_s, "".join(lines)) from None
         raise
     finally:
         _reap(process)
-    printed.end()
-    return printed.text
+    return "".join(lines)
 
 
-class _Printed:
-    def __init__(self, take: Callable[[str], object]) -> None:
-        self._take = take
-        self._rest = b""
-        self._bytes = 0
-        self._lines: list[str] = []
-
-    @property
-    def text(self) -> str:
-        return "".join(self._lines)
-
-    def add(self, chunk: bytes) -> None:
-        if self._bytes > _MAX_BYTES:
-            return
-        self._bytes += len(chunk)
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        for line in lines:
-            self._line(line + b"\n")
-
-    def end(self) -> None:
-        self._line(self._rest)
-
-    def _line(self, line: bytes) -> None:
-        text = scrub(line.decode(errors="replace"))
-        self._lines.append(text)
-        self._take(text)
-
-
-def _read_to_end(process: subprocess.Popen[bytes], printed: _Printed, ends: float) -> None:
-    """Read the output of a command until the command has ended.
+def _printed(process: subprocess.Popen[bytes], ends: float) -> Iterator[bytes]:
+    """Yield the lines that a command prints, until the command has ended.
 
     :param ends: the end of the time limit, on the monotonic clock
     :raise TimeoutError: if the command does not end in time
     """
     assert process.stdout is not None  # noqa: S101  (it is a pipe)
+    size, rest = 0, b""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while (left := ends - time.monotonic()) > 0:
@@ -124,13 +96,17 @@ def _read_to_end(process: subprocess.Popen[bytes], printed: _Printed, ends: floa
                 chunk = os.read(process.stdout.fileno(), 1 << 16)
                 if not chunk:
                     break
-                printed.add(chunk)
+                if size <= _MAX_BYTES:
+                    size += len(chunk)
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    yield from (line + b"\n" for line in lines)
             elif process.poll() is not None:  # a background process still holds the pipe
                 break
     try:
         process.wait(max(0.0, ends - time.monotonic()))
     except subprocess.TimeoutExpired:
         raise TimeoutError from None
+    yield rest
 
 
 def _reap(process: subprocess.Popen[bytes]) -> None:
@@ -154,8 +130,8 @@ def find_java(env: Mapping[str, str]) -> Path | None:
     if env.get("JAVA_HOME"):
         java = Path(env["JAVA_HOME"]) / "bin" / "java"
         return java if java.is_file() else None
-    found = shutil.which("java", path=env.get("PATH"))
-    return Path(found) if found else None
+    on_path = shutil.which("java", path=env.get("PATH"))
+    return Path(on_path) if on_path else None
 
 
 def java_feature_version(java: Path) -> int | None:
@@ -201,66 +177,38 @@ def java_refusal(env: Mapping[str, str], distribution: SparkDistribution) -> Lis
     return None
 
 
-# ``spark-submit --version`` starts a JVM for a second or two. So its answer is stored for a day, as
-# long as the script does not change. If it gives no answer, this is stored for a few minutes: then
-# not every task on a worker waits for a script that hangs, and a machine that was only busy is
-# asked again later.
+# ``spark-submit --version`` starts a JVM, which takes a second or two.
 
 
 VERSION_TIMEOUT_S = 60  # a JVM on a busy machine, for a user who waits for this alone
 TASK_VERSION_TIMEOUT_S = 20
-_SILENCE_S = 300.0
 
 _PRINTED_SPARK = re.compile(r"version (\d+\.\d+\.\d+\S*)")
 _PRINTED_SCALA = re.compile(r"Scala version (\d+\.\d+)")
 
 
-class _VersionAnswer(msgspec.Struct, frozen=True):
-    """Versions of Spark and Scala, or the sentences of a :exc:`ListenerError`."""
-
-    spark: str = ""
-    scala: str = ""
-    problem: str = ""
-    fix: str = ""
-
-
 def ask_version(
-    spark_binary: str, env: Mapping[str, str], cache: Path, *, in_task: bool = False
+    spark_binary: str, env: Mapping[str, str], *, in_task: bool = False
 ) -> SparkDistribution | None:
-    """Find the versions that ``spark-submit --version`` prints, or printed less than a day ago.
+    """Find the versions that ``spark-submit --version`` prints.
 
     :param env: the environment with which the job would be submitted
-    :param cache: the folder in which the answer is stored; it need not exist
-    :param in_task: whether a job waits; then the time limit is shorter, and a command that gave no
-        answer a few minutes ago is not run again
+    :param in_task: whether a job waits; then the time limit is shorter
     :return: None if there is no such command
     :raise ListenerError: if the command prints no version
     """
-    found = shutil.which(spark_binary, path=env.get("PATH"))
-    if found is None:
+    binary = shutil.which(spark_binary, path=env.get("PATH"))
+    if binary is None:
         return None
+    timeout_s = TASK_VERSION_TIMEOUT_S if in_task else VERSION_TIMEOUT_S
+    try:
+        output = output_of([binary, "--version"], {**os.environ, **env}, timeout_s)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        why = type(error).__name__ if isinstance(error, OSError) else f"within {timeout_s} s"
+        problem = f"`{binary} --version` gives no answer ({why})."
+        raise ListenerError(problem, "Set [sparklineage] spark_version.") from error
     home = Path(env["SPARK_HOME"]) if env.get("SPARK_HOME") else None
-    binary = Path(found).resolve()
-    status = binary.stat()
-    script = f"{binary} {status.st_size} {status.st_mtime_ns}"
-    question = f"version of {script} with {home} and {env.get('JAVA_HOME')}"
-    answer = remembered.recall(cache, question, _VersionAnswer)
-    if answer is None and in_task:
-        answer = remembered.recall(cache, f"no {question}", _VersionAnswer, _SILENCE_S)
-    if answer is None:
-        try:
-            spark, scala = parse_version_output(
-                _version_output(found, env, in_task=in_task), spark_binary
-            )
-        except ListenerError as error:
-            answer = _VersionAnswer(problem=error.problem, fix=error.fix)
-            remembered.remember(cache, f"no {question}", answer)
-        else:
-            answer = _VersionAnswer(spark, scala)
-            remembered.remember(cache, question, answer)
-    if answer.problem:
-        raise ListenerError(answer.problem, answer.fix)
-    return SparkDistribution(home, answer.spark, answer.scala)
+    return SparkDistribution(home, *parse_version_output(output, spark_binary))
 
 
 def parse_version_output(output: str, spark_binary: str = "spark-submit") -> tuple[str, str]:
@@ -277,16 +225,6 @@ def parse_version_output(output: str, spark_binary: str = "spark-submit") -> tup
         )
         raise ListenerError(problem, "Set [sparklineage] spark_version.")
     return spark[1], scala[1]
-
-
-def _version_output(binary: str, env: Mapping[str, str], *, in_task: bool) -> str:
-    timeout_s = TASK_VERSION_TIMEOUT_S if in_task else VERSION_TIMEOUT_S
-    try:
-        return output_of([binary, "--version"], {**os.environ, **env}, timeout_s)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        why = type(error).__name__ if isinstance(error, OSError) else f"within {timeout_s} s"
-        problem = f"`{binary} --version` gives no answer ({why})."
-        raise ListenerError(problem, "Set [sparklineage] spark_version.") from error
 
 
 # ``spark-submit --packages`` resolves packages with Ivy before it runs the application. It uses the
@@ -356,18 +294,18 @@ def from_spark(
                 "`sparklineage fetch-listener --from`."
             )
             raise ListenerError(problem, fix)
-        brought = work / name
-        brought.write_bytes(jar.read_bytes())  # not moved: the jar may be in the user's Ivy cache
-        return brought
+        copy = work / name
+        copy.write_bytes(jar.read_bytes())  # not moved: the jar may be in the user's Ivy cache
+        return copy
 
     return fetcher
 
 
 def _resolver_environment(env: Mapping[str, str]) -> dict[str, str]:
     """Give an environment in which the empty program runs with this Python and a local Spark."""
-    kept = {key: value for key, value in env.items() if key not in ("SPARK_REMOTE", "MASTER")}
+    others = {key: value for key, value in env.items() if key not in ("SPARK_REMOTE", "MASTER")}
     python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-    return {**kept, **python}
+    return {**others, **python}
 
 
 def _run_resolver(

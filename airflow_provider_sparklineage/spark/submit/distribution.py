@@ -43,13 +43,11 @@ class SparkDistribution(Frozen, frozen=True):
     scala: str
 
     @property
-    def own_jars(self) -> tuple[str, ...]:
-        """The names of the jars that each application of this Spark has on its class path."""
-        return tuple(sorted(_jar_names(self.home))) if self.home is not None else ()
-
-    def defaults(self, env: Mapping[str, str]) -> dict[str, str]:
-        """Read the properties of ``spark-defaults.conf``; see the function :func:`defaults`."""
-        return defaults(self.home, env)
+    def own_jars(self) -> list[Path]:
+        """The jars that each application of this Spark has on its class path."""
+        if self.home is None:
+            return []
+        return [self.home / "jars" / name for name in sorted(_jar_names(self.home))]
 
 
 def defaults(home: Path | None, env: Mapping[str, str]) -> dict[str, str]:
@@ -90,8 +88,8 @@ def find(spark_binary: str, env: Mapping[str, str]) -> SparkDistribution | None:
     for folder in (Path(binary).parent, Path(binary).resolve().parent):
         candidates = [folder.parent, *folder.parent.glob("lib/python3*/site-packages/pyspark")]
         for home in candidates:
-            if (found := _at(home)) is not None:
-                return found
+            if (distribution := _at(home)) is not None:
+                return distribution
     return None
 
 

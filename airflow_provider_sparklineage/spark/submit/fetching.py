@@ -9,6 +9,7 @@ Both fetching and waiting have a time limit, which is shorter for a task.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import tempfile
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from airflow_provider_sparklineage.model.exceptions import ListenerError
+from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.spark.capture import ownership
 from airflow_provider_sparklineage.spark.submit import listener
 from airflow_provider_sparklineage.spark.submit.listener import PINS, VERSION, artifact
@@ -60,17 +62,13 @@ def cache_problem(scala: str, env: Mapping[str, str] = os.environ) -> str | None
 
     The description is a predicate without a subject, such as ``is not there``.
     """
-    jar, pin = cached(scala, env), PINS[scala]
     try:
-        size = jar.stat().st_size
-        if size != pin.size:
-            return f"has {size} bytes, not {pin.size}"
-        digest = listener.digest_of(jar)
+        digest = listener.digest_of(cached(scala, env))
     except FileNotFoundError:
         return "is not there"
     except OSError as error:
         return f"cannot be read ({error.strerror or error})"
-    return None if digest == pin.sha256 else "is not the file that was published, by its digest"
+    return None if digest == PINS[scala] else "is not the file that was published, by its digest"
 
 
 def digest_problem(jar: Path, scala: str) -> str | None:
@@ -78,10 +76,10 @@ def digest_problem(jar: Path, scala: str) -> str | None:
 
     :raise OSError: if the jar cannot be read
     """
-    found = listener.digest_of(jar)
-    if found == PINS[scala].sha256:
+    digest = listener.digest_of(jar)
+    if digest == PINS[scala]:
         return None
-    return f"{jar.name} has the SHA-256 digest {found}, not {PINS[scala].sha256}"
+    return f"{jar.name} has the SHA-256 digest {digest}, not {PINS[scala]}"
 
 
 def fetch(
@@ -132,6 +130,38 @@ def fetch(
         )
         raise ListenerError(problem, fix) from error
     return jar
+
+
+_FAILURE_S = 900.0
+"""The time during which tasks do not repeat a fetch that failed."""
+_MAX_FAILURE_BYTES = 1 << 16
+
+
+def recent_failure(scala: str, env: Mapping[str, str]) -> ListenerError | None:
+    """Give the error of a fetch that failed within the last quarter of an hour, for any process.
+
+    A file in the cache has the error, and its time is that of the failure. A file that cannot be
+    read counts as none.
+    """
+    with (
+        contextlib.suppress(OSError, ValueError, TypeError),
+        open_regular(_failure_file(scala, env)) as file,
+    ):
+        if abs(time.time() - os.fstat(file.fileno()).st_mtime) < _FAILURE_S:
+            return ListenerError(*json.loads(file.read(_MAX_FAILURE_BYTES)))
+    return None
+
+
+def note_failure(scala: str, env: Mapping[str, str], error: ListenerError) -> None:
+    """Note that a fetch failed, if the cache can be written."""
+    with contextlib.suppress(OSError):
+        file = _failure_file(scala, env)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps([error.problem, error.fix]))
+
+
+def _failure_file(scala: str, env: Mapping[str, str]) -> Path:
+    return cached(scala, env).with_suffix(".failed")
 
 
 def _fill(jar: Path, scala: str, fetcher: Fetcher, progress: Progress) -> None:

@@ -160,14 +160,14 @@ def transport_secrets(submission: Submission) -> tuple[str, ...]:
 
     The password in a URL, and the part of an authorization after its scheme, are given as well.
     """
-    found: list[str] = []
+    texts: list[str] = []
     for key in _secret_keys(submission):
         value = submission.value(key) or ""
         url = _url(value) if "://" in value else None
         password = url.password if url else None
         scheme = _AUTHORIZATION.fullmatch(value)
-        found += [value, password or "", scheme[1] if scheme else ""]
-    return tuple(dict.fromkeys(text for text in found if len(text) >= _SHORTEST_SECRET))
+        texts += [value, password or "", scheme[1] if scheme else ""]
+    return tuple(dict.fromkeys(text for text in texts if len(text) >= _SHORTEST_SECRET))
 
 
 def _secret_keys(submission: Submission) -> list[str]:
@@ -229,8 +229,8 @@ _CHILD_KEYS = {
 
 
 def _can_be_composed(kind: str, keys: Mapping[str, str]) -> bool:
-    known = _CHILD_KEYS.get(kind)
-    if known is None or not all(known.fullmatch(key) for key in keys):
+    allowed = _CHILD_KEYS.get(kind)
+    if allowed is None or not all(allowed.fullmatch(key) for key in keys):
         return False
     # At the top level the listener takes a URL apart (path to endpoint, query to parameters).
     url = _url(keys.get("url", ""))
@@ -331,15 +331,18 @@ def injected_names(before: Submission, after: Submission) -> tuple[str, ...]:
 
     The names also include changed environment variables (``env:…``), ``jars`` and ``py_files``.
     """
-    names = {key for key, value in after.conf.items() if before.conf.get(key) != value}
-    names |= {key for key, value in after.in_file.items() if before.in_file.get(key) != value}
-    names |= {
-        f"env:{key}" for key, value in after.env_vars.items() if before.env_vars.get(key) != value
+    changes = (
+        ("", before.conf, after.conf),
+        ("", before.in_file, after.in_file),
+        ("env:", before.env_vars, after.env_vars),
+    )
+    names = {
+        f"{prefix}{key}"
+        for prefix, old, new in changes
+        for key, value in new.items()
+        if old.get(key) != value
     }
-    if after.jars != before.jars:
-        names.add("jars")
-    if after.py_files != before.py_files:
-        names.add("py_files")
+    names |= {f for f in ("jars", "py_files") if getattr(after, f) != getattr(before, f)}
     return tuple(sorted(names))
 
 
@@ -377,23 +380,23 @@ def _with_listener(submission: Submission) -> Submission:
 def _with_jars(submission: Submission, jars: tuple[str, ...]) -> Submission:
     """Append jars to the list that Spark would use: ``--jars``, or else ``spark.jars``."""
     key = "spark.jars"
-    given = submission.listed_jars()
-    missing = [jar for jar in jars if jar not in given]
+    jars_of_user = submission.listed_jars()
+    missing = [jar for jar in jars if jar not in jars_of_user]
     if not missing:
         return submission
-    text = ",".join([*_raw(submission.jars, given), *missing])
+    text = ",".join([*_raw(submission.jars, jars_of_user), *missing])
     if not submission.jars and key not in submission.conf and scrub(text) != text:
         # A URL with credentials that the user had in a file is passed in a file.
         return submission.with_file({key: text}, set())
     return replace(submission.without_conf(key), jars=text)
 
 
-def _raw(flag: str | None, given: list[str]) -> list[str]:
+def _raw(flag: str | None, entries: list[str]) -> list[str]:
     """Give the user's part of a list.
 
     A flag is given unchanged, because spaces around its entries count; in a property they do not.
     """
-    return [flag] if flag and given else given
+    return [flag] if flag and entries else entries
 
 
 def can_observe(submission: Submission) -> bool:
@@ -416,9 +419,9 @@ def _with_observer(submission: Submission, observation: Observation | None) -> S
     if observation is None or not can_observe(submission):
         return submission
     key = "spark.submit.pyFiles"
-    given = listed(submission.py_files or submission.value(key))
-    files = _raw(submission.py_files, given)
-    if observation.zip not in given:
+    files_of_user = listed(submission.py_files or submission.value(key))
+    files = _raw(submission.py_files, files_of_user)
+    if observation.zip not in files_of_user:
         files.append(observation.zip)
     conf = {f"{OBSERVER}observations": observation.path}
     if observation.deliver:

@@ -17,15 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-import msgspec
-
 from airflow_provider_sparklineage.model.credentials import logger, scrub
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.submit import (
     distribution,
     fetching,
     listener,
-    remembered,
     submitted_files,
 )
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
@@ -87,43 +84,40 @@ def job_listeners(
     A listener is recognised by the name of its jar. If this machine has a jar of another name, the
     content of the jar is searched, because people rename jars.
     """
-    found = [*_in_files(ListenerSource.JARS, submission.listed_jars())]
-    found += _in_files(ListenerSource.DRIVER, _class_path_entries(submission.class_path()))
+    listeners = [*_in_files(ListenerSource.JARS, submission.listed_jars())]
+    listeners += _in_files(ListenerSource.DRIVER, _class_path_entries(submission.class_path()))
     for package in submission.listed_packages():
         if (identity := listener.identity_of_coordinate(package)) is not None:
-            found.append(JobListener(ListenerSource.PACKAGES, package, identity))
-    for name in distribution.own_jars:
-        if distribution.home and (identity := listener.identity_of_name(name)) is not None:
-            jar = distribution.home / "jars" / name
-            found.append(JobListener(ListenerSource.SPARK, str(jar), identity, jar))
-    return tuple({entry.name: entry for entry in reversed(found)}.values())
+            listeners.append(JobListener(ListenerSource.PACKAGES, package, identity))
+    for jar in distribution.own_jars:
+        if (identity := listener.identity_of_name(jar.name)) is not None:
+            listeners.append(JobListener(ListenerSource.SPARK, str(jar), identity, jar))
+    return tuple({entry.name: entry for entry in reversed(listeners)}.values())
 
 
 def only_listener(
-    found: tuple[JobListener, ...],
+    listeners: tuple[JobListener, ...],
     submission: Submission,
     distribution: SparkDistribution,
-    cache: Path,
 ) -> JobListener | None:
     """Check that a job has at most one listener, and that the listener works; give the listener.
 
-    :param found: the listeners that the job has
-    :param cache: the folder in which the digests of whole jars are stored
+    :param listeners: the listeners that the job has
     :return: None if the job has no listener
     :raise ListenerError: if there are several listeners, or the only one does not fit this Spark,
         is damaged, or would not see connectors of the job; the message names the fix
     """
-    if not found:
+    if not listeners:
         return None
-    if len(found) > 1:
-        named = " and ".join(f"{entry.name} ({entry.source})" for entry in found)
+    if len(listeners) > 1:
+        named = " and ".join(f"{entry.name} ({entry.source})" for entry in listeners)
         problem = (
-            f"The job has {len(found)} OpenLineage listeners, {named}, and its SparkContext could "
-            "end for that."
+            f"The job has {len(listeners)} OpenLineage listeners, {named}, and its SparkContext "
+            "could end for that."
         )
         fix = "Leave one, or none, and this package adds its own."
         raise ListenerError(problem, fix)
-    [only] = found
+    [only] = listeners
     if only.source.is_of_jvm and (connectors := _connectors(submission)):
         problem = (
             f"The listener {only.name} is on {only.source} and would not see {connectors[0]} in "
@@ -134,72 +128,37 @@ def only_listener(
             "to --jars."
         )
         raise ListenerError(problem, fix)
-    identity = only.identity
-    if only.path is not None:
-        identity = listener.read_jar(only.path).identity
-    require_fit(only.name, identity, distribution)
-    if only.path is not None:
-        require_whole(only.path, cache)
+    identity = only.identity if only.path is None else listener.read_jar(only.path)
+    listener.require_fit(only.name, identity, distribution.version, distribution.scala)
     return only
 
 
-def require_fit(name: str, identity: Identity, distribution: SparkDistribution) -> None:
-    """Refuse a listener that does not fit the Spark, and so would end the SparkContext.
-
-    :raise ListenerError: if the listener does not fit; the message names the fix
-    """
-    error = listener.misfit(name, identity, distribution.version, distribution.scala)
-    if error is not None:
-        raise error
-
-
-def require_whole(jar: Path, cache: Path) -> None:
-    """Refuse a damaged jar, because loading a damaged class would end the SparkContext.
-
-    :param cache: the folder in which the digests of whole jars are stored
-    :raise ListenerError: if the jar is damaged; the message names the fix
-    """
-    if problem := _damage(jar, cache):
-        problem = f"The listener jar {jar} is damaged ({problem})."
-        fix = "Copy it there again, or `sparklineage fetch-listener` and name no jar."
-        raise ListenerError(problem, fix)
-
-
-def _damage(jar: Path, cache: Path) -> str:
-    try:
-        return listener.damage(jar, cache)
-    except OSError as error:
-        return error.strerror or str(error)
-
-
 def checked_extensions(
-    given: Iterable[str], own: JobListener | None, cache: Path, *, is_remote: bool = False
+    names: Iterable[str], own: JobListener | None, *, is_remote: bool = False
 ) -> tuple[tuple[str, ...], tuple[ListenerError, ...]]:
     """Check which jars that extend the listener can be added to ``--jars``.
 
     A jar that does not exist would end the job, and a jar that is a listener itself would be a
     second listener.
 
-    :param given: the jars, as paths on this machine or as URLs that Spark can read
+    :param names: the jars, as paths on this machine or as URLs that Spark can read
     :param own: the job's own listener; None if it has none
-    :param cache: the folder in which the digests of whole jars are stored
     :param is_remote: whether the driver runs on another machine, so that ``local:`` means a path on
         that machine
     :return: the jars that can be added, and an error for each other jar
     """
     usable, errors = [], []
-    for name in given:
-        found = _extension_problem(name, own, cache, is_remote=is_remote)
-        if found is None:
-            usable.append(name)
-        else:
-            problem, fix = found
+    for name in names:
+        if problem_and_fix := _extension_problem(name, own, is_remote=is_remote):
+            problem, fix = problem_and_fix
             errors.append(ListenerError(f"The listener's extension {name} {problem}.", fix))
+        else:
+            usable.append(name)
     return tuple(usable), tuple(errors)
 
 
 def _extension_problem(
-    name: str, own: JobListener | None, cache: Path, *, is_remote: bool
+    name: str, own: JobListener | None, *, is_remote: bool
 ) -> tuple[str, str] | None:
     if own is not None and own.source.is_of_jvm:
         problem = f"would not be seen by a listener on {own.source}"
@@ -214,7 +173,7 @@ def _extension_problem(
         return "is a listener itself", "Give it as listener_jar."
     if not zipfile.is_zipfile(path):
         return "is no readable jar", "Build it again."
-    if problem := _damage(path, cache):
+    if problem := listener.damage(path):
         return f"is damaged ({problem})", "Copy it there again."
     return None
 
@@ -223,13 +182,16 @@ def _url_problem(name: str, *, is_there: bool) -> tuple[str, str] | None:
     if not is_there and submitted_files.scheme(name) in ("", "file", "local"):
         return "does not exist", "Correct listener_extensions."
     if not submitted_files.is_plain_url(name):
-        return "is no URL that Spark takes as it is", "Write what is not ASCII, and commas, as %2C."
+        return (
+            "is no URL that Spark takes as it is",
+            "Write commas, and characters that are not ASCII, as %2C.",
+        )
     return None
 
 
 def _connectors(submission: Submission) -> list[str]:
-    given = (*submission.listed_jars(), *submission.listed_packages())
-    return [name for name in given if re.search(_CONNECTOR, name)]
+    entries = (*submission.listed_jars(), *submission.listed_packages())
+    return [name for name in entries if re.search(_CONNECTOR, name)]
 
 
 def _in_files(source: ListenerSource, names: Iterable[str]) -> Iterable[JobListener]:
@@ -264,31 +226,27 @@ def spark_of(
 
     :param env: the environment with which the job would be submitted
     :param declared: the declared versions of Spark and Scala (:func:`.distribution.declared`)
-    :param in_task: whether a job waits; then the time limit is shorter, and a command that gave no
-        answer a few minutes ago is not run again
+    :param in_task: whether a job waits; then the time limit is shorter
     :raise ListenerError: if there is no Spark, or its version is not known; the message names the
         fix
     """
     by_files = distribution.find(spark_binary, env)
     if declared is not None:
         return SparkDistribution(by_files.home if by_files else None, *declared)
-    found = by_files or _asked_version(spark_binary, env, in_task=in_task)
-    if found is None:
+    if by_files is not None:
+        return by_files
+    # Imported here, because a job waits for the imports of this module.
+    from airflow_provider_sparklineage.spark.submit import commands
+
+    printed = commands.ask_version(spark_binary, env, in_task=in_task)
+    if printed is None:
         problem = f"There is no {spark_binary} on the worker's PATH."
         fix = (
             "Install Spark there (`pip install 'airflow-provider-sparklineage[pyspark]'` brings "
             "one), or set SPARK_HOME and PATH."
         )
         raise ListenerError(problem, fix)
-    return found
-
-
-def _asked_version(
-    spark_binary: str, env: Mapping[str, str], *, in_task: bool
-) -> SparkDistribution | None:
-    from airflow_provider_sparklineage.spark.submit import commands
-
-    return commands.ask_version(spark_binary, env, fetching.cache_folder(env), in_task=in_task)
+    return printed
 
 
 def jar_in_task(
@@ -332,11 +290,12 @@ def jar_for(
     if isinstance(configured, str):
         if is_remote or submitted_files.scheme(configured) != "local":
             named = listener.identity_of_name(configured.rpartition("/")[2])
-            require_fit(configured, named or Identity(None, None), spark)
+            identity = named or Identity(None, None)
+            listener.require_fit(configured, identity, spark.version, spark.scala)
             return configured
         configured = Path(unquote(urlsplit(configured).path))
-    require_fit(configured.name, listener.read_jar(configured).identity, spark)
-    require_whole(configured, fetching.cache_folder(env))
+    identity = listener.read_jar(configured)
+    listener.require_fit(configured.name, identity, spark.version, spark.scala)
     return str(configured.absolute())
 
 
@@ -353,7 +312,8 @@ def _cached_jar(spark: SparkDistribution, env: Mapping[str, str]) -> Path:
             fix = "Run `sparklineage fetch-listener` on the worker, which replaces it."
         raise ListenerError(problem, fix)
     # The jar is not read for its version, because its digest is the digest of the pinned version.
-    require_fit(jar.name, Identity(VERSION, spark.scala), spark)
+    identity = Identity(VERSION, spark.scala)
+    listener.require_fit(jar.name, identity, spark.version, spark.scala)
     return jar
 
 
@@ -381,61 +341,38 @@ def fetch_for(
     """
     if fetching.is_cached(spark.scala, env):
         return fetching.cached(spark.scala, env)
-    cache = fetching.cache_folder(env)
-    failed = f"fetch of {artifact(spark.scala)} {VERSION} into {cache}"
-    if in_task and (before := remembered.recall(cache, failed, _FailedFetch, remembered.FAILURE_S)):
-        problem = f"The listener could not be fetched a few minutes ago. {before.problem}"
-        raise ListenerError(problem, before.fix)
+    if in_task and (failure := fetching.recent_failure(spark.scala, env)):
+        problem = f"The listener could not be fetched a few minutes ago. {failure.problem}"
+        raise ListenerError(problem, failure.fix)
     limit_s = fetching.TASK_LIMIT_S if in_task else fetching.LIMIT_S
     progress(f"Fetching {artifact(spark.scala)} {VERSION} for Spark {spark.version} …")
     if location is not None:
         fetcher = fetching.from_location(location, progress, limit_s=limit_s)
     else:
+        # Imported here, because a job waits for the imports of this module.
+        from airflow_provider_sparklineage.spark.submit import commands
+
         here = spark_of(spark_binary, env, in_task=in_task)
-        fetcher = _resolving_fetcher(
-            spark.scala, here, spark_binary, env, repositories, limit_s, progress
+        if refusal := commands.java_refusal(env, here):
+            problem = f"The listener cannot be fetched with Spark's resolver. {refusal.problem}"
+            raise ListenerError(problem, refusal.fix)
+        fetcher = commands.from_spark(
+            spark.scala,
+            _submit_command(here, spark_binary),
+            distribution.defaults(here.home, env) if here.home or env.get("SPARK_CONF_DIR") else {},
+            repositories=repositories,
+            env=env,
+            timeout_s=limit_s,
+            progress=progress,
         )
     try:
         return fetching.fetch(spark.scala, fetcher, env, progress, limit_s=limit_s)
     except ListenerError as error:
         # A process that waited for another process's fetch does not know why that fetch failed. The
-        # other process has stored the reason already, so it is not replaced.
-        if remembered.recall(cache, failed, _FailedFetch, remembered.FAILURE_S) is None:
-            remembered.remember(cache, failed, _FailedFetch(error.problem, error.fix))
+        # other process has noted the reason already, so it is not replaced.
+        if fetching.recent_failure(spark.scala, env) is None:
+            fetching.note_failure(spark.scala, env, error)
         raise
-
-
-class _FailedFetch(msgspec.Struct, frozen=True):
-    """The reason of a failed fetch: the sentences of a :exc:`ListenerError`."""
-
-    problem: str
-    fix: str
-
-
-def _resolving_fetcher(
-    scala: str,
-    here: SparkDistribution,
-    spark_binary: str,
-    env: Mapping[str, str],
-    repositories: str | None,
-    limit_s: float,
-    progress: fetching.Progress,
-) -> fetching.Fetcher:
-    # Imported here, because a job waits for the imports of this module.
-    from airflow_provider_sparklineage.spark.submit import commands
-
-    if refusal := commands.java_refusal(env, here):
-        problem = f"The listener cannot be fetched with Spark's resolver. {refusal.problem}"
-        raise ListenerError(problem, refusal.fix)
-    return commands.from_spark(
-        scala,
-        _submit_command(here, spark_binary),
-        here.defaults(env) if here.home or env.get("SPARK_CONF_DIR") else {},
-        repositories=repositories,
-        env=env,
-        timeout_s=limit_s,
-        progress=progress,
-    )
 
 
 def _submit_command(spark: SparkDistribution, spark_binary: str) -> str:
@@ -443,6 +380,6 @@ def _submit_command(spark: SparkDistribution, spark_binary: str) -> str:
 
     The command on PATH may belong to another Spark.
     """
-    if spark.home and (found := spark.home / "bin" / "spark-submit").is_file():
-        return str(found)
+    if spark.home and (own := spark.home / "bin" / "spark-submit").is_file():
+        return str(own)
     return spark_binary

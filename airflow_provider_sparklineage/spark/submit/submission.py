@@ -86,8 +86,8 @@ class Submission(Frozen, frozen=True):
 
     def with_file(self, values: Mapping[str, str], without: Collection[str]) -> Submission:
         """Set properties in the properties file, and remove the properties ``without`` from it."""
-        kept = {key: value for key, value in self.in_file.items() if key not in without}
-        new = {**kept, **values}
+        others = {key: value for key, value in self.in_file.items() if key not in without}
+        new = {**others, **values}
         return self if new == self.in_file else replace(self, new_file=new)
 
     def all_in_file(self) -> Submission:
@@ -98,8 +98,8 @@ class Submission(Frozen, frozen=True):
             "spark.submit.pyFiles": self.py_files,
             "spark.driver.extraClassPath": self.driver_class_path,
         }
-        given = {key: value for key, value in flags.items() if value}
-        file = {**self.in_file, **{k: str(v) for k, v in self.conf.items()}, **given}
+        flagged = {key: value for key, value in flags.items() if value}
+        file = {**self.in_file, **{k: str(v) for k, v in self.conf.items()}, **flagged}
         return Submission(
             application=self.application,
             env_vars=self.env_vars,
@@ -151,7 +151,7 @@ def read_command_line(text: str, macro: str) -> CommandLine:
     :param macro: the name of the macro that the text calls; if the statement with the macro has a
         spark-submit, only this statement is read, and otherwise the whole text
     """
-    text = _EXPRESSION.sub(lambda found: _MACRO if macro in found[0] else _UNKNOWN, text)
+    text = _EXPRESSION.sub(lambda match: _MACRO if macro in match[0] else _UNKNOWN, text)
     own = [s for s in _STATEMENT_ENDS.split(text) if _MACRO in s and _BINARY.search(s)]
     shown = " ".join(own) or text
     binary = _BINARY.search(shown)
@@ -173,8 +173,8 @@ def named_scripts(text: str) -> Iterator[str]:
 
 
 def _flag_value(text: str, flag: str) -> str:
-    found = re.search(rf"(?<!\S){flag}(?:\s+|=)[\"']?([^\s\"'$\\]+)(?=[\s\"']|\Z)", text)
-    return found[1] if found else ""
+    match = re.search(rf"(?<!\S){flag}(?:\s+|=)[\"']?([^\s\"'$\\]+)(?=[\s\"']|\Z)", text)
+    return match[1] if match else ""
 
 
 def shell_arguments(submission: Submission, properties_file: str | None) -> str:

@@ -134,7 +134,7 @@ class Links:
             problem = f"{_misread(path)} {self._forbidden}"
             raise CaptureError(problem, _FIX)
         try:
-            folder = self._folder = self._folder or self._made(path)
+            folder = self._folder = self._folder or self._new_folder(path)
             # The number distinguishes jars of the same name.
             link = folder / f"{len(list(folder.iterdir()))}-{_ODD.sub('_', path.name)}"
             _link(path, link)
@@ -162,7 +162,7 @@ class Links:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 
-    def _made(self, path: Path) -> Path:
+    def _new_folder(self, path: Path) -> Path:
         base = self._bundle
         if base is None or not is_plain(base):
             base = Path(tempfile.gettempdir()).resolve()
@@ -240,9 +240,7 @@ def write_observer(bundle: Path) -> Path:
     """
     path = bundle / OBSERVER_ZIP
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(observer_zip())
+        capture.write_private(path, observer_zip())
     except OSError as error:
         msg = f"The observer cannot be written to {bundle}: {error}"
         raise CaptureError(msg) from error

@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.datahub.conversion import proposals
 from airflow_provider_sparklineage.datahub.naming import schema_field_urn
 from airflow_provider_sparklineage.event.make import made
 from airflow_provider_sparklineage.model.representation import DEFAULT_REPRESENTATION
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 from tests.conftest import HEADER, RECORDED
 
 if TYPE_CHECKING:

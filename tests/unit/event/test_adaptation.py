@@ -20,7 +20,7 @@ from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.representation import Adaptation, Representation
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 from tests.conftest import HEADER, RECORDED
 from tests.openlineage_spec import validate_event
 from tests.unit.event.test_glance import dataset, task

@@ -207,10 +207,10 @@ def test_an_object_store_has_no_marks():
 def test_what_airflow_adds_is_kept_and_given_to_nobody_who_reads_the_event(archive, root):
     archive.write(TASK, Written(event()), {"started": "2024-05-06T00:00:00+00:00"})
     assert archive.read(TASK) == event()
-    kept = archive.kept("shop/manual/revenue/-1/1")
+    kept = archive.archived("shop/manual/revenue/-1/1")
     assert kept == (event(), {"started": "2024-05-06T00:00:00+00:00"})
     archive.write(TASK, Written(event()))
-    assert archive.kept("shop/manual/revenue/-1/1") == (event(), None)
+    assert archive.archived("shop/manual/revenue/-1/1") == (event(), None)
 
 
 # --- sweeping -------------------------------------------------------------------------------------

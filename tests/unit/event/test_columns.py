@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.model.representation import (
     Adaptation,
 )
 from airflow_provider_sparklineage.model.rules import NO_RULES
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 from tests.conftest import HEADER
 from tests.marquez_model import MarquezModel
 from tests.openlineage_spec import validate_event

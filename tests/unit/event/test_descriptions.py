@@ -16,7 +16,7 @@ from airflow_provider_sparklineage.event.pipeline import event_of, merged_event
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.representation import Representation
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 from tests.conftest import HEADER, OBSERVED, RECORDED
 
 DAY = "flight_date=2013-01-08"

@@ -6,7 +6,7 @@ from airflow_provider_sparklineage.event import column_lineage
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.model.representation import Representation
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 from tests.unit.event.test_size import output
 
 LINEAGE = TaskLineage(Outcome.COMPLETE, (), (output("revenue", 30), output("costs", 10)))

@@ -16,7 +16,7 @@ from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS, Adaptation
 from airflow_provider_sparklineage.model.terms import Witness
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 from tests.conftest import HEADER
 from tests.openlineage_spec import validate_event
 

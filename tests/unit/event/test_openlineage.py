@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.event import column_lineage, openlineage, par
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.model.producer import producer
 from airflow_provider_sparklineage.model.representation import Representation
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 from tests.conftest import RECORDED
 
 EVERYTHING = Representation(bare_partitions=True, explicit_lineage=True)

@@ -33,7 +33,7 @@ from airflow_provider_sparklineage.model.degradations import Degradation, Degrad
 from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.representation import Representation
 from airflow_provider_sparklineage.model.subset import Description, Locations, Partitions
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 from tests.unit.model.test_credentials import IN_URLS, IN_WORDS
 
 SECRET = "hunter2secret"

@@ -31,7 +31,7 @@ from airflow_provider_sparklineage.model.subset import (
     Locations,
     Partitions,
 )
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 
 NAMES = ("password", "token_count", "api_key", "secret", "authorization", "passwd", "private_key")
 ORDERS = DatasetName("s3a://lake", "/orders")

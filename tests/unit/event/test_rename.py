@@ -21,7 +21,7 @@ from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.representation import Adaptation, Representation
 from airflow_provider_sparklineage.model.terms import Witness
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 
 MARQUEZ = BACKENDS["marquez"]
 TWO_HOSTS = DatasetName("kafka://a:1,b:2", "orders")

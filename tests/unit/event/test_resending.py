@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.event import emitter
 from airflow_provider_sparklineage.event import sending as resending
-from airflow_provider_sparklineage.event.archive import Kept
+from airflow_provider_sparklineage.event.archive import ArchivedEvent
 from airflow_provider_sparklineage.event.pipeline import ready_to_send
 from airflow_provider_sparklineage.event.sending import Candidate, candidate, followers, in_order
 from airflow_provider_sparklineage.model.last_run import KEPT
@@ -43,7 +43,7 @@ def unchanged(facets):
 
 
 def sent(event, sending=SENDING, *, with_start=True, redact=unchanged, how=HOW):
-    lines = resending.lines_of(Kept(event, sending), how, redact, with_start=with_start)
+    lines = resending.lines_of(ArchivedEvent(event, sending), how, redact, with_start=with_start)
     return [json.loads(line) for line in lines]
 
 

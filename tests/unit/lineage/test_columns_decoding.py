@@ -27,7 +27,7 @@ from airflow_provider_sparklineage.lineage.columns.reported import (
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.spark.capture.events import read_events
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 from tests.conftest import GOLDEN
 
 UNKNOWN = Transformation()

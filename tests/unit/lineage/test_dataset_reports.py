@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from airflow_provider_sparklineage.lineage.application import accumulation
 from airflow_provider_sparklineage.lineage.application.accumulation import accumulate
 from airflow_provider_sparklineage.spark.capture.events import read_events
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 
 BEGIN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ORDER = {"START": 0, "RUNNING": 1, "FAIL": 2, "COMPLETE": 3}

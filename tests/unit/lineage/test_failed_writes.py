@@ -7,7 +7,7 @@ from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 from tests.conftest import HEADER
 
 FAILED = DatasetName("file", "/lake/checked_orders")

@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.representation import KEEP, Intermediates
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 from tests.conftest import HEADER
 from tests.openlineage_spec import validate_event
 

@@ -18,11 +18,11 @@ from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.representation import Adaptation, Representation
 from airflow_provider_sparklineage.spark.capture.events import read_events
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationReport,
     read_observations,
 )
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
 from tests.conftest import HEADER, golden
 from tests.unit.lineage.test_binding import collected
 

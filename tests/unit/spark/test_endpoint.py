@@ -26,7 +26,7 @@ from airflow_provider_sparklineage.spark.capture.receiver import Endpoint
     ],
 )
 def test_it_is_a_name_with_or_without_ports(text, host, ports):
-    assert Endpoint.of(text, "celery-1") == Endpoint(host, ports)
+    assert Endpoint.read(text, "celery-1") == Endpoint(host, ports)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_it_is_a_name_with_or_without_ports(text, host, ports):
 )
 def test_what_is_none_is_refused_with_an_example(text):
     with pytest.raises(SettingsError, match=r"worker-1.example.com:20000-20100"):
-        Endpoint.of(text, "celery-1")
+        Endpoint.read(text, "celery-1")
 
 
 class Machine:

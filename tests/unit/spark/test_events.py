@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from airflow_provider_sparklineage.spark.capture.events import as_lines, read_events
-from airflow_provider_sparklineage.spark.capture.reports import ReadReport
+from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 
 EVENT = (
     b'{"eventTime":"2026-01-02T03:04:05Z","eventType":"START","run":{"runId":"r"},'

@@ -33,8 +33,7 @@ SPARK = SparkDistribution(None, "4.0.1", "2.13")
 @pytest.fixture
 def env(tmp_path, monkeypatch):
     """Give an environment with an empty cache; what is expected to come is CONTENT."""
-    pin = listener.Pin(hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
-    monkeypatch.setitem(listener.PINS, "2.13", pin)
+    monkeypatch.setitem(listener.PINS, "2.13", hashlib.sha256(CONTENT).hexdigest())
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": "/nowhere"}
 
@@ -47,8 +46,7 @@ def given(tmp_path):
 
 
 def left(env):
-    names = (path.name for path in fetching.cache_folder(env).iterdir())
-    return sorted(name for name in names if not name.startswith(".known-"))
+    return sorted(path.name for path in fetching.cache_folder(env).iterdir())
 
 
 def test_a_given_file_is_cached_and_nothing_else_stays(env, given):
@@ -379,6 +377,33 @@ def test_a_resolver_that_hangs_is_ended_and_tasks_do_not_ask_it_again_for_a_whil
     with pytest.raises(ListenerError, match="TimeoutError"):  # whoever asks for it, asks again
         listener_selection.fetch_for(SPARK, "spark-submit", env)
     assert asked.read_text() == "x\nx\n"
+
+
+def test_a_failed_fetch_is_believed_for_a_quarter_of_an_hour(env):
+    error = ListenerError("No route to the mirror.", "Set a proxy.")
+    fetching.note_failure("2.13", env, error)
+    noted = fetching.recent_failure("2.13", env)
+    assert (noted.problem, noted.fix) == (error.problem, error.fix)
+    assert fetching.recent_failure("2.12", env) is None
+    [file] = fetching.cache_folder(env).iterdir()
+    for age_s in (16 * 60, -16 * 60):  # a clock was wrong
+        at = time.time() - age_s
+        os.utime(file, (at, at))
+        assert fetching.recent_failure("2.13", env) is None
+
+
+@pytest.mark.parametrize("content", [b"\xff garbage", b'["a"', b"3", b"{}", b'["a", "b", "c"]'])
+def test_a_noted_failure_that_cannot_be_read_counts_as_none(env, content):
+    fetching.note_failure("2.13", env, ListenerError("a"))
+    [file] = fetching.cache_folder(env).iterdir()
+    file.write_bytes(content)
+    assert fetching.recent_failure("2.13", env) is None
+
+
+def test_a_failure_that_cannot_be_noted_is_not(env, tmp_path):
+    (tmp_path / "cache").touch()  # a file where the folder of the cache should be
+    fetching.note_failure("2.13", env, ListenerError("a"))
+    assert fetching.recent_failure("2.13", env) is None
 
 
 def test_a_task_does_not_wait_for_long_for_another_process_that_fetches(env, tmp_path, monkeypatch):

@@ -30,7 +30,7 @@ from tests.unit.listener_jars import listener_jar, other_jar
     ],
 )
 def test_a_jar_has_the_identity_of_its_listener(tmp_path, name, scala, version, expected):
-    assert listener.read_jar(listener_jar(tmp_path / name, scala, version)).identity == expected
+    assert listener.read_jar(listener_jar(tmp_path / name, scala, version)) == expected
 
 
 def test_a_missing_jar_is_reported_with_the_fix(tmp_path):
@@ -72,8 +72,8 @@ def test_a_jar_with_a_comment_behind_it_is_read(tmp_path):
     assert listener.holds_listener(jar)
 
 
-def test_a_jar_with_more_entries_than_the_old_format_counts_is_read(tmp_path, monkeypatch):
-    jar = listener_jar(tmp_path / "huge.jar")
-    # The offset of this directory stands for the number that refers to ZIP64's own record.
-    monkeypatch.setattr(listener, "_ZIP64", zipfile.ZipFile(jar).start_dir)
-    assert listener.read_jar(jar).identity == Identity("1.53.0", "2.13")
+def test_a_shaded_copy_of_the_class_is_no_listener(tmp_path):
+    jar = other_jar(tmp_path / "shop.jar")
+    with zipfile.ZipFile(jar, "a") as archive:
+        archive.writestr(f"shop/{listener.LISTENER_CLASS.replace('.', '/')}.class", b"")
+    assert not listener.holds_listener(jar)

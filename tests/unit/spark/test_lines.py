@@ -11,6 +11,7 @@ import pytest
 
 from airflow_provider_sparklineage.spark.capture import lines
 from airflow_provider_sparklineage.spark.capture.lines import (
+    LinesReport,
     LongLine,
     UnreadableError,
     content_of,
@@ -18,7 +19,6 @@ from airflow_provider_sparklineage.spark.capture.lines import (
     open_regular,
     read,
 )
-from airflow_provider_sparklineage.spark.capture.reports import LinesReport
 
 ANY = msgspec.json.Decoder()
 

@@ -112,56 +112,30 @@ def test_a_spark_submit_that_prints_no_version_is_quoted(output, quoted):
         commands.parse_version_output(output)
 
 
-def test_what_spark_submit_printed_is_remembered_until_it_changes(tmp_path, mocker):
-    binary = script(tmp_path / "bin" / "shop-submit")
-    started = mocker.patch.object(commands, "output_of", return_value=PRINTED)
-    for _ in range(2):
-        found = commands.ask_version(
-            "shop-submit", {"PATH": str(binary.parent)}, tmp_path / "cache"
-        )
-        assert found == SparkDistribution(None, "3.5.6", "2.12")
-    started.assert_called_once()
-    os.utime(binary, ns=(1, 1))
-    commands.ask_version("shop-submit", {"PATH": str(binary.parent)}, tmp_path / "cache")
-    assert started.call_count == 2
-
-
-def asks(binary, cache, **kwargs):
+def ask(binary, **kwargs):
     env = {"PATH": f"{binary.parent}:{os.environ['PATH']}"}
-    return commands.ask_version(binary.name, env, cache, **kwargs)
+    return commands.ask_version(binary.name, env, **kwargs)
 
 
-def test_a_spark_submit_that_hangs_is_asked_by_one_task_and_not_by_the_next(tmp_path, monkeypatch):
+def test_spark_submit_is_asked_for_its_version(tmp_path, mocker):
+    binary = script(tmp_path / "bin" / "shop-submit")
+    mocker.patch.object(commands, "output_of", return_value=PRINTED)
+    assert ask(binary) == SparkDistribution(None, "3.5.6", "2.12")
+
+
+def test_a_spark_submit_that_hangs_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(commands, "TASK_VERSION_TIMEOUT_S", 0.5)
-    cache, asked = tmp_path / "cache", tmp_path / "asked"
     binary = script(tmp_path / "bin" / "shop-submit")
-    binary.write_text(f"#!/bin/sh\necho x >> {asked}\nsleep 60 &\nwait\n")
-    for _ in range(3):
-        with pytest.raises(ListenerError, match=r"no answer \(within 0\.5 s\).*spark_version"):
-            asks(binary, cache, in_task=True)
-    assert asked.read_text() == "x\n"
+    binary.write_text("#!/bin/sh\nsleep 60 &\nwait\n")
+    with pytest.raises(ListenerError, match=r"no answer \(within 0\.5 s\).*spark_version"):
+        ask(binary, in_task=True)
 
 
-def test_a_person_asks_again_and_for_the_tasks_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(commands, "TASK_VERSION_TIMEOUT_S", 0.5)
-    cache, slow = tmp_path / "cache", tmp_path / "slow"
-    slow.touch()
+def test_a_spark_submit_that_prints_no_version_is_quoted_with_the_fix(tmp_path, mocker):
     binary = script(tmp_path / "bin" / "shop-submit")
-    binary.write_text(f"#!/bin/sh\n[ -e {slow} ] && sleep 60\ncat <<'END'\n{PRINTED}END\n")
-    with pytest.raises(ListenerError):
-        asks(binary, cache, in_task=True)
-    slow.unlink()
-    for in_task in (False, True):
-        assert asks(binary, cache, in_task=in_task) == SparkDistribution(None, "3.5.6", "2.12")
-
-
-def test_a_spark_submit_that_prints_no_version_is_not_asked_by_each_task(tmp_path, mocker):
-    binary = script(tmp_path / "bin" / "shop-submit")
-    started = mocker.patch.object(commands, "output_of", return_value="JAVA_HOME is not set")
-    for _ in range(3):
-        with pytest.raises(ListenerError, match=r"\(JAVA_HOME is not set\)"):
-            asks(binary, tmp_path / "cache", in_task=True)
-    started.assert_called_once()
+    mocker.patch.object(commands, "output_of", return_value="JAVA_HOME is not set")
+    with pytest.raises(ListenerError, match=r"\(JAVA_HOME is not set\).*spark_version"):
+        ask(binary, in_task=True)
 
 
 def test_without_spark_submit_there_is_no_spark():
@@ -184,24 +158,32 @@ def test_spark_defaults_are_read_as_java_properties(spark):
     (spark.home / "conf" / "spark-defaults.conf").write_text(
         "# a comment\nspark.a   one \nspark.b=two\\\n  lines\nspark.c : x=y\n"
     )
-    assert spark.defaults({}) == {"spark.a": "one", "spark.b": "twolines", "spark.c": "x=y"}
+    assert distribution.defaults(spark.home, {}) == {
+        "spark.a": "one",
+        "spark.b": "twolines",
+        "spark.c": "x=y",
+    }
 
 
 def test_the_conf_folder_of_the_environment_wins(spark, tmp_path):
     (tmp_path / "spark-defaults.conf").write_text("spark.a here\n")
-    assert spark.defaults({"SPARK_CONF_DIR": str(tmp_path)}) == {"spark.a": "here"}
+    env = {"SPARK_CONF_DIR": str(tmp_path)}
+    assert distribution.defaults(spark.home, env) == {"spark.a": "here"}
 
 
 def test_where_spark_defaults_are_unknown_they_are_not_overridden():
     with pytest.raises(ListenerError, match="Set SPARK_HOME or SPARK_CONF_DIR"):
-        SparkDistribution(None, "3.5.6", "2.12").defaults({})
+        distribution.defaults(None, {})
 
 
 def test_properties_are_utf8_and_keep_line_ends(spark):
     (spark.home / "conf").mkdir()
     path = spark.home / "conf" / "spark-defaults.conf"
     path.write_text("spark.jars /opt/bücher/a.jar\nspark.delimiter=\\n\n", encoding="utf-8")
-    assert spark.defaults({}) == {"spark.jars": "/opt/bücher/a.jar", "spark.delimiter": "\n"}
+    assert distribution.defaults(spark.home, {}) == {
+        "spark.jars": "/opt/bücher/a.jar",
+        "spark.delimiter": "\n",
+    }
 
 
 # --- which listener fits -----------------------------------------------------------------------
@@ -218,7 +200,7 @@ def test_properties_are_utf8_and_keep_line_ends(spark):
     ],
 )
 def test_listeners_that_fit(found, spark, scala):
-    assert listener.misfit("a.jar", found, spark, scala) is None
+    listener.require_fit("a.jar", found, spark, scala)
 
 
 @pytest.mark.parametrize(
@@ -237,12 +219,12 @@ def test_listeners_that_fit(found, spark, scala):
     ],
 )
 def test_listeners_that_would_end_the_context(found, spark, scala, message):
-    assert message in str(listener.misfit("a.jar", found, spark, scala))
+    with pytest.raises(ListenerError, match=message):
+        listener.require_fit("a.jar", found, spark, scala)
 
 
-def test_every_pin_is_a_digest_and_a_size():
-    assert {len(pin.sha256) for pin in listener.PINS.values()} == {64}
-    assert all(pin.size > 40_000_000 for pin in listener.PINS.values())
+def test_every_pin_is_a_digest():
+    assert {len(digest) for digest in listener.PINS.values()} == {64}
 
 
 # --- finding the jar ---------------------------------------------------------------------------
@@ -250,11 +232,10 @@ def test_every_pin_is_a_digest_and_a_size():
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """Fill the cache with a jar of the pinned size."""
+    """Fill the cache with a jar of the pinned digest."""
     jar = listener_jar(tmp_path / "cache" / "sparklineage" / JAR)
-    content = jar.read_bytes()
-    pin = listener.Pin(hashlib.sha256(content).hexdigest(), len(content))
-    monkeypatch.setitem(listener.PINS, "2.13", pin)
+    digest = hashlib.sha256(jar.read_bytes()).hexdigest()
+    monkeypatch.setitem(listener.PINS, "2.13", digest)
     return {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PATH": "/nowhere"}
 
 
@@ -279,7 +260,7 @@ def truncated(jar):
     ("change", "message"),
     [
         pytest.param(Path.unlink, "There is no OpenLineage listener for Spark 4.0.1", id="none"),
-        pytest.param(truncated, f"{JAR} is damaged: it has 100 bytes, not", id="truncated"),
+        pytest.param(truncated, f"{JAR} is damaged: it is not the file that was", id="truncated"),
         pytest.param(zeroed, f"{JAR} is damaged: it is not the file that was", id="zeroed"),
     ],
 )
@@ -307,11 +288,9 @@ def test_a_damaged_listener_of_the_jobs_own_is_refused(spark, tmp_path):
 
 def test_a_damaged_extension_is_left_out(tmp_path):
     jar = other_jar(tmp_path / "shop.jar")
-    usable, errors = listener_selection.checked_extensions([str(jar)], None, tmp_path / "cache")
+    usable, errors = listener_selection.checked_extensions([str(jar)], None)
     assert (usable, errors) == ((str(jar),), ())
-    usable, [error] = listener_selection.checked_extensions(
-        [str(with_a_damaged_class(jar))], None, tmp_path / "cache"
-    )
+    usable, [error] = listener_selection.checked_extensions([str(with_a_damaged_class(jar))], None)
     assert usable == ()
     assert "shop.jar is damaged (io/openlineage/spark/Shaded.class in it" in error.problem
 
@@ -348,7 +327,7 @@ def test_a_jar_for_another_scala_is_refused_whatever_its_name(spark, tmp_path):
 
 def only_listener(submission, spark):
     found = listener_selection.job_listeners(submission, spark)
-    found = listener_selection.only_listener(found, submission, spark, spark.home.parent / "cache")
+    found = listener_selection.only_listener(found, submission, spark)
     return None if found is None else (found.name, found.source)
 
 
