@@ -153,7 +153,7 @@ def _steps_for_backend(how: Adaptation, others: Others) -> tuple[Step, ...]:
 # --- the event of a lineage -----------------------------------------------------------------------
 
 
-class Made(NamedTuple):
+class Events(NamedTuple):
     """The two events of a task's lineage: one to be kept, and one to be sent.
 
     :param kept: the neutral event
@@ -190,7 +190,7 @@ def events_of(
     mask: Callable[[str], str] = str,
     header: Header | None = None,
     allowance: Allowance = UNLIMITED,
-) -> Made:
+) -> Events:
     """Make the events of a task's lineage: to be kept and for a backend; see :func:`event_of`.
 
     :param how: the settings of the adaptation to the backend
@@ -202,7 +202,7 @@ def events_of(
     sent = None if held is clean else _finished(held, how.max_event_bytes, is_late)
     is_late = partial(allowance.is_over, Stage.EVENT)
     kept = _finished(clean, representation.max_event_bytes, is_late)
-    return Made(kept, sent or kept)
+    return Events(kept, sent or kept)
 
 
 def _clean(event: Event, mask: Callable[[str], str]) -> Event:
@@ -233,7 +233,7 @@ def merged_events(
     how: Adaptation,
     mask: Callable[[str], str] = str,
     allowance: Allowance = UNLIMITED,
-) -> Made:
+) -> Events:
     """Make a bundle's merged RunEvents: to be kept and for a backend; see :func:`events_of`."""
     representation = bundle.manifest.representation
     of = header(bundle, lineage)

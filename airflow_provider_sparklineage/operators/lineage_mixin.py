@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from jinja2 import Environment
 
-    from airflow_provider_sparklineage.event.pipeline import Made
+    from airflow_provider_sparklineage.event.pipeline import Events
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.operators.attempt.submit import Capture
     from airflow_provider_sparklineage.operators.partition_check import PartitionCheck
@@ -117,18 +117,18 @@ class OpenLineageHooks:
         return self._operator_lineage(self.lineage_try.at_start(self))
 
     def _lineage_at_end(self, _task_instance: Any) -> OperatorLineage[Any, Any]:
-        made = self.lineage_try.events
-        if made is None:  # execute() did not get as far as submitting
-            made = self.lineage_try.expected(self, has_ended=True)
-        lineage = self._operator_lineage(made)
+        events = self.lineage_try.events
+        if events is None:  # execute() did not get as far as submitting
+            events = self.lineage_try.expected(self, has_ended=True)
+        lineage = self._operator_lineage(events)
         self.lineage_try.watch_delivery()
         return lineage
 
-    def _operator_lineage(self, made: Made) -> OperatorLineage[Any, Any]:
+    def _operator_lineage(self, events: Events) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.operators.attempt import prepare
 
         current = self.lineage_try
-        return prepare.operator_lineage(made, current.adaptation, current.prepared, self)
+        return prepare.operator_lineage(events, current.adaptation, current.prepared, self)
 
     def _lineage_on_failure(self, task_instance: Any) -> OperatorLineage[Any, Any]:
         from airflow_provider_sparklineage.operators.attempt import prepare

@@ -43,7 +43,7 @@ log = logger(__name__)
 _DEFAULTS = "spark-defaults.conf"
 
 
-class Asked(Frozen, frozen=True):
+class MacroCall(Frozen, frozen=True):
     """The arguments of one call of a macro.
 
     :param macro: name of the macro
@@ -63,7 +63,7 @@ class Asked(Frozen, frozen=True):
     lineage_conn_id: str | None = None
 
 
-class Given(Frozen, frozen=True):
+class CommandArguments(Frozen, frozen=True):
     """The answer of a macro, for one command.
 
     :param arguments: arguments for spark-submit, quoted for a shell
@@ -83,32 +83,32 @@ class _Commands:
         self.context = context
         self._task = context["task"]
         self._capture: Capture | None = None
-        self._known: list[tuple[Asked, Given]] = []
+        self._answers: list[tuple[MacroCall, CommandArguments]] = []
 
-    def given(self, asked: Asked) -> Given:
-        for known, made in self._known:
-            if known == asked:
-                return made
-        made = self._made(asked)
-        self._known.append((asked, made))
-        return made
+    def arguments(self, call: MacroCall) -> CommandArguments:
+        for known, answer in self._answers:
+            if known == call:
+                return answer
+        answer = self._answered(call)
+        self._answers.append((call, answer))
+        return answer
 
-    def _made(self, asked: Asked) -> Given:
-        made = _without_lineage(asked)
+    def _answered(self, call: MacroCall) -> CommandArguments:
+        answer = _without_lineage(call)
         arguments = {name: getattr(LineageMixin, name) for name in ARGUMENTS}
         operator: Any = SimpleNamespace(
-            **arguments | {"lineage_conn_id": asked.lineage_conn_id or DEFAULT_CONN_ID},
+            **arguments | {"lineage_conn_id": call.lineage_conn_id or DEFAULT_CONN_ID},
             inlets=self._task.inlets,
             outlets=self._task.outlets,
-            lineage_properties=asked.submission.conf,
+            lineage_properties=call.submission.conf,
         )
         current = Try(operator)
         if not current.is_on or not current.is_sent():
-            return made
+            return answer
 
         def inject(capture: Capture) -> Capture:
-            nonlocal made
-            capture, made = self._injected(asked, capture)
+            nonlocal answer
+            capture, answer = self._injected(call, capture)
             return capture
 
         earlier = 0
@@ -118,20 +118,20 @@ class _Commands:
             earlier = len(self._capture.bundle.manifest.degradations)
             self._capture, _ = submit.announced(inject(self._capture))
         if self._capture is not None:
-            found = self._capture.bundle.manifest.degradations[earlier:]
-            if problems := " ".join(d.message for d in found if d.code.needs_attention):
+            added = self._capture.bundle.manifest.degradations[earlier:]
+            if problems := " ".join(d.message for d in added if d.code.needs_attention):
                 log.warning("Spark lineage of this command will be incomplete. %s", problems)
-        return made
+        return answer
 
-    def _injected(self, asked: Asked, capture: Capture) -> tuple[Capture, Given]:
+    def _injected(self, call: MacroCall, capture: Capture) -> tuple[Capture, CommandArguments]:
         """Make arguments with the listener, unless arguments of the command collide with them."""
         text = "\n".join(_texts(self._task))
-        for _, made in self._known:  # our own arguments, in a field that is rendered already
-            text = text.replace(made.arguments, "") if made.arguments else text
-        if not asked.elsewhere:
+        for _, answer in self._answers:  # our own arguments, in a field that is rendered already
+            text = text.replace(answer.arguments, "") if answer.arguments else text
+        if not call.elsewhere:
             text = "\n".join([text, *named_scripts(text)])
-        shown = read_command_line(text, asked.macro)
-        submission = asked.submission
+        shown = read_command_line(text, call.macro)
+        submission = call.submission
         submission = replace(
             submission,
             application=submission.application or shown.application,
@@ -139,32 +139,32 @@ class _Commands:
         )
         target = SubmitTarget(
             shown.binary or "spark-submit",
-            asked.master or shown.master,
-            asked.deploy_mode or shown.deploy_mode or None,
-            asked.properties_file,
+            call.master or shown.master,
+            call.deploy_mode or shown.deploy_mode or None,
+            call.properties_file,
             is_command=True,
-            is_elsewhere=asked.elsewhere,
+            is_elsewhere=call.elsewhere,
         )
         if shown.colliding:
-            capture = submit.refused(capture, _collision(shown, asked))
+            capture = submit.refused(capture, _collision(shown, call))
             capture, after, ours = submit.protected(capture, submission, target)
         else:
             capture, after, ours = submit.submittable(capture, submission, target, self.context)
-        text = shell_arguments(after, ours or asked.properties_file)
-        return capture, Given(text, Path(ours) if ours else None, target.spark_binary)
+        text = shell_arguments(after, ours or call.properties_file)
+        return capture, CommandArguments(text, Path(ours) if ours else None, target.spark_binary)
 
-    def conf_dir(self, made: Given) -> str:
+    def conf_dir(self, answer: CommandArguments) -> str:
         """Make a configuration folder with the user's files and our ``spark-defaults.conf``.
 
         If nothing was added, or the folder cannot be made, give the user's own folder, or ``""`` if
         there is none.
         """
         env = distribution.environment(_environment(self._task))
-        own = _own_conf_dir(made.spark_binary, env)
-        if made.properties_file is None:
+        own = _own_conf_dir(answer.spark_binary, env)
+        if answer.properties_file is None:
             return str(own or "")
         try:
-            return str(_linked(own, made.properties_file))
+            return str(_linked(own, answer.properties_file))
         except OSError as error:  # most often the user's folder cannot be read
             if self._capture is not None:
                 self._capture = submit.refused(self._capture, error)
@@ -175,7 +175,7 @@ class _Commands:
 _latest: _Commands | None = None
 
 
-def arguments(context: Context, asked: Asked) -> str:
+def arguments(context: Context, call: MacroCall) -> str:
     """Give the arguments for a spark-submit: the user's, and those that this package adds.
 
     The arguments are made once for a try, however often the task's fields are rendered. If the task
@@ -184,18 +184,18 @@ def arguments(context: Context, asked: Asked) -> str:
     :raise Exception: if lineage is impossible and ``[sparklineage] strict`` is on
     """
     commands = _commands(context)
-    return commands.given(asked).arguments if commands else _without_lineage(asked).arguments
+    return commands.arguments(call).arguments if commands else _without_lineage(call).arguments
 
 
-def conf_dir(context: Context, asked: Asked) -> str:
+def conf_dir(context: Context, call: MacroCall) -> str:
     """Give a folder for ``SPARK_CONF_DIR``; if no property is added, the user's own folder.
 
     :raise Exception: if lineage is impossible and ``[sparklineage] strict`` is on
     """
     commands = _commands(context)
     if commands is None:
-        return _Commands(context).conf_dir(_without_lineage(asked))
-    return commands.conf_dir(commands.given(asked))
+        return _Commands(context).conf_dir(_without_lineage(call))
+    return commands.conf_dir(commands.arguments(call))
 
 
 def _commands(context: Context) -> _Commands | None:
@@ -208,14 +208,14 @@ def _commands(context: Context) -> _Commands | None:
     return _latest
 
 
-def _without_lineage(asked: Asked) -> Given:
-    return Given(shell_arguments(asked.submission, asked.properties_file))
+def _without_lineage(call: MacroCall) -> CommandArguments:
+    return CommandArguments(shell_arguments(call.submission, call.properties_file))
 
 
-def _collision(shown: CommandLine, asked: Asked) -> ListenerError:
+def _collision(shown: CommandLine, call: MacroCall) -> ListenerError:
     names = " and ".join(shown.colliding)
     problem = (
-        f"The command has {names}, of which Spark takes one alone, and {asked.macro}() would add "
+        f"The command has {names}, of which Spark takes one alone, and {call.macro}() would add "
         "another one."
     )
     fix = (
@@ -240,10 +240,10 @@ def _texts(task: Any) -> Iterator[str]:
 
 def _environment(task: Any) -> dict[str, str]:
     """Give the variables in a task's ``env``, without those whose values are templates."""
-    given = getattr(task, "env", None)
-    if not isinstance(given, dict):
+    env = getattr(task, "env", None)
+    if not isinstance(env, dict):
         return {}
-    return {k: v for k, v in given.items() if isinstance(v, str) and "{{" not in v}
+    return {k: v for k, v in env.items() if isinstance(v, str) and "{{" not in v}
 
 
 def _linked(own: Path | None, properties_file: Path) -> Path:
@@ -260,5 +260,5 @@ def _linked(own: Path | None, properties_file: Path) -> Path:
 def _own_conf_dir(spark_binary: str, env: Mapping[str, str]) -> Path | None:
     if env.get("SPARK_CONF_DIR"):
         return Path(env["SPARK_CONF_DIR"])
-    found = distribution.find(spark_binary, env)
-    return found.home / "conf" if found and found.home else None
+    spark = distribution.find(spark_binary, env)
+    return spark.home / "conf" if spark and spark.home else None

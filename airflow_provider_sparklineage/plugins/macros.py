@@ -86,7 +86,7 @@ def submit_args(
         py_files=_listed(py_files),
         application=application,
     )
-    asked = submit_arguments.Asked(
+    call = submit_arguments.MacroCall(
         "submit_args",
         submission,
         master,
@@ -95,7 +95,7 @@ def submit_args(
         elsewhere,
         lineage_conn_id,
     )
-    return submit_arguments.arguments(_of_task(context), asked)
+    return submit_arguments.arguments(_of_task(context), call)
 
 
 @pass_context
@@ -116,14 +116,14 @@ def spark_conf_dir(
     from airflow_provider_sparklineage.operators import submit_arguments
     from airflow_provider_sparklineage.spark.submit.submission import Submission
 
-    asked = submit_arguments.Asked(
+    call = submit_arguments.MacroCall(
         "spark_conf_dir",
         Submission(application=application),
         master,
         deploy_mode,
         lineage_conn_id=lineage_conn_id,
     )
-    return submit_arguments.conf_dir(_of_task(context), asked)
+    return submit_arguments.conf_dir(_of_task(context), call)
 
 
 def _of_task(context: Context) -> Any:

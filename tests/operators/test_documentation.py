@@ -8,7 +8,7 @@ from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_provider_sparklineage.event.descriptions import Descriptions
-from airflow_provider_sparklineage.operators.attempt.other_runs import Known
+from airflow_provider_sparklineage.operators.attempt.other_runs import EarlierLineage
 from airflow_provider_sparklineage.operators.attempt.prepare import Prepared, operator_lineage
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.settings.resolution import resolve
@@ -100,6 +100,6 @@ def test_a_damaged_event_of_the_last_run_takes_no_description_from_this_one(exec
     made = task.lineage_try.events
     event = made.kept
     damaged = {**event, "outputs": [{**d, "facets": None} for d in event["outputs"]]}
-    prepared = Prepared(resolve(), sent=Known(event=damaged))
+    prepared = Prepared(resolve(), sent=EarlierLineage(event=damaged))
     sent = operator_lineage(made, resolve().adaptation, prepared)
     assert all("documentation" in dataset.facets for dataset in sent.outputs)

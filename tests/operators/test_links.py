@@ -16,7 +16,7 @@ from msgspec.json import encode
 
 from airflow_provider_sparklineage.links.lineage import LINKS, _button
 from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset
-from airflow_provider_sparklineage.operators.attempt.other_runs import Known
+from airflow_provider_sparklineage.operators.attempt.other_runs import EarlierLineage
 from airflow_provider_sparklineage.operators.attempt.prepare import Prepared
 from airflow_provider_sparklineage.operators.spark_submit import (
     SparkLineageMixin,
@@ -49,7 +49,7 @@ def known(task, *outputs, schema=True):
     facets = {"schema": b"{}"} if schema else {}
     datasets = tuple(LastRunDataset(namespace, name, facets) for namespace, name in outputs)
     current = task.lineage_try
-    current.prepared = Prepared(current.settings(), Known(LastRun("run-1", (), datasets)))
+    current.prepared = Prepared(current.settings(), EarlierLineage(LastRun("run-1", (), datasets)))
     return task
 
 
@@ -119,7 +119,7 @@ def test_in_datahub_a_table_that_is_known_by_another_name_is_linked(monkeypatch)
     facets = {"schema": Raw(b"{}"), "symlinks": Raw(encode({"identifiers": [table]}))}
     outputs = (LastRunDataset("file", "/lake/revenue", facets),)
     current = task.lineage_try
-    current.prepared = Prepared(current.settings(), Known(LastRun("run-1", (), outputs)))
+    current.prepared = Prepared(current.settings(), EarlierLineage(LastRun("run-1", (), outputs)))
     assert "hive%2Cshop.revenue%2CPROD" in links(task, None)["Output columns"]
 
 

@@ -184,7 +184,7 @@ def test_a_defect_in_what_is_carried_costs_the_backend_nothing(both, run, caplog
 def test_the_next_start_has_the_names_and_facets_that_the_end_was_sent_with(both, run):
     task, sent = run()
     kept = task.lineage_try.collected
-    known = other_runs.Known(stored.last_run(kept), event=kept)
+    known = other_runs.EarlierLineage(stored.last_run(kept), event=kept)
     resolved = task.lineage_try.prepared.settings
     prepared = prepare.Prepared(resolved, known, known.in_form_of(task.lineage_try.events.adapted))
     begin = prepare.expected_event(task.lineage_try.declared(task, resolved.partitioning), prepared)
@@ -201,7 +201,7 @@ def test_a_run_that_fails_keeps_real_names_and_is_sent_with_those_of_the_last_ru
 ):
     before, sent = run()
     kept = before.lineage_try.collected
-    known = other_runs.Known(stored.last_run(kept), event=kept)
+    known = other_runs.EarlierLineage(stored.last_run(kept), event=kept)
     spark_submit.does(exit=1)
     task = SparkLineageSubmitOperator(task_id="revenue", application="job.py")
     task.lineage_try.prepared = prepare.Prepared(

@@ -256,9 +256,7 @@ def _submit(
         )
         defaults = {"spark.openlineage.namespace": "sparklineage-doctor"}
         # A driver with Python delivers its events itself, so no endpoint has to listen for it.
-        after = injected(
-            before, target, bundle, settings.capturing, defaults, links, dict
-        ).submission
+        after = injected(before, target, bundle, options, defaults, links, dict).submission
         file = None
         if after.new_file is not None:
             folders = capture.folders_of_properties(settings.capture_location.folder)

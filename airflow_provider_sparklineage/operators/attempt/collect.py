@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from airflow_provider_sparklineage.event.document import Event
-    from airflow_provider_sparklineage.event.pipeline import Made
+    from airflow_provider_sparklineage.event.pipeline import Events
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.lineage.declared_and_last_known import Completed
     from airflow_provider_sparklineage.model.last_run import BothForms
@@ -57,7 +57,7 @@ class Collected(NamedTuple):
     """The capture, and the try's event in two forms: as it is kept, and as the backend gets it."""
 
     capture: Capture
-    events: Made
+    events: Events
 
 
 def collect(
@@ -338,11 +338,11 @@ def _rest(
         return lineage, _with_events(capture, Completed(lineage), deadline)
     except (Exception, AirflowTaskTimeout):  # a defect in making facets
         from airflow_provider_sparklineage.event.document import empty
-        from airflow_provider_sparklineage.event.pipeline import Made, header
+        from airflow_provider_sparklineage.event.pipeline import Events, header
 
         log.warning("The lineage of this try cannot be reported.", exc_info=True)
         bare = empty(header(capture.bundle, lineage), outcome)
-        return lineage, Collected(capture, Made(bare, bare))
+        return lineage, Collected(capture, Events(bare, bare))
 
 
 def _without(

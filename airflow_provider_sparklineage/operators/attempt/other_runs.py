@@ -43,7 +43,7 @@ _RUNS = 3
 """Most earlier runs, or tries, that are read; the search ends at the first that has datasets."""
 
 
-class Known(NamedTuple):
+class EarlierLineage(NamedTuple):
     """The lineage of an earlier run, as it is known when a try begins.
 
     :param last: the datasets that the last successful run read and wrote
@@ -56,19 +56,19 @@ class Known(NamedTuple):
     stand_in: LastRun = NO_LAST_RUN
     event: Event | None = None
 
-    def in_form_of(self, event: Event) -> Known:
+    def in_form_of(self, event: Event) -> EarlierLineage:
         """Give the same lineage with another form of its event, e.g. one adapted to a backend."""
         if event is self.event:
             return self
         run = stored.last_run(event)
         last, stand_in = (run if of.has_datasets else of for of in (self.last, self.stand_in))
-        return Known(last, stand_in, event)
+        return EarlierLineage(last, stand_in, event)
 
 
-NOTHING_KNOWN = Known()
+NO_EARLIER_LINEAGE = EarlierLineage()
 
 
-def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> Known:
+def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> EarlierLineage:
     """Find the datasets that the last successful run of a task read and wrote; never raises.
 
     The nearest run before this run is read first, by logical date, or by time if runs have no
@@ -88,13 +88,13 @@ def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> Kn
                     continue
                 if event.get("eventType") == "COMPLETE":
                     if is_of_this:
-                        return Known(last=found, event=event)
-                    return Known(stand_in=found, event=event)
+                        return EarlierLineage(last=found, event=event)
+                    return EarlierLineage(stand_in=found, event=event)
                 if not failed.has_datasets:
                     failed = found
     except Exception:
         log.debug("The lineage of the last successful run was not found.", exc_info=True)
-    return Known(stand_in=failed)
+    return EarlierLineage(stand_in=failed)
 
 
 class _Questions:

@@ -40,7 +40,10 @@ from airflow_provider_sparklineage.model.exceptions import RulesError
 from airflow_provider_sparklineage.model.last_run import BothForms
 from airflow_provider_sparklineage.model.locations import Locator
 from airflow_provider_sparklineage.operators.attempt import other_runs
-from airflow_provider_sparklineage.operators.attempt.other_runs import NOTHING_KNOWN, Known
+from airflow_provider_sparklineage.operators.attempt.other_runs import (
+    NO_EARLIER_LINEAGE,
+    EarlierLineage,
+)
 from airflow_provider_sparklineage.operators.masking import mask, masked, masked_message, redacted
 from airflow_provider_sparklineage.settings import resolution as settings
 from airflow_provider_sparklineage.settings.connection import is_converted
@@ -76,8 +79,8 @@ class Prepared(NamedTuple):
     """
 
     settings: Settings
-    known: Known = NOTHING_KNOWN
-    sent: Known = NOTHING_KNOWN
+    known: EarlierLineage = NO_EARLIER_LINEAGE
+    sent: EarlierLineage = NO_EARLIER_LINEAGE
     """The same lineage as in ``known``, in the form that was sent to the backend."""
     upstream: tuple[Event, ...] = ()
     """Events of the tasks before this task, adapted to the backend; () if the backend shows no
@@ -107,7 +110,7 @@ def prepared(
     ti = context.get("ti")
     archive = _archive(resolved)
     is_dated = context.get("logical_date") is not None
-    known = NOTHING_KNOWN
+    known = NO_EARLIER_LINEAGE
     if ti is not None:
         known = other_runs.last_known(ti, archive, is_dated=is_dated)
     written: tuple[Event, ...] = ()
@@ -160,21 +163,21 @@ NOT_SUBMITTED = Degradation(
 
 def expected_event(
     declared: Declared, prepared: Prepared, ended: Degradation | None = None
-) -> pipeline.Made:
+) -> pipeline.Events:
     """Make the event of the datasets that a try is expected to read and write.
 
     :param ended: for a try that is over, the reason why no more is known; None for START
     """
     settings, known, sent, *_ = prepared
-    made = _expected_event(declared, settings, sent, ended)
+    events = _expected_event(declared, settings, sent, ended)
     if ended is None or sent is known:  # a START is not kept, so its kept form is not needed
-        return made
-    return pipeline.Made(_expected_event(declared, settings, known, ended).kept, made.adapted)
+        return events
+    return pipeline.Events(_expected_event(declared, settings, known, ended).kept, events.adapted)
 
 
 def _expected_event(
-    declared: Declared, resolved: Settings, known: Known, ended: Degradation | None
-) -> pipeline.Made:
+    declared: Declared, resolved: Settings, known: EarlierLineage, ended: Degradation | None
+) -> pipeline.Events:
     last, stand_in, _ = known
     if not last.has_datasets:
         last = stand_in.only(inputs=not declared.inputs, outputs=not declared.outputs)
@@ -194,14 +197,14 @@ def _expected_event(
 
 
 def operator_lineage(
-    made: pipeline.Made, how: Adaptation, prepared: Prepared | None = None, operator: Any = None
+    events: pipeline.Events, how: Adaptation, prepared: Prepared | None = None, operator: Any = None
 ) -> OperatorLineage[Any, Any]:
     """Convert an event for Airflow's OpenLineage provider, which makes the header itself.
 
     :param prepared: Airflow's answers on other runs
     :param operator: the operator, whose description is added if a transport converts events
     """
-    event = made.adapted
+    event = events.adapted
     others = (
         pipeline.Others(prepared.sent.event, prepared.upstream) if prepared else pipeline.NO_OTHERS
     )
@@ -213,7 +216,7 @@ def operator_lineage(
             log.warning("The lineage is sent with less than its backend shows.", exc_info=True)
     parts = openlineage.parts(event)
     if prepared and prepared.is_converted:
-        parts = parts._replace(run_facets=_carrying(parts.run_facets, made.kept, operator))
+        parts = parts._replace(run_facets=_carrying(parts.run_facets, events.kept, operator))
     return OperatorLineage(**parts._asdict())
 
 
@@ -287,18 +290,18 @@ def declared_in_fields(
         partition_key,
         operator.partition_key_dimensions,
     )
-    found = declarations.declared(task, locator, partial(_dataset, locator=locator))
-    return replace(_without_secrets(found), naming=own_naming)
+    declared = declarations.declared(task, locator, partial(_dataset, locator=locator))
+    return replace(_without_secrets(declared), naming=own_naming)
 
 
-def _without_secrets(found: Declared) -> Declared:
+def _without_secrets(declared: Declared) -> Declared:
     """Leave out expectations with a value that Airflow masks, before they are kept or sent.
 
     A masked value could not be compared: the observed value is not masked at that time. In the
     sources of the other expectations secrets are hidden.
     """
-    kept, problems = [], list(found.problems)
-    for expectation in found.expectations:
+    kept, problems = [], list(declared.problems)
+    for expectation in declared.expectations:
         values = [expectation.location, expectation.where]
         values += [value or "" for p in expectation.partitions or () for _, value in p.values]
         if any(masked(value) != value for value in values):
@@ -313,7 +316,7 @@ def _without_secrets(found: Declared) -> Declared:
             for s in expectation.sources
         )
         kept.append(replace(expectation, sources=sources))
-    return replace(found, expectations=tuple(kept), problems=tuple(dict.fromkeys(problems)))
+    return replace(declared, expectations=tuple(kept), problems=tuple(dict.fromkeys(problems)))
 
 
 def naming_properties(conf: Mapping[str, str]) -> dict[str, str]:
@@ -342,13 +345,13 @@ def asset_name(asset: Asset, locator: Locator) -> DatasetName | None:
         return location.dataset if location else None
     from airflow.providers.openlineage.utils.utils import translate_airflow_asset
 
-    found = translate_airflow_asset(asset, None)
-    return DatasetName(found.namespace, found.name) if found is not None else None
+    dataset = translate_airflow_asset(asset, None)
+    return DatasetName(dataset.namespace, dataset.name) if dataset is not None else None
 
 
 def _dataset(entry: object, locator: Locator) -> DatasetName | None:
-    found = _named(entry, locator)
-    return found and DatasetName(scrub_name(found.namespace), scrub_name(found.name))
+    name = _named(entry, locator)
+    return name and DatasetName(scrub_name(name.namespace), scrub_name(name.name))
 
 
 def _named(entry: object, locator: Locator) -> DatasetName | None:
@@ -358,8 +361,8 @@ def _named(entry: object, locator: Locator) -> DatasetName | None:
         return asset_name(entry, locator)
     from airflow.providers.openlineage.extractors.manager import ExtractorManager
 
-    found = ExtractorManager.convert_to_ol_dataset(entry)
-    return DatasetName(found.namespace, found.name) if found is not None else None
+    dataset = ExtractorManager.convert_to_ol_dataset(entry)
+    return DatasetName(dataset.namespace, dataset.name) if dataset is not None else None
 
 
 def push_expected(manifest: Manifest, context: Context) -> None:
@@ -437,36 +440,38 @@ def declare(operator: Any) -> None:
     If the declarations cannot be read, the arguments get their defaults, and the try notes the
     problem for its event.
     """
-    given = settings.value(_OPTION, sources.configuration(_OPTION))
-    if not given:
+    text = settings.value(_OPTION, sources.configuration(_OPTION))
+    if not text:
         return
     try:
-        found = task_rules.load_declarations(given)
+        declarations = task_rules.load_declarations(text)
     except RulesError as error:
-        found = task_rules.TaskDeclarations()
+        declarations = task_rules.TaskDeclarations()
         operator.lineage_try.note_unrendered(str(error))
-    for name, value in declared_arguments(found, operator).items():
+    for name, value in declared_arguments(declarations, operator).items():
         setattr(operator, name, value)
 
 
 def declared_arguments(declared: task_rules.TaskDeclarations, operator: Any) -> dict[str, object]:
     """Give the arguments that declarations set for an operator; others get their defaults."""
     rule = declared.for_task(task_rules.TaskNames(operator.dag_id, operator.task_id))
-    given = rule.arguments if rule else {}
+    arguments = rule.arguments if rule else {}
     return {
-        name: _argument(name, given[name]) if name in given else getattr(type(operator), name)
+        name: _argument(name, arguments[name])
+        if name in arguments
+        else getattr(type(operator), name)
         for name in task_rules.DECLARED_ARGUMENTS
     }
 
 
-def _argument(name: str, given: task_rules.Declared) -> object:
+def _argument(name: str, value: task_rules.Declared) -> object:
     if name == "on_partition_mismatch":
-        return given
-    entries = given if isinstance(given, tuple) else (given,)
+        return value
+    entries = value if isinstance(value, tuple) else (value,)
     return [entry if isinstance(entry, str) else _subset(entry) for entry in entries]
 
 
-def _subset(given: task_rules.Subset) -> DatasetSubset:
+def _subset(declared: task_rules.Subset) -> DatasetSubset:
     from airflow_provider_sparklineage.expectations.declarations import (
         DatasetSubset,
         PartitionRange,
@@ -480,9 +485,9 @@ def _subset(given: task_rules.Subset) -> DatasetSubset:
     def part(values: Mapping[str, object]) -> dict[str, object]:
         return {column: value(column, of) for column, of in values.items()}
 
-    partitions = given.partitions
+    partitions = declared.partitions
     return DatasetSubset(
-        given.dataset,
+        declared.dataset,
         list(map(part, partitions)) or None if isinstance(partitions, tuple) else part(partitions),
-        given.where or None,
+        declared.where or None,
     )

@@ -251,12 +251,12 @@ def begun(
     manifest = manifest_of(context, settings, of_command=of_command)
     error: Exception | None = None
     try:
-        made = bundles.create(settings.capture_location.folder, manifest)
+        bundle = bundles.create(settings.capture_location.folder, manifest)
     except (CaptureError, OSError) as reason:
         if settings.strict:
             raise
-        made, error = CaptureBundle(None, manifest), reason
-    capture = Capture(settings, made, OwnFiles(made.path), conn_id, is_awaited=not of_command)
+        bundle, error = CaptureBundle(None, manifest), reason
+    capture = Capture(settings, bundle, OwnFiles(bundle.path), conn_id, is_awaited=not of_command)
     if error is None:
         return capture
     return capture.degraded(DegradationCode.CAPTURE_UNAVAILABLE, str(error))
@@ -411,10 +411,10 @@ def protected(capture: Capture, submission: Submission, target: SubmitTarget) ->
     except Exception as error:
         log.debug("Secrets cannot be moved to a file.", exc_info=True)
         reason = str(error)
-    given = additions.with_transport(submission, target)
-    mask(*injection.transport_secrets(given))
-    after = injection.without_secret_transport(given)
-    if after is not given:
+    exposed = additions.with_transport(submission, target)
+    mask(*injection.transport_secrets(exposed))
+    after = injection.without_secret_transport(exposed)
+    if after is not exposed:
         capture = capture.degraded(
             DegradationCode.TRANSPORT_LEFT_OUT,
             "The job was submitted without its own OpenLineage transport, which has a secret "

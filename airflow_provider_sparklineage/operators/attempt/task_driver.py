@@ -77,18 +77,18 @@ class Jars(NamedTuple):
 def chosen_jars(
     submission: Submission,
     spark: SparkDistribution,
-    found: tuple[JobListener, ...],
+    listeners: tuple[JobListener, ...],
     options: CaptureOptions,
 ) -> Jars:
     """Choose the jars to add: the listener's, unless the JVM has a listener, and its extensions'.
 
     :param submission: all properties of the SparkContext
-    :param found: listeners that the JVM has
+    :param listeners: listeners that the JVM has
     :raise ListenerError: if there is no listener that fits, or if an extension cannot be added and
         ``options.strict`` is true; the error names the fix
     """
     env = {**os.environ, **({"SPARK_HOME": str(spark.home)} if spark.home else {})}
-    own = listener_selection.only_listener(found, submission, spark)
+    own = listener_selection.only_listener(listeners, submission, spark)
     chosen = []
     if own is None:
         chosen.append(_file(listener_selection.jar_in_task(spark, "spark-submit", options, env)))
@@ -297,14 +297,14 @@ class TaskDriver:
         with suppress(Exception):  # fails, for example, if Spark does not log by Log4j 2
             in_process.observer_module("attaching").drop_warning(jvm.client)
         before = jvm.properties(conf)
-        given, spark = Submission(conf=before), jvm.spark()
-        mask(*injection.transport_secrets(given))
-        chosen = chosen_jars(given, spark, jvm.listeners(), self._capture.settings.capturing)
-        identity = submit.identity(self._capture, given, self._context)
-        after = with_listener(given, self._capture, identity, is_late=is_late)
+        submission, spark = Submission(conf=before), jvm.spark()
+        mask(*injection.transport_secrets(submission))
+        chosen = chosen_jars(submission, spark, jvm.listeners(), self._capture.settings.capturing)
+        identity = submit.identity(self._capture, submission, self._context)
+        after = with_listener(submission, self._capture, identity, is_late=is_late)
         jvm.add(chosen.paths)
         _apply(conf, before, {**after.in_file, **after.conf})
-        self._try.capture = noted(self._capture, given, after, chosen, spark)
+        self._try.capture = noted(self._capture, submission, after, chosen, spark)
         self._observe(before, after)
         return after
 

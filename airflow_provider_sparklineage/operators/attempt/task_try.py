@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sparklineage.event.document import Event
-    from airflow_provider_sparklineage.event.pipeline import Made
+    from airflow_provider_sparklineage.event.pipeline import Events
     from airflow_provider_sparklineage.expectations.declared import Declared
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.representation import Adaptation
@@ -93,7 +93,7 @@ class Rendered(Frozen, frozen=True):
 
     texts: tuple[TracedText, ...] | None = None
     problems: tuple[str, ...] = ()
-    start: Made | None = None
+    start: Events | None = None
 
 
 class Ended(Frozen, frozen=True):
@@ -108,7 +108,7 @@ class Ended(Frozen, frozen=True):
 
     ti: Any
     try_number: int
-    events: Made | None = None
+    events: Events | None = None
     description: str = ""
     state: str | None = None
 
@@ -182,7 +182,7 @@ class Try:
         return prepare.prepared(resolved, others, context)
 
     @property
-    def events(self) -> Made | None:
+    def events(self) -> Events | None:
         """The event, in its kept form and in the backend's; None until the job has ended."""
         return None if self.ended is None else self.ended.events
 
@@ -233,7 +233,7 @@ class Try:
         """Note facts on the rendering, as changed fields of :attr:`rendered`."""
         self.rendered = replace(self.rendered, **changes)
 
-    def at_start(self, operator: Any) -> Made:
+    def at_start(self, operator: Any) -> Events:
         """Give START's datasets: those that the try is expected to read and write."""
         return self.rendered.start or self.expected(operator)
 
@@ -281,15 +281,15 @@ class Try:
         from airflow_provider_sparklineage.operators.attempt.prepare import declared_in_fields
 
         try:
-            found = declared_in_fields(
+            declared = declared_in_fields(
                 operator, self.rendered.texts or (), rules, partition_key, spark_properties
             )
         except Exception as error:
             log.debug("Declarations cannot be understood.", exc_info=True)
-            found = Declared(problems=(f"{type(error).__name__}: {error}",))
-        return replace(found, problems=(*self.rendered.problems, *found.problems))
+            declared = Declared(problems=(f"{type(error).__name__}: {error}",))
+        return replace(declared, problems=(*self.rendered.problems, *declared.problems))
 
-    def expected(self, operator: Any, *, has_ended: bool = False) -> Made:
+    def expected(self, operator: Any, *, has_ended: bool = False) -> Events:
         """Make the event of the datasets that the try is expected to read and write.
 
         :param has_ended: whether the try is over, and its job has not run
