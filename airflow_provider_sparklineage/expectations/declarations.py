@@ -195,17 +195,17 @@ def declared_partitions(entry: DatasetSubset) -> tuple[Partition, ...] | None:
 
     :raise DeclarationError: if the partitions are invalid, or more than :data:`MAX_PARTITIONS`
     """
-    given = entry.partitions
-    if given is None:
+    declared = entry.partitions
+    if declared is None:
         return None
-    parts = given if isinstance(given, (list, tuple)) else [given]
-    found: dict[Partition, None] = {}
+    parts = declared if isinstance(declared, (list, tuple)) else [declared]
+    partitions: dict[Partition, None] = {}
     for part in parts:
         if isinstance(part, PartitionRange):
             label = _label(entry, part.dimension)
-            found |= {Partition.of([(label, v)]): None for v in part.values()}
+            partitions |= {Partition.of([(label, v)]): None for v in part.values()}
         elif isinstance(part, Mapping):
-            found |= dict.fromkeys(_product(entry, part))
+            partitions |= dict.fromkeys(_product(entry, part))
         else:
             problem = f"The partitions of {entry.dataset} hold {part!r}."
             fix = (
@@ -214,7 +214,7 @@ def declared_partitions(entry: DatasetSubset) -> tuple[Partition, ...] | None:
             )
             raise DeclarationError(problem, fix)
     # A partition without any value is the full dataset.
-    return None if Partition() in found else tuple(sorted(found))
+    return None if Partition() in partitions else tuple(sorted(partitions))
 
 
 def _product(entry: DatasetSubset, part: Mapping[Any, Any]) -> Iterable[Partition]:

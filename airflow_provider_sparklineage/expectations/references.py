@@ -99,25 +99,25 @@ def _paths_in(text: str, at: Sequence[int], depth: int) -> Iterator[WrittenPath]
     unclosed: set[str] = set()
     position = 0
     blanks = False
-    while found := _WORD.search(text, position):
-        start = found.start()
-        quote = found["quote"]
+    while word := _WORD.search(text, position):
+        start = word.start()
+        quote = word["quote"]
         if quote:
             inner = None if quote in unclosed else _quoted(text, at, start)
             if inner is None:
                 unclosed.add(quote)  # a later quote of this kind is not closed either
-                position = found.end()
+                position = word.end()
                 continue
             content, places, position = inner
             if depth < _DEEPEST:
                 yield from _paths_in(content, places, depth + 1)
             continue
-        foreign = found["foreign"] is not None
+        foreign = word["foreign"] is not None
         blanks = blanks or (start == begin and not foreign)
-        end = _end(text, found.end(), blanks=blanks)
-        position = max(end, found.end())
+        end = _end(text, word.end(), blanks=blanks)
+        position = max(end, word.end())
         uri = text[start:end].rstrip(" ,;" if blanks else ".,;:!\\")
-        if foreign or len(uri) > LONGEST or (found["path"] and _NEVER_IN_PATHS.search(uri)):
+        if foreign or len(uri) > LONGEST or (word["path"] and _NEVER_IN_PATHS.search(uri)):
             continue
         yield WrittenPath(uri, at[start : start + len(uri) + 1])
 
@@ -161,22 +161,22 @@ def _quoted(text: str, at: Sequence[int], start: int) -> tuple[str, Sequence[int
     if quote != '"':
         end = text.find(quote, start + 1)
         return (text[start + 1 : end], at[start + 1 : end + 1], end + 1) if end >= 0 else None
-    found = _DOUBLE_QUOTED.match(text, start)
-    if found is None:
+    match = _DOUBLE_QUOTED.match(text, start)
+    if match is None:
         return None
-    content = found[1]
+    content = match[1]
     if "\\" not in content:
-        return content, at[start + 1 : found.end()], found.end()
+        return content, at[start + 1 : match.end()], match.end()
     parts: list[str] = []
     places: list[int] = []
-    done = found.start(1)
-    for escape in _ESCAPED.finditer(text, *found.span(1)):
+    done = match.start(1)
+    for escape in _ESCAPED.finditer(text, *match.span(1)):
         parts += [text[done : escape.start()], json.loads(f'"{escape[0]}"')]
         places += [*at[done : escape.start()], at[escape.start()]]
         done = escape.end()
-    parts.append(text[done : found.end(1)])
-    places += at[done : found.end(1) + 1]
-    return "".join(parts), places, found.end()
+    parts.append(text[done : match.end(1)])
+    places += at[done : match.end(1) + 1]
+    return "".join(parts), places, match.end()
 
 
 _NEEDS_BUCKET = re.compile("(?:s3|gs|abfs|wasb)")
@@ -219,36 +219,36 @@ def references(text: str, locator: Locator = DEFAULT_LOCATOR) -> tuple[Reference
 
     :param text: an argument, or the value of a Spark property or environment variable, rendered
     """
-    found = (_reference(one, locator) for one in paths_in(text))
-    return tuple(sorted((one for one in found if one), key=lambda one: (one.start, one.end)))
+    named = (_reference(path, locator) for path in paths_in(text))
+    return tuple(sorted(filter(None, named), key=lambda one: (one.start, one.end)))
 
 
-def _reference(one: WrittenPath, locator: Locator) -> Reference | None:
-    if scrub_name(one.uri) != one.uri:  # the URI has a credential, and datasets' names are sent
+def _reference(path: WrittenPath, locator: Locator) -> Reference | None:
+    if scrub_name(path.uri) != path.uri:  # the URI has a credential, and datasets' names are sent
         return None
-    found = locator.locate(one.uri, may_be_file=True)
-    if found is None:
+    location = locator.locate(path.uri, may_be_file=True)
+    if location is None:
         return None
-    if _NEEDS_BUCKET.match(one.uri) and found.folder.namespace.endswith("://"):
+    if _NEEDS_BUCKET.match(path.uri) and location.folder.namespace.endswith("://"):
         return None
-    partition = found.partition
+    partition = location.partition
     # If all folders below the dataset are values, the rest of the path is files: dt=2024-05-06/*
-    selecting = found.below if partition is None else "/".join(v for _, v in partition.values)
+    selecting = location.below if partition is None else "/".join(v for _, v in partition.values)
     return Reference(
-        one.at[0],
-        one.at[-1],
-        one.uri,
-        found.dataset,
+        path.at[0],
+        path.at[-1],
+        path.uri,
+        location.dataset,
         partition or Partition(),
-        found.folder.name if partition is None else None,
-        tuple(_value_spans(one, found)),
+        location.folder.name if partition is None else None,
+        tuple(_value_spans(path, location)),
         is_glob(selecting),
     )
 
 
-def _value_spans(one: WrittenPath, found: Location) -> Iterator[ValueSpan]:
-    below = list(re.finditer("[^/]+", found.below))
-    segments = list(re.finditer("[^/]+", one.uri))[-len(below) or len(one.uri) :]
+def _value_spans(path: WrittenPath, location: Location) -> Iterator[ValueSpan]:
+    below = list(re.finditer("[^/]+", location.below))
+    segments = list(re.finditer("[^/]+", path.uri))[-len(below) or len(path.uri) :]
     # Slashes may be doubled in the URI, so each folder has its own shift from the name to the URI.
     # The shift is noted for the folder's end as well, because an empty value may begin there.
     shift = {
@@ -256,5 +256,5 @@ def _value_spans(one: WrittenPath, found: Location) -> Iterator[ValueSpan]:
         for folder, segment in zip(below, segments, strict=True)
         for at in range(folder.start(), folder.end() + 1)
     }
-    for label, begin, end in found.spans:
-        yield ValueSpan(label, one.at[begin + shift[begin]], one.at[end + shift[end]])
+    for label, begin, end in location.spans:
+        yield ValueSpan(label, path.at[begin + shift[begin]], path.at[end + shift[end]])

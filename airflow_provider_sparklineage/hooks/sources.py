@@ -88,7 +88,7 @@ def connection(conn_id: str) -> LineageConnection | None:
         another type, cannot be read, or has impossible fields
     """
     try:
-        found = BaseHook.get_connection(conn_id)
+        stored = BaseHook.get_connection(conn_id)
     except AirflowNotFoundException:
         if conn_id == DEFAULT_CONN_ID:
             return None
@@ -96,18 +96,18 @@ def connection(conn_id: str) -> LineageConnection | None:
     except Exception as error:  # from any secrets backend that Airflow is configured with
         msg = f"Connection {conn_id} cannot be read ({type(error).__name__}: {error})."
         raise ConnectionFieldsError(msg) from error
-    known = read(
+    content = read(
         conn_id,
-        conn_type=found.conn_type or "",
-        host=found.host,
-        port=found.port,
-        schema=found.schema,
-        password=found.password,
-        extra=found.extra,
+        conn_type=stored.conn_type or "",
+        host=stored.host,
+        port=stored.port,
+        schema=stored.schema,
+        password=stored.password,
+        extra=stored.extra,
     )
-    if known.api_key:
-        mask_secret(known.api_key)
-    return known
+    if content.api_key:
+        mask_secret(content.api_key)
+    return content
 
 
 def missing(conn_id: str) -> ConnectionFieldsError:
@@ -146,7 +146,7 @@ def transport() -> tuple[dict[str, Any] | None, str]:
     try:
         config = OpenLineageAdapter().get_openlineage_config()
         # If Airflow has no configuration, the client reads its own files and environment variables.
-        found = config.get("transport") if config else OpenLineageClient().config.transport
+        configured = config.get("transport") if config else OpenLineageClient().config.transport
     except AirflowNotFoundException:
         raise without_transport(conn_id) from None
     except Exception as error:
@@ -160,7 +160,7 @@ def transport() -> tuple[dict[str, Any] | None, str]:
         # The message lacks the error's text, which may have the transport, and so a key.
         problem = f"{place} gives Airflow no transport ({type(error).__name__})."
         raise ConnectionFieldsError(problem, fix) from error
-    return dict(found) if isinstance(found, dict) else None, conn_id
+    return dict(configured) if isinstance(configured, dict) else None, conn_id
 
 
 def conversion() -> Conversion:
@@ -187,10 +187,10 @@ def _wanted_transport(conn_id: str) -> str:
     If the connection cannot be read, the transport is an example.
     """
     try:
-        known = connection(conn_id)
+        content = connection(conn_id)
     except ConnectionFieldsError:
-        known = None
-    return known.wanted_transport if known else _TRANSPORT
+        content = None
+    return content.wanted_transport if content else _TRANSPORT
 
 
 def ready_client() -> dict[str, Any] | None:
@@ -215,13 +215,13 @@ def ready_client() -> dict[str, Any] | None:
         if not conn_id and not conf.config_path(check_legacy_env_var=False):
             # The configured transport, without a look-up of a connection that may have its key.
             return conf.transport() or transport()[0]
-        found, _ = transport()
-        if conn_id and found and {"http", DATAHUB_TRANSPORT}.issuperset(types_of(found)):
+        configured, _ = transport()
+        if conn_id and configured and {"http", DATAHUB_TRANSPORT}.issuperset(types_of(configured)):
             get_openlineage_listener().adapter.get_or_create_openlineage_client()
     except Exception:
         log.debug("The OpenLineage client cannot be made beforehand.", exc_info=True)
         return None
-    return found
+    return configured
 
 
 def is_kept_unsent(settings: Settings) -> bool:

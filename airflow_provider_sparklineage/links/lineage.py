@@ -160,8 +160,8 @@ def _outputs(operator: Any) -> list[dict[str, Any]]:
     """
     current = operator.lineage_try
     written = current.collected["outputs"] if current.collected is not None else ()
-    found = [d for d in written if "columnLineage" in (d.get("facets") or {})]
-    if not found and current.prepared is not None:
-        known = current.prepared.known.last.outputs
-        found = [decode(encode(d)) for d in known if "schema" in d.facets]
-    return sorted(found, key=lambda d: (d["name"], d["namespace"]))
+    outputs = [d for d in written if "columnLineage" in (d.get("facets") or {})]
+    if not outputs and current.prepared is not None:
+        last = current.prepared.known.last.outputs
+        outputs = [decode(encode(d)) for d in last if "schema" in d.facets]
+    return sorted(outputs, key=lambda d: (d["name"], d["namespace"]))

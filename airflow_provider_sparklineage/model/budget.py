@@ -89,8 +89,8 @@ class Budget:
         now = self._left()
         if math.isinf(now):
             return self
-        kept = now * (1 - share)
-        return Budget(lambda: self._left() - kept)
+        reserved = now * (1 - share)
+        return Budget(lambda: self._left() - reserved)
 
 
 UNLIMITED = Budget()

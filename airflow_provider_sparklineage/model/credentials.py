@@ -130,9 +130,9 @@ _OPTION = re.compile(r"--([A-Za-z][\w.-]{0,100})(?:[ \t]{1,3}(?![-\s])|[\"'],\s{
 
 def option_values(text: str) -> Iterator[int]:
     """Yield the positions where the secret values of command-line options begin."""
-    for found in _OPTION.finditer(text):
-        if text[found.start() - 1 : found.start()] not in _IN_ENTRY_KEY and is_secret(found[1]):
-            yield found.end()
+    for match in _OPTION.finditer(text):
+        if text[match.start() - 1 : match.start()] not in _IN_ENTRY_KEY and is_secret(match[1]):
+            yield match.end()
 
 
 # Only a key with a dot is a property; ``IN ('token', 'x')`` compares a column with words.
@@ -142,12 +142,12 @@ _IDENTIFIED = re.compile(r"\bIDENTIFIED BY (?=[\"'])", re.IGNORECASE)
 
 def quoted_secrets(text: str) -> Iterator[int]:
     """Yield the positions of quoted secrets that follow their key without ``=`` or ``:``."""
-    for found in _PAIR.finditer(text):
-        if is_secret(found[1]):
-            yield found.end()
+    for match in _PAIR.finditer(text):
+        if is_secret(match[1]):
+            yield match.end()
     if "ed by " in text.lower():  # a regex that ignores case would be slower
-        for found in _IDENTIFIED.finditer(text):
-            yield found.end()
+        for match in _IDENTIFIED.finditer(text):
+            yield match.end()
 
 
 _IN_ENTRY_KEY = frozenset(f"{string.ascii_letters}{string.digits}_.-")
@@ -191,12 +191,12 @@ def _recoded(run: str, scrub: Callable[[str], str]) -> str:
 
 def scrub(text: str) -> str:
     """Remove or hide the credentials in a text for people or programs."""
-    return _settled(text, _scrub_text)
+    return _settled(text, _scrub_plain_text)
 
 
 def scrub_name(text: str) -> str:
     """Remove the credentials from a name that identifies data; do not change the rest of it."""
-    return _settled(text, _scrub_urls)
+    return _settled(text, _scrub_plain_urls)
 
 
 def logger(name: str) -> logging.Logger:
@@ -205,10 +205,10 @@ def logger(name: str) -> logging.Logger:
     Neither the logger's messages nor its tracebacks show credentials, and each message is one line:
     the filter escapes the line ends in names.
     """
-    found = logging.getLogger(name)
-    if not any(isinstance(known, _Scrubbing) for known in found.filters):
-        found.addFilter(_Scrubbing())
-    return found
+    own = logging.getLogger(name)
+    if not any(isinstance(one, _Scrubbing) for one in own.filters):
+        own.addFilter(_Scrubbing())
+    return own
 
 
 class _Scrubbing(logging.Filter):
@@ -233,21 +233,13 @@ _ROUNDS = 8
 Ordinary text needs no third round; a text that needs more than these rounds is hidden in full."""
 
 
-def _settled(text: str, once: Callable[[str], str]) -> str:
+def _settled(text: str, scrub_plain: Callable[[str], str]) -> str:
     for _ in range(_ROUNDS):
-        done = once(text)
-        if done == text:
+        scrubbed = decoded(scrub_plain(text), scrub_plain)
+        if scrubbed == text:
             return text
-        text = done
+        text = scrubbed
     return HIDDEN
-
-
-def _scrub_urls(text: str) -> str:
-    return decoded(_scrub_plain_urls(text), _scrub_plain_urls)
-
-
-def _scrub_text(text: str) -> str:
-    return decoded(_scrub_plain_text(text), _scrub_plain_text)
 
 
 def _scrub_plain_urls(text: str) -> str:
@@ -309,8 +301,8 @@ def _end_of_user(text: str, start: int, word_end: int) -> int:
     if text.startswith("arn:", start):  # an access point of S3, whose name has colons
         return start
     while True:
-        found = _END_OF_AUTHORITY.search(text, start, word_end)
-        end = found.start() if found else word_end
+        match = _END_OF_AUTHORITY.search(text, start, word_end)
+        end = match.start() if match else word_end
         last = text.rfind("@", start, end)
         if last < 0 and not _HOSTS.fullmatch(text, start, end):
             last = text.find("@", end, word_end)  # user:secret, and the secret has a slash in it
@@ -363,17 +355,17 @@ _VALUES = {
 def _without_properties(text: str, pattern: re.Pattern[str]) -> str:
     kept, done, at = [], 0, 0
     first = ""  # the separator before the latest run of removed properties
-    while found := pattern.search(text, at):
-        at = found.end() - 1  # a kept value may be a URL, with parameters of its own
-        separator = text[found.start()]
-        if not is_credential(found[1]) and not (
-            found[1] == "key" and separator in "?&" and _API_KEY.match(text, found.end())
+    while match := pattern.search(text, at):
+        at = match.end() - 1  # a kept value may be a URL, with parameters of its own
+        separator = text[match.start()]
+        if not is_credential(match[1]) and not (
+            match[1] == "key" and separator in "?&" and _API_KEY.match(text, match.end())
         ):
             continue
-        if found.start() > done or not first:
-            kept.append(_after(first, text[done : found.start()]))
+        if match.start() > done or not first:
+            kept.append(_after(first, text[done : match.start()]))
             first = separator
-        at = done = _end_of_value(text, found.end(), separator)
+        at = done = _end_of_value(text, match.end(), separator)
     return "".join(kept) + _after(first, text[done:])
 
 
@@ -444,34 +436,13 @@ _QUOTED_SETTING = re.compile(
 _OPENED = re.compile(r"([\"'`])[\w.-]{0,60}\Z", re.ASCII)
 
 
-# Each match has one of these texts in it, in small letters. Looking for them takes a tenth of the
-# time that the search takes, so they are looked for first.
-_HINTS = ("assw", "pwd", "secret", "token")
-_KEY_HINT = re.compile(
-    "key(?:"
-    + "|".join(
-        rf"(?<={word}{gap}key)"
-        for word in ("api", "access", "account", "private")
-        for gap in ("", "[-_.]")
-    )
-    + ")"
-)
-
-
-def _may_have_quoted_values(text: str) -> bool:
-    lower = text.lower()
-    return any(hint in lower for hint in _HINTS) or _KEY_HINT.search(lower) is not None
-
-
 def _quoted_values(text: str) -> Iterator[int]:
     """Yield the positions where the quotes of secret values begin."""
-    if not _may_have_quoted_values(text):
-        return
-    for found in _QUOTED_SETTING.finditer(text):
+    for match in _QUOTED_SETTING.finditer(text):
         # A quote after the key must open before the key: 'a secret' and 'b' are two texts.
-        if found["quote"]:
-            opened = _OPENED.search(text[max(0, found.start() - 61) : found.start()])
-            if opened is None or opened[1] != found["quote"]:
+        if match["quote"]:
+            opened = _OPENED.search(text[max(0, match.start() - 61) : match.start()])
+            if opened is None or opened[1] != match["quote"]:
                 continue
-        if found["sign"] or (found["plain"] and found["between"]):
-            yield found.end()
+        if match["sign"] or (match["plain"] and match["between"]):
+            yield match.end()

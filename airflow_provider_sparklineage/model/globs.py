@@ -91,10 +91,10 @@ def _once(parts: list[str]) -> list[str]:
     glob with ten ``*`` would try all ways of cutting a text into eleven parts.
     """
     stars = [n for n, part in enumerate(parts) if part == _STAR]
-    found = parts[: stars[0]] if stars else parts
+    atomic = parts[: stars[0]] if stars else parts
     for n, end in pairwise(stars):
-        found += ["(?>.*?", *parts[n + 1 : end], ")"]
-    return [*found, *parts[stars[-1] :]] if stars else found
+        atomic += ["(?>.*?", *parts[n + 1 : end], ")"]
+    return [*atomic, *parts[stars[-1] :]] if stars else atomic
 
 
 def _is_regex(text: str) -> bool:

@@ -28,5 +28,5 @@ def facet(schema: str, **body: Any) -> dict[str, Any]:
     :param schema: the facet's ``_schemaURL``
     :param body: the facet's other keys; keys with the value None are left out
     """
-    known = {key: value for key, value in body.items() if value is not None}
-    return {"_producer": producer(), "_schemaURL": schema, **known}
+    present = {key: value for key, value in body.items() if value is not None}
+    return {"_producer": producer(), "_schemaURL": schema, **present}

@@ -76,9 +76,9 @@ class LineNumbers(Frozen, frozen=True):
     def error(self, keys: Keys, problem: str, fix: str = "") -> RulesError:
         """Make the error about an invalid value; ``problem`` and ``fix`` have no full stops."""
         place = [self.name] if self.name else []
-        known = next((keys[:n] for n in range(len(keys), -1, -1) if keys[:n] in self.lines), None)
-        if known is not None:
-            place.append(f"line {self.lines[known]}")
+        outer = next((keys[:n] for n in range(len(keys), -1, -1) if keys[:n] in self.lines), None)
+        if outer is not None:
+            place.append(f"line {self.lines[outer]}")
         if keys:
             place.append(_dotted(keys))
         text = f"{self.title}, {', '.join(place) or 'as given'}: {problem}."
@@ -270,10 +270,10 @@ class RuleFile(Frozen, Generic[RuleT], frozen=True):
         keys: Keys = tuple(int(number) if number else name for number, name in steps)
         structs: list[type[msgspec.Struct]] = [self.rule]
         structs += [self.nested[k] for k in map(str, keys) if k in self.nested]
-        known = structs[-1].__struct_fields__
+        fields = structs[-1].__struct_fields__
         if unknown := _UNKNOWN.fullmatch(problem):
-            near = get_close_matches(unknown[1], known, 1)
-            fix = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(known)}"
+            near = get_close_matches(unknown[1], fields, 1)
+            fix = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(fields)}"
             return (*keys, unknown[1]), f"the key {unknown[1]!r} is not known", fix
         if missing := _MISSING.fullmatch(problem):
             return keys, f"the key {missing[1]!r} is missing", "Add it"
@@ -283,7 +283,7 @@ class RuleFile(Frozen, Generic[RuleT], frozen=True):
             return keys, *_NOTHING
         if problem.startswith("Expected `str`"):
             return keys, *EMPTY
-        mapping = f"a mapping with the keys {', '.join(known)}"
+        mapping = f"a mapping with the keys {', '.join(fields)}"
         if problem.startswith("Expected `object`,"):
             return keys, f"it must be {mapping}", ""
         if problem.startswith("Expected `str | object`"):

@@ -124,7 +124,7 @@ class Layout(Frozen, frozen=True, dict=True):
 
         :return: None if the path does not match the layout
         """
-        found: dict[str, dict[str, str]] = defaultdict(dict)
+        parts_by_label: dict[str, dict[str, str]] = defaultdict(dict)
         spans: dict[int, tuple[str, int, int]] = {}
         shares: Counter[str] = Counter()
         folders = re.finditer("[^/]+", below)
@@ -137,14 +137,14 @@ class Layout(Frozen, frozen=True, dict=True):
             for number, field in enumerate(f for f in segment if isinstance(f, _Field)):
                 text = match[f"f{number}"]
                 for directive, value in self._read(field, text).items():
-                    if found[field.label].setdefault(directive, value) != value:
+                    if parts_by_label[field.label].setdefault(directive, value) != value:
                         return None
                 begin, end = (folder.start() + at for at in match.span(f"f{number}"))
                 first = spans.get(field.occurrence, (field.label, begin, end))
                 spans[field.occurrence] = (field.label, first[1], end)
                 shares[field.label] += 1
         try:
-            values = {label: self._value(label, parts) for label, parts in found.items()}
+            values = {label: self._value(label, parts) for label, parts in parts_by_label.items()}
         except ValueError:  # the 30th of February
             return None
         complete = [label for label in self.labels if shares[label] == self._shares[label]]
@@ -177,13 +177,13 @@ class Layout(Frozen, frozen=True, dict=True):
                     segments[-1].append(_Field(*field, part) if field else part)
 
         end = 0
-        for occurrence, found in enumerate(_FIELD.finditer(self.text)):
-            add(self.text[end : found.start()], None)
-            if found["pattern"]:
-                add(found["pattern"], (occurrence, found["label"]))
+        for occurrence, match in enumerate(_FIELD.finditer(self.text)):
+            add(self.text[end : match.start()], None)
+            if match["pattern"]:
+                add(match["pattern"], (occurrence, match["label"]))
             else:
-                segments[-1].append(_Field(occurrence, found["label"], ""))
-            end = found.end()
+                segments[-1].append(_Field(occurrence, match["label"], ""))
+            end = match.end()
         add(self.text[end:], None)
         return tuple(tuple(segment) for segment in segments)
 
@@ -274,8 +274,8 @@ class PartitionSpec(Frozen, frozen=True):
         """Whether a folder's name alone shows that it is the first folder of a partition."""
         if self.layout:
             return self.layout.begins(folder)
-        found = split_folder(folder)
-        return found is not None and found[0] in self.labels
+        column = split_folder(folder)
+        return column is not None and column[0] in self.labels
 
 
 class Split(NamedTuple):
@@ -328,9 +328,9 @@ class Rule(Frozen, frozen=True):
         for glob in self.datasets:
             regex = compiled_folders(glob)
             if ANY_DEPTH not in glob:
-                found = regex.match(printed)
-                if found is not None and found.end() > offset:
-                    yield found.end() - offset
+                match = regex.match(printed)
+                if match is not None and match.end() > offset:
+                    yield match.end() - offset
                 continue
             for folder in re.finditer("(?<=[^/]/)[^/]+", name.name):
                 end = folder.start() - 1
@@ -457,9 +457,9 @@ class _RuleMaker:
         return layout
 
 
-def _with_format(dimension: Dimension, known: str) -> Dimension:
+def _with_format(dimension: Dimension, of_layout: str) -> Dimension:
     return Dimension(
-        dimension.fields, dimension.transform, dimension.name, dimension.format or known
+        dimension.fields, dimension.transform, dimension.name, dimension.format or of_layout
     )
 
 
@@ -501,7 +501,7 @@ class PartitionRules(Frozen, frozen=True):
 
         :return: None if no rule is for the name
         """
-        return next((found for rule in self.rules if (found := rule.split(name))), None)
+        return next((split for rule in self.rules if (split := rule.split(name))), None)
 
 
 NO_RULES = PartitionRules()

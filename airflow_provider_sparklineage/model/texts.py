@@ -27,14 +27,14 @@ def truncated(text: str, limit: int) -> str:
     """
     if len(text) <= limit:
         return text
-    kept = text[: limit - 1]
-    half = next((m.start() for m in _LITERALS.finditer(kept) if m["half"]), None)
+    short = text[: limit - 1]
+    half = next((m.start() for m in _LITERALS.finditer(short) if m["half"]), None)
     if half is not None:
-        return f"{kept[:half]}…"
-    if not text[len(kept)].isspace():
-        words = _LAST_WORD.sub("", kept)
-        kept = words if len(words) > limit // 2 else kept
-    return f"{kept}…"
+        return f"{short[:half]}…"
+    if not text[len(short)].isspace():
+        words = _LAST_WORD.sub("", short)
+        short = words if len(words) > limit // 2 else short
+    return f"{short}…"
 
 
 def some(things: Sequence[T], limit: int, called: Callable[[T], str] = str) -> str:
@@ -65,4 +65,4 @@ CONTROL_CHARACTERS = re.compile(
 
 def escape_control_characters(text: str) -> str:
     r"""Write control characters as Python escapes: a line end as ``\n``, an escape as ``\x1b``."""
-    return CONTROL_CHARACTERS.sub(lambda found: ascii(found[0])[1:-1], text)
+    return CONTROL_CHARACTERS.sub(lambda character: ascii(character[0])[1:-1], text)

@@ -90,36 +90,36 @@ def value_format(label: str, patterns: Sequence[str], wanted: str = "") -> str:
     if not all(patterns):
         msg = f"{label} is a time in one place and text in another; give all a pattern"
         raise ValueError(msg)
-    given = set().union(*(directives(pattern) for pattern in patterns))
+    letters = set().union(*(directives(pattern) for pattern in patterns))
     for letter, needed in _NEEDS.items():
-        if letter in given and needed not in given:
+        if letter in letters and needed not in letters:
             msg = f"%{letter} of {label} says nothing without %{needed}"
             raise ValueError(msg)
-    if "j" in given or "u" in given:
-        given |= {"Y", "m", "d"}
-    missing = directives(wanted) - given - _derived(given) if wanted else set()
+    if "j" in letters or "u" in letters:
+        letters |= {"Y", "m", "d"}
+    missing = directives(wanted) - letters - _derived(letters) if wanted else set()
     if missing:
-        letters = " ".join(f"%{letter}" for letter in sorted(missing))
-        msg = f"the format {wanted!r} of {label} needs {letters}, which the layout does not give"
+        lacking = " ".join(f"%{letter}" for letter in sorted(missing))
+        msg = f"the format {wanted!r} of {label} needs {lacking}, which the layout does not give"
         raise ValueError(msg)
-    return wanted or iso_pattern(given) or "-".join(patterns).replace("/", "-")
+    return wanted or iso_pattern(letters) or "-".join(patterns).replace("/", "-")
 
 
-def _derived(given: Iterable[str]) -> set[str]:
-    return {"j", "G", "V", "u"} if {"Y", "m", "d"} <= set(given) else set()
+def _derived(letters: Iterable[str]) -> set[str]:
+    return {"j", "G", "V", "u"} if {"Y", "m", "d"} <= set(letters) else set()
 
 
-def iso_pattern(given: set[str]) -> str:
+def iso_pattern(letters: set[str]) -> str:
     """Give the pattern of ISO 8601 that has the same precision as the given directives.
 
     :return: empty if no pattern of ISO 8601 has exactly these parts
     """
-    if {"Y", "j"} <= given or {"G", "V", "u"} <= given:
-        given = given - {"j", "G", "V", "u"} | {"Y", "m", "d"}
-    units = [unit in given for unit in UNITS]
+    if {"Y", "j"} <= letters or {"G", "V", "u"} <= letters:
+        letters = letters - {"j", "G", "V", "u"} | {"Y", "m", "d"}
+    units = [unit in letters for unit in UNITS]
     if units[0] and units == sorted(units, reverse=True):
         return _ISO[units.count(True) - 1]
-    return _ISO_WEEK if {"G", "V"} <= given and not any(units) else ""
+    return _ISO_WEEK if {"G", "V"} <= letters and not any(units) else ""
 
 
 def pattern_regex(pattern: str) -> str:
@@ -138,11 +138,11 @@ def digits(pattern: str, text: str) -> dict[str, str] | None:
     match = regex.fullmatch(text)
     if match is None:
         return None
-    found: dict[str, str] = {}
+    by_letter: dict[str, str] = {}
     for letter, number in zip(letters, match.groups(), strict=True):
-        if found.setdefault(letter, number) != number:
+        if by_letter.setdefault(letter, number) != number:
             return None
-    return found
+    return by_letter
 
 
 @lru_cache(maxsize=256)  # a few dimensions' formats, and hundreds of thousands of values
@@ -162,33 +162,35 @@ def _regex(pattern: str, group: str) -> str:
     )
 
 
-def from_digits(found: Mapping[str, str]) -> datetime:
+def from_digits(by_letter: Mapping[str, str]) -> datetime:
     """Make a time of digits by directive; :data:`_FIRST_PARTS` gives the missing digits.
 
     :return: a time without a zone, because names of folders have no zone
     :raise ValueError: if no such time exists
     """
-    parts = {**_FIRST_PARTS, **_MIDNIGHT, **found}
+    parts = {**_FIRST_PARTS, **_MIDNIGHT, **by_letter}
     year, month, day, hour, minute, second = [int(parts[unit]) for unit in UNITS]
     try:
-        if "G" in found or "V" in found:
+        if "G" in by_letter or "V" in by_letter:
             first = date.fromisocalendar(int(parts["G"]), int(parts["V"]), int(parts["u"]))
-        elif "j" in found:
+        elif "j" in by_letter:
             first = datetime.strptime("{Y} {j}".format_map(parts), "%Y %j").date()  # noqa: DTZ007
         else:
             first = date(year, month, day)
         at = datetime.combine(first, time(hour, minute, second))
     except ValueError as e:
-        raise _no_time(found) from e
+        raise _no_time(by_letter) from e
     # Both the day of the year and the day of the month may be given, and be two different days.
-    is_sure = found.keys() <= _OF_UNITS
-    if not is_sure and any(written(at, f"%{letter}") != text for letter, text in found.items()):
-        raise _no_time(found)
+    is_sure = by_letter.keys() <= _OF_UNITS
+    if not is_sure and any(written(at, f"%{letter}") != text for letter, text in by_letter.items()):
+        raise _no_time(by_letter)
     return at
 
 
-def _no_time(found: Mapping[str, str]) -> ValueError:
-    return ValueError(f"There is no time with {', '.join(f'%{k} {v}' for k, v in found.items())}.")
+def _no_time(by_letter: Mapping[str, str]) -> ValueError:
+    return ValueError(
+        f"There is no time with {', '.join(f'%{k} {v}' for k, v in by_letter.items())}."
+    )
 
 
 def written(at: datetime, pattern: str) -> str:
@@ -203,9 +205,9 @@ def parsed(text: str, pattern: str) -> datetime | None:
 
     :raise ValueError: if the pattern has no directive, or a directive that cannot be used
     """
-    found = digits(pattern, text)
+    by_letter = digits(pattern, text)
     try:
-        return from_digits(found) if found else None
+        return from_digits(by_letter) if by_letter else None
     except ValueError:
         return None
 
@@ -327,8 +329,8 @@ def _column(label: str) -> tuple[str, str] | None:
 
     :return: None if the column's name does not say that it has a part of a date
     """
-    found = _COLUMN.fullmatch(label)
-    return ((found["prefix"] or "").lower(), found.lastgroup or "") if found else None
+    match = _COLUMN.fullmatch(label)
+    return ((match["prefix"] or "").lower(), match.lastgroup or "") if match else None
 
 
 # --- texts of times to their canonical form, so that they can be compared -------------------------
@@ -459,8 +461,8 @@ def canonical_day(value: str, form: str = "") -> str | None:
     :param value: a date, a time, or a count of days from 1970 on
     :return: None if the value is neither a date, a time nor such a count
     """
-    found = canonical_time(value, form, or_iso=True) or _of_ordinal(value, "day")
-    return found[: PRECISION["day"]] if found else None
+    iso = canonical_time(value, form, or_iso=True) or _of_ordinal(value, "day")
+    return iso[: PRECISION["day"]] if iso else None
 
 
 def canonical_of_transform(value: str, form: str, transform: str) -> str | None:
@@ -470,12 +472,12 @@ def canonical_of_transform(value: str, form: str, transform: str) -> str | None:
     :param transform: a key of :data:`PRECISION`, which names the unit
     :return: None if the value is neither a date, a time nor such a count
     """
-    found = canonical_time(value, form, or_iso=True)
-    if found is None and transform in ("year", "month"):
-        found = canonical_month(value)
-    if found is None and (transform != "year" or len(value) != PRECISION["year"]):
-        found = _of_ordinal(value, transform)
-    return in_utc(found)[: PRECISION[transform]] if found else None
+    iso = canonical_time(value, form, or_iso=True)
+    if iso is None and transform in ("year", "month"):
+        iso = canonical_month(value)
+    if iso is None and (transform != "year" or len(value) != PRECISION["year"]):
+        iso = _of_ordinal(value, transform)
+    return in_utc(iso)[: PRECISION[transform]] if iso else None
 
 
 def _of_ordinal(text: str, transform: str) -> str | None:

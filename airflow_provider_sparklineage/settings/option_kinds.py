@@ -186,8 +186,8 @@ def _url_of_store(value: object) -> str:
 
 
 def _paths(value: object) -> tuple[str, ...]:
-    given = value if isinstance(value, list | tuple) else _text(value).split(",")
-    return tuple(text for item in given if (text := _text(item)))
+    items = value if isinstance(value, list | tuple) else _text(value).split(",")
+    return tuple(text for item in items if (text := _text(item)))
 
 
 def _spark_version(value: object) -> tuple[str, str] | None:

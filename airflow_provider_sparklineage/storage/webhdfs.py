@@ -203,10 +203,10 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
             return answer
         raise failed[0]
 
-    def _ask(self, method: str, url: str, **what: Any) -> requests.Response:
+    def _ask(self, method: str, url: str, **options: Any) -> requests.Response:
         try:
             answer = self.session.request(
-                method.upper(), url, allow_redirects=False, timeout=_TIMEOUT_S, **what
+                method.upper(), url, allow_redirects=False, timeout=_TIMEOUT_S, **options
             )
         except requests.Timeout:
             msg = f"{_host(url)} does not answer"
