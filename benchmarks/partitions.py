@@ -133,7 +133,7 @@ def manifest(size: int) -> Manifest:
         Side.WRITE,
         DatasetName("file", f"/lake/{WRITTEN}"),
         partitions=tuple(hours(size)),
-        dimensions=(Dimension.of("hour"), Dimension.of("region")),
+        dimensions=(Dimension.of_column("hour"), Dimension.of_column("region")),
     )
     return Manifest(application_run_id=run_id(), expectations=(expected,))
 
@@ -209,7 +209,7 @@ def comparison(count: int) -> Callable[[], None]:
         frozenset(Partition((("dt", day),)) for day in written)
         for written in (days, [day.replace("-", "") for day in days])
     )
-    dimensions = (Dimension.of("dt"),)
+    dimensions = (Dimension.of_column("dt"),)
 
     def compare() -> None:
         found = reconcile(Expected(Kind.DECLARED, expected, dimensions), Seen(dimensions, seen))

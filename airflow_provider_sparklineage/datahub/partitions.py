@@ -74,7 +74,7 @@ def read_condition(document: Any, depth: int = 0) -> Condition | None:
 
 def _read_partition(document: dict[str, Any]) -> Partition:
     values = lenient.mapping(document.get("dimensions"))
-    return Partition.of((lenient.text(k), _literal_text(v)) for k, v in values.items())
+    return Partition.from_values((lenient.text(k), _literal_text(v)) for k, v in values.items())
 
 
 def _read_compare(found: dict[str, Any]) -> Condition | None:

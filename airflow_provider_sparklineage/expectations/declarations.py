@@ -203,7 +203,7 @@ def declared_partitions(entry: DatasetSubset) -> tuple[Partition, ...] | None:
     for part in parts:
         if isinstance(part, PartitionRange):
             label = _label(entry, part.dimension)
-            partitions |= {Partition.of([(label, v)]): None for v in part.values()}
+            partitions |= {Partition.from_values([(label, v)]): None for v in part.values()}
         elif isinstance(part, Mapping):
             partitions |= dict.fromkeys(_product(entry, part))
         else:
@@ -232,7 +232,7 @@ def _product(entry: DatasetSubset, part: Mapping[Any, Any]) -> Iterable[Partitio
             "declaration may stand for."
         )
         raise DeclarationError(problem, "Use where= instead.")
-    return (Partition.of(values) for values in itertools.product(*choices))
+    return (Partition.from_values(values) for values in itertools.product(*choices))
 
 
 def _label(entry: DatasetSubset, label: object) -> str:

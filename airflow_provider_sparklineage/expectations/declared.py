@@ -330,7 +330,7 @@ def dimensions_of(
 ) -> tuple[Dimension, ...]:
     """Give the dimensions of a partition: from the dataset's rule, or a column for other labels."""
     known = rules.dimensions(dataset)
-    return tuple(known.get(label) or Dimension.of(label) for label, _ in partition.values)
+    return tuple(known.get(label) or Dimension.of_column(label) for label, _ in partition.values)
 
 
 # --- from declarations ----------------------------------------------------------------------------
@@ -438,8 +438,8 @@ def from_partition_key(key: str, dimensions: str | Sequence[str]) -> list[Expect
         Expectation(
             Kind.DECLARED,
             Side.WRITE,
-            partitions=(Partition.of(values),),
-            dimensions=tuple(Dimension.of(label) for label, _ in values),
+            partitions=(Partition.from_values(values),),
+            dimensions=tuple(Dimension.of_column(label) for label, _ in values),
             sources=tuple(source(Kind.DECLARED, *value) for value in values),
         ),
         *(

@@ -242,4 +242,4 @@ def _seen(evidence: Evidence) -> Seen | None:
     if partitions is None:
         return None
     labels = dict.fromkeys(label for p in partitions for label, _ in p.values)
-    return Seen(tuple(Dimension.of(label) for label in labels), partitions)
+    return Seen(tuple(Dimension.of_column(label) for label in labels), partitions)

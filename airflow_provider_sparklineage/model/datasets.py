@@ -49,7 +49,7 @@ class Naming(Frozen, frozen=True):
     remove_path: str = ""
 
     @classmethod
-    def of(cls, conf: Mapping[str, str]) -> Naming:
+    def from_properties(cls, conf: Mapping[str, str]) -> Naming:
         """Read the configuration from a job's Spark properties."""
         extra = (name.strip() for name in conf.get(f"{_CONF}.extraTrimmers", "").split(";"))
         return cls(

@@ -135,7 +135,7 @@ class RememberingLocator(Locator, frozen=True):
     known: dict[str, Location | None] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, locator: Locator) -> RememberingLocator:
+    def copy_of(cls, locator: Locator) -> RememberingLocator:
         """Make a remembering locator with the configuration of another locator."""
         return cls(locator.naming, locator.rules)
 
@@ -182,4 +182,4 @@ def _as_trimmed(
             spans.append(span)
         elif start + segment >= trimmed:
             return Location(folder, dataset, None, below)
-    return Location(folder, dataset, Partition.of(values), below, tuple(spans))
+    return Location(folder, dataset, Partition.from_values(values), below, tuple(spans))

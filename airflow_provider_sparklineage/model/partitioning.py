@@ -53,7 +53,7 @@ class Dimension:
     type: str = field(default="", compare=False)
 
     @classmethod
-    def of(
+    def of_column(
         cls, column: str, transform: str = IDENTITY, name: str = "", type: str = ""
     ) -> Dimension:
         """Make the dimension of a single column."""
@@ -77,7 +77,7 @@ class Partition(Frozen, frozen=True, order=True, gc=False, cache_hash=True):
     values: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, values: Iterable[tuple[str, str | None]]) -> Partition:
+    def from_values(cls, values: Iterable[tuple[str, str | None]]) -> Partition:
         """Make a partition of labels and values; None and empty text become :data:`NULL`."""
         return cls(tuple((label, NULL if v is None or v == "" else v) for label, v in values))
 
@@ -137,7 +137,7 @@ def hive_fit(below: str) -> Fit | None:
     if below.strip("/") and not leading:
         return None
     values = [value for _, value, _ in leading if value]
-    return Fit(Partition.of(values), tuple(span for _, _, span in leading))
+    return Fit(Partition.from_values(values), tuple(span for _, _, span in leading))
 
 
 # --- values in canonical form, by the type, format and transform of their dimension ---------------

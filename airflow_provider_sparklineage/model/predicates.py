@@ -300,7 +300,7 @@ def static_partition(statement: str) -> tuple[tuple[str, str], ...]:
             value = literal(item.expression)
             if value is not None or item.expression.key == "null":
                 values.append((item.this.name, value))
-    return Partition.of(values).values
+    return Partition.from_values(values).values
 
 
 @lru_cache(maxsize=64)  # called for each table and column of a statement

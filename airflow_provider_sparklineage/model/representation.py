@@ -88,7 +88,7 @@ class Intermediates(Frozen, frozen=True):
     dropped: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, text: str) -> Intermediates:
+    def parse(cls, text: str) -> Intermediates:
         """Read ``keep``, ``drop``, or ``drop: s3://lake/tmp/*, /staging/*``.
 
         :raise ValueError: if the text has another form

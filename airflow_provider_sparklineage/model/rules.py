@@ -78,7 +78,7 @@ class _Field(NamedTuple):
 
 
 class Layout(Frozen, frozen=True, dict=True):
-    """The folders of a partition below its dataset's root; :meth:`of` makes it.
+    """The folders of a partition below its dataset's root; :meth:`parse` makes it.
 
     :param formats: pairs of label and format of its values, in the dimensions' order; the format is
         empty for text that is no time
@@ -88,7 +88,7 @@ class Layout(Frozen, frozen=True, dict=True):
     formats: tuple[tuple[str, str], ...]
 
     @classmethod
-    def of(cls, text: str, dimensions: Iterable[Dimension] = ()) -> Layout:
+    def parse(cls, text: str, dimensions: Iterable[Dimension] = ()) -> Layout:
         """Parse a layout.
 
         :param dimensions: the dimensions, which give order and formats of the values; without
@@ -395,7 +395,7 @@ class _RuleMaker:
             )
         formats = dict(layout.formats)
         # A rule without dimensions gets the dimensions that its layout names.
-        dimensions = dimensions or tuple(Dimension.of(label) for label in layout.labels)
+        dimensions = dimensions or tuple(Dimension.of_column(label) for label in layout.labels)
         dimensions = tuple(_with_format(d, formats.get(d.label, "")) for d in dimensions)
         return Rule(datasets, PartitionSpec(dimensions, layout, document.description.strip()))
 
@@ -446,7 +446,7 @@ class _RuleMaker:
 
     def _layout(self, text: str, dimensions: tuple[Dimension, ...], at: Keys) -> Layout:
         try:
-            layout = Layout.of(text, dimensions)
+            layout = Layout.parse(text, dimensions)
         except ValueError as e:
             raise self._error(at, str(e)) from e
         labels = [d.label for d in dimensions]
@@ -469,7 +469,7 @@ class PartitionRules(Frozen, frozen=True):
     rules: tuple[Rule, ...] = ()
 
     @classmethod
-    def of(cls, documents: object, lines: LineNumbers | None = None) -> PartitionRules:
+    def from_documents(cls, documents: object, lines: LineNumbers | None = None) -> PartitionRules:
         """Make rules of the documents that :meth:`documents` gives, or of a rules file's content.
 
         :param lines: the documents' places in their file, for errors
@@ -481,7 +481,7 @@ class PartitionRules(Frozen, frozen=True):
         return cls(tuple(maker.rule(document, (n,)) for n, document in numbered))
 
     def documents(self) -> list[dict[str, object]]:
-        """Give the rules as JSON documents, from which :meth:`of` makes equal rules."""
+        """Give the rules as JSON documents, from which :meth:`from_documents` makes equal rules."""
         return [rule.document for rule in self.rules]
 
     def spec(self, dataset: DatasetName) -> PartitionSpec | None:
@@ -518,4 +518,4 @@ def load_partition_rules(text_or_path: str | Path) -> PartitionRules:
 
 @lru_cache(maxsize=16)  # a task's settings are resolved several times, with the same rules
 def _partition_rules(text: str, name: str) -> PartitionRules:
-    return PartitionRules.of(*_RULES_FILE.read(text, name))
+    return PartitionRules.from_documents(*_RULES_FILE.read(text, name))

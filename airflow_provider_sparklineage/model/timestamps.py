@@ -99,8 +99,8 @@ def value_format(label: str, patterns: Sequence[str], wanted: str = "") -> str:
         letters |= {"Y", "m", "d"}
     missing = directives(wanted) - letters - _derived(letters) if wanted else set()
     if missing:
-        lacking = " ".join(f"%{letter}" for letter in sorted(missing))
-        msg = f"the format {wanted!r} of {label} needs {lacking}, which the layout does not give"
+        texts = " ".join(f"%{letter}" for letter in sorted(missing))
+        msg = f"the format {wanted!r} of {label} needs {texts}, which the layout does not give"
         raise ValueError(msg)
     return wanted or iso_pattern(letters) or "-".join(patterns).replace("/", "-")
 

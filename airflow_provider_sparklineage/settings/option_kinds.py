@@ -242,7 +242,7 @@ SPARK_VERSION = Kind(
 PARTITIONING = Kind("string", _partitioning, "a YAML file of rules, or the rules")
 INTERMEDIATES = Kind(
     "string",
-    lambda value: Intermediates.of(_text(value)),
+    lambda value: Intermediates.parse(_text(value)),
     "keep, drop, or drop: followed by globs of dataset names with commas between them",
 )
 KEEP_CAPTURES = _choice(KeepCaptures)

@@ -140,7 +140,7 @@ def test_any_name_is_answered_as_any_other(space, source, target, label, value, 
 
         store.ask_all(to_target, task=f"{job}2")
         expected = [(0, target), (1, source)]
-        partition = str(Partition.of([(label, value)]))
+        partition = str(Partition.from_values([(label, value)]))
         found = store.ask("trace", to_target, partition=partition)
         assert names(found) == expected
         assert list(found[0]["partition"]) == [label]

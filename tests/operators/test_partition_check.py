@@ -450,10 +450,10 @@ def test_partitions_that_are_not_certain_fail_nothing_and_are_not_recorded(run, 
     ],
 )
 def test_partitions_that_were_only_planned_fail_nothing(planned, message, fails):
-    name, dt = DatasetName("file", "/lake/t"), (Dimension.of("dt"),)
+    name, dt = DatasetName("file", "/lake/t"), (Dimension.of_column("dt"),)
 
     def days(*values):
-        return frozenset(Partition.of([("dt", value)]) for value in values)
+        return frozenset(Partition.from_values([("dt", value)]) for value in values)
 
     expected = Expectation(Kind.PATH, dataset=name, partitions=tuple(days("6")), dimensions=dt)
     subset = Subset(dt, days("6", "7", "8"), planned=days(*planned))
@@ -493,11 +493,11 @@ def test_what_airflow_refuses_costs_no_task(run, caplog):
 def test_a_key_that_a_database_would_refuse_is_not_given_to_it(key):
     """Airflow stores the keys with the task's state: the task would fail."""
     with pytest.raises(DeclarationError, match="every database of Airflow can keep"):
-        partition_key(Partition.of([("dt", key)]), key_format=True)
+        partition_key(Partition.from_values([("dt", key)]), key_format=True)
 
 
 def test_several_values_make_one_key():
-    partition = Partition.of([("dt", "1"), ("region", "PL")])
+    partition = Partition.from_values([("dt", "1"), ("region", "PL")])
     assert partition_key(partition, key_format=True) == "1|PL"
     assert partition_key(partition, "{region}/{dt}") == "PL/1"
     with pytest.raises(DeclarationError, match="Dimensions are: dt, region"):

@@ -72,7 +72,7 @@ def test_the_redactor_would_eat_them_if_they_were_dicts(redactor):
 
 
 def test_partitions_of_a_column_called_token_keep_their_values(redactor):
-    partitions = frozenset({Partition.of([("token", "abc")])})
+    partitions = frozenset({Partition.from_values([("token", "abc")])})
     outputs = parts(["a"], selected=Selected(Partitions(partitions), partitions)).outputs
     [output] = redactor.redact(outputs, max_depth=20)
     [partition] = output.outputFacets["subset"].outputCondition["partitions"]
@@ -91,7 +91,7 @@ def test_the_redactor_does_not_go_through_column_lineage(redactor, mocker):
 
 
 def test_secrets_that_airflow_knows_are_masked_where_its_redactor_does_not_look(redactor):
-    partitions = frozenset({Partition.of([("dt", SECRET)])})
+    partitions = frozenset({Partition.from_values([("dt", SECRET)])})
     event = parts(["a"], f"x = '{SECRET}'", selected=Selected(Partitions(partitions), partitions))
     assert SECRET not in str(event)
     [output] = event.outputs

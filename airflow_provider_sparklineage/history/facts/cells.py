@@ -56,7 +56,7 @@ def cell_of_text(partition: str) -> Cell | None:
 
 @lru_cache(maxsize=100_000)  # the same days come again in all events
 def _cell(values: tuple[tuple[str, str | None], ...]) -> Cell:
-    partition = Partition.of(values)
+    partition = Partition.from_values(values)
     known = sorted((label, canonical_value(value, "", None)) for label, value in partition.values)
     dims = ",".join(escape(label).replace(",", "%2C") for label, _ in known)
     return Cell(str(partition), str(Partition(tuple(known))), dims)

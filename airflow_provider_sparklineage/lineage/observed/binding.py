@@ -115,8 +115,10 @@ class FolderPartitions:
             base = _partition_of_base(layout.base, self._locator)
             if base is None:
                 return (), None
-            own = [Dimension.of(d.field, d.transform, d.name, d.type) for d in layout.dimensions]
-            for dimension in (*(Dimension.of(label) for label, _ in base.values), *own):
+            own = [
+                Dimension.of_column(d.field, d.transform, d.name, d.type) for d in layout.dimensions
+            ]
+            for dimension in (*(Dimension.of_column(label) for label, _ in base.values), *own):
                 ruled = known.get(dimension.label, dimension)
                 dimensions[ruled if ruled.type else replace(ruled, type=dimension.type)] = None
             labels = base.values, tuple(d.label for d in own)
@@ -190,14 +192,14 @@ def _is_other(root: Location | None, base: Location) -> bool:
 
 def _layout_inside(layout: Layout, root: str) -> Layout | None:
     """Give the part of a layout below a root; None if the root is no partition of the layout."""
-    values = Partition.of(values_between(plain_uri(layout.base), plain_uri(root))).values
+    values = Partition.from_values(values_between(plain_uri(layout.base), plain_uri(root))).values
     leading = [d.field for d in layout.dimensions[: len(values)]]
     if not values or leading != [label for label, _ in values]:
         return None
     inside = tuple(
         partition[len(values) :]
         for partition in layout.partitions
-        if Partition.of(zip(leading, partition, strict=False)).values == values
+        if Partition.from_values(zip(leading, partition, strict=False)).values == values
     )
     return Layout(root, layout.dimensions[len(values) :], inside)
 
@@ -261,7 +263,7 @@ class DatasetIndex:
     def __init__(
         self, identities: Mapping[DatasetName, Collection[DatasetName]], locator: Locator
     ) -> None:
-        self.locator = RememberingLocator.of(locator)
+        self.locator = RememberingLocator.copy_of(locator)
         self._names = set(identities)
         self._aliases: dict[DatasetName, DatasetName] = {}
         self._by_table: dict[str, set[DatasetName]] = defaultdict(set)

@@ -280,7 +280,7 @@ def declared_in_fields(
     """
     conf = {str(k): str(v) for k, v in operator.lineage_properties.items()}
     own_naming = naming_properties(conf if naming is None else naming)
-    locator = Locator(Naming.of(own_naming), rules)
+    locator = Locator(Naming.from_properties(own_naming), rules)
     task = TaskFields(
         texts,
         _datasets(operator.inlets, locator),

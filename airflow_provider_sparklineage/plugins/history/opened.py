@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 def partition_of(dimensions: Dimensions) -> str:
     """Write a partition in its own order of dimensions; empty for all of a dataset."""
-    return str(Partition.of((dimensions or {}).items()))
+    return str(Partition.from_values((dimensions or {}).items()))
 
 
 def cell_of(dimensions: Dimensions) -> str | None:

@@ -158,7 +158,9 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def locator(self) -> Locator:
         """The locator that finds the dataset and partition of a path that this try accessed."""
-        return Locator(Naming.of(self.naming), PartitionRules.of(self.partitioning))
+        return Locator(
+            Naming.from_properties(self.naming), PartitionRules.from_documents(self.partitioning)
+        )
 
     @property
     def intermediates(self) -> Intermediates:
@@ -166,7 +168,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
 
         :raise ValueError: if the manifest has a value that is no such rule
         """
-        return Intermediates.of(self.intermediate_datasets)
+        return Intermediates.parse(self.intermediate_datasets)
 
     @property
     def limits(self) -> Limits:

@@ -22,13 +22,13 @@ OUTPUT = DatasetName("file", "/lake/revenue")
 
 def expected(day, **more):
     source = Source(Kind.DECLARED, "writes[0]", "{{ ds }}", day, "dt", ("ds",), ("ds",))
-    partitions = (Partition.of([("dt", day)]),)
+    partitions = (Partition.from_values([("dt", day)]),)
     return Expectation(
         Kind.DECLARED,
         Side.WRITE,
         OUTPUT,
         **({"partitions": partitions} | more),
-        dimensions=(Dimension.of("dt"),),
+        dimensions=(Dimension.of_column("dt"),),
         sources=(source,),
     )
 

@@ -27,9 +27,9 @@ from tests.conftest import HEADER
 from tests.openlineage_spec import validate_event
 
 T = DatasetName("file", "/lake/t")
-DT = (Dimension.of("dt"),)
-OTHER_DAY = Partition.of([("dt", "2024-05-07")])
-DAY = Partition.of([("dt", "2024-05-06")])
+DT = (Dimension.of_column("dt"),)
+OTHER_DAY = Partition.from_values([("dt", "2024-05-07")])
+DAY = Partition.from_values([("dt", "2024-05-06")])
 
 
 def dataset(name=T, witness=Witness.BOTH, **known):

@@ -16,7 +16,7 @@ REVENUE = DatasetName("file", "/lake/revenue")
 
 
 def day(number):
-    return Partition.of([("dt", f"2024-05-{number:02}")])
+    return Partition.from_values([("dt", f"2024-05-{number:02}")])
 
 
 def source(kind, number=6, template="{{ ds }}"):

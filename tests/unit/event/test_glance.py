@@ -22,13 +22,13 @@ from tests.openlineage_spec import validate_event
 
 MARQUEZ = Adaptation(backend="marquez")
 
-DT = (Dimension.of("dt"),)
+DT = (Dimension.of_column("dt"),)
 
 
 def dataset(name, day=None, namespace="file", **known):
     known = {"witness": Witness.BOTH} | known
     if day is not None:
-        known |= {"observed": True, "subset": Subset(DT, {Partition.of([("dt", day)])})}
+        known |= {"observed": True, "subset": Subset(DT, {Partition.from_values([("dt", day)])})}
     return LineageDataset(DatasetName(namespace, name), **known)
 
 

@@ -28,7 +28,7 @@ from tests.openlineage_spec import validate_event
 T = DatasetName("file", "/lake/t")
 
 
-DT = (Dimension.of("dt"),)
+DT = (Dimension.of_column("dt"),)
 
 
 def reported(side, *expectations, limits=DEFAULT_LIMITS, **known):
@@ -37,7 +37,7 @@ def reported(side, *expectations, limits=DEFAULT_LIMITS, **known):
 
 
 def lineage(count, **known):
-    values = frozenset(Partition.of([("dt", f"{n:04}")]) for n in range(count))
+    values = frozenset(Partition.from_values([("dt", f"{n:04}")]) for n in range(count))
     known |= {"observed": True, "subset": Subset(DT, values)}
     sides = [reported(side, **known) for side in Side]
     return TaskLineage(Outcome.COMPLETE, (sides[0],), (sides[1],))
@@ -75,7 +75,9 @@ def test_beyond_a_hundred_the_form_is_skipped_and_the_truncation_declared():
 
 def test_a_truncation_is_a_degradation_that_names_the_option():
     report = SubsetReport((), DEFAULT_LOCATOR, Limits(partitions=1))
-    subset = Subset(DT, frozenset({Partition.of([("dt", "a")]), Partition.of([("dt", "b")])}))
+    subset = Subset(
+        DT, frozenset({Partition.from_values([("dt", "a")]), Partition.from_values([("dt", "b")])})
+    )
     report.of(LineageDataset(T, observed=True, subset=subset), Side.READ)
     [degradation] = report.degradations()
     assert (degradation.code, degradation.dataset) == ("partitions_cut", T)
@@ -128,7 +130,7 @@ def test_the_check_facet_names_where_a_value_comes_from():
     expectation = Expectation(
         Kind.PATH,
         dataset=T,
-        partitions=(Partition.of([("dt", "1")]),),
+        partitions=(Partition.from_values([("dt", "1")]),),
         dimensions=DT,
         sources=(source,),
     )
@@ -155,8 +157,8 @@ def test_the_check_facet_names_where_a_value_comes_from():
     assert "sparkLineage_partitions" not in (document["inputs"][0].get("facets") or {})
 
 
-PLANNED = frozenset(Partition.of([("dt", f"{n}")]) for n in range(10))
-READ = frozenset(Partition.of([("dt", f"{n}")]) for n in range(7))
+PLANNED = frozenset(Partition.from_values([("dt", f"{n}")]) for n in range(10))
+READ = frozenset(Partition.from_values([("dt", f"{n}")]) for n in range(7))
 
 
 @pytest.mark.parametrize(
@@ -195,7 +197,7 @@ def test_partitions_that_may_not_have_been_opened_are_planned(planned, summary, 
 
 def test_a_summary_says_all_of_it_of_reads_alone():
     """To an unpartitioned output, rows may have been added."""
-    subset = Subset(DT, frozenset({Partition.of([("dt", "1")])}), full=True)
+    subset = Subset(DT, frozenset({Partition.from_values([("dt", "1")])}), full=True)
     read = reported(Side.READ, observed=True, subset=subset)
     document = event(TaskLineage(Outcome.COMPLETE, (read,), (reported(Side.WRITE, observed=True),)))
     check = document["run"]["facets"]["sparkLineage_partitionCheck"]
@@ -211,7 +213,7 @@ def test_a_summary_says_all_of_it_of_reads_alone():
 )
 def test_what_nobody_reported_is_not_called_read_or_written(witness, unreported, how):
     expectation = Expectation(
-        Kind.DECLARED, dataset=T, partitions=(Partition.of([("dt", "1")]),), dimensions=DT
+        Kind.DECLARED, dataset=T, partitions=(Partition.from_values([("dt", "1")]),), dimensions=DT
     )
     read, written = (reported(side, expectation, witness=witness) for side in Side)
     document = event(TaskLineage(Outcome.COMPLETE, (read,), (written,)))
@@ -226,7 +228,7 @@ def test_what_nobody_reported_is_not_called_read_or_written(witness, unreported,
 
 def test_a_failed_write_is_what_was_to_be_written():
     expectation = Expectation(
-        Kind.PATH, dataset=T, partitions=(Partition.of([("dt", "1")]),), dimensions=DT
+        Kind.PATH, dataset=T, partitions=(Partition.from_values([("dt", "1")]),), dimensions=DT
     )
     report = SubsetReport((expectation,), DEFAULT_LOCATOR, DEFAULT_LIMITS)
     failed = report.of(LineageDataset(T), Side.WRITE, has_failed=True)
@@ -262,14 +264,17 @@ def test_the_proposals_facet_has_the_proposals_body_on_request():
 @pytest.mark.parametrize(
     ("dimensions", "description"),
     [
-        ((Dimension.of("dt"), Dimension.of("region")), "PARTITIONED BY (dt, region)"),
-        ((Dimension.of("ts", "day", "ts_day"),), "PARTITIONED BY (day(ts))"),
-        ((Dimension.of("id", "bucket[16]", "id_bucket"),), "PARTITIONED BY (bucket(16, id))"),
+        ((Dimension.of_column("dt"), Dimension.of_column("region")), "PARTITIONED BY (dt, region)"),
+        ((Dimension.of_column("ts", "day", "ts_day"),), "PARTITIONED BY (day(ts))"),
+        (
+            (Dimension.of_column("id", "bucket[16]", "id_bucket"),),
+            "PARTITIONED BY (bucket(16, id))",
+        ),
         ((Dimension(("a", "b"), "foo(a, b)", "ab"),), "PARTITIONED BY (foo(a, b))"),
     ],
 )
 def test_partitioning_is_described_as_in_the_proposal(dimensions, description):
-    partition = Partition.of([(d.label, "1") for d in dimensions])
+    partition = Partition.from_values([(d.label, "1") for d in dimensions])
     subset = Subset(dimensions, frozenset({partition}))
     task = TaskLineage(
         Outcome.COMPLETE, outputs=(reported(Side.WRITE, observed=True, subset=subset),)

@@ -102,7 +102,7 @@ SOURCES = Expected(
         pytest.param(
             {
                 "selected": Selected(
-                    Partitions(p := frozenset({Partition.of([("name", SECRET)])})), p
+                    Partitions(p := frozenset({Partition.from_values([("name", SECRET)])})), p
                 )
             },
             id="partitions of a column called name",
@@ -167,7 +167,7 @@ def test_literals_are_hidden_on_request():
 
 
 def test_partitions_are_no_literals():
-    p = frozenset({Partition.of([("dt", "2024-05-06")])})
+    p = frozenset({Partition.from_values([("dt", "2024-05-06")])})
     for selected in (Selected(Partitions(p), p), Selected(Description("dt=2024-05-06"), p)):
         task = lineage(selected=selected)
         [plain] = event(task)["outputs"]
@@ -292,7 +292,7 @@ def test_half_a_credential_is_not_left_by_a_text_that_is_truncated():
 
 
 def test_partitions_of_a_column_called_token_are_reported():
-    p = frozenset({Partition.of([("token", "5")])})
+    p = frozenset({Partition.from_values([("token", "5")])})
     [output] = event(lineage(selected=Selected(Partitions(p), p)))["outputs"]
     assert output["facets"]["sparkLineage_partitions"]["summary"] == "token=5"
     [partition] = output["outputFacets"]["subset"]["outputCondition"]["partitions"]

@@ -61,7 +61,7 @@ def in_locations(text):
 
 
 def in_partitions(text):
-    found = frozenset({Partition.of([("password", text)])})
+    found = frozenset({Partition.from_values([("password", text)])})
     return {"selected": Selected(Partitions(found), found)}
 
 

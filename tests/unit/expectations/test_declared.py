@@ -12,7 +12,7 @@ from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.templates import TracedText
 
 ORDERS, RATES = DatasetName("file", "/lake/orders"), DatasetName("file", "/lake/rates")
-DAY = Partition.of([("dt", "2024-05-06")])
+DAY = Partition.from_values([("dt", "2024-05-06")])
 
 
 class Table:
@@ -96,6 +96,6 @@ def test_what_could_not_be_rendered_names_nothing():
 
 
 def test_names_that_only_the_listener_can_give_are_a_problem():
-    naming = Naming.of({"spark.openlineage.dataset.extraTrimmers": "org.acme.Weeks"})
+    naming = Naming.from_properties({"spark.openlineage.dataset.extraTrimmers": "org.acme.Weeks"})
     [problem] = known(TaskFields(), Locator(naming)).problems
     assert "org.acme.Weeks" in problem

@@ -43,7 +43,7 @@ def test_a_reference_is_all_that_a_text_has_of_a_path():
             end=47,
             uri="s3a://b/t/dt=2024-05-06/r=é",
             dataset=DatasetName("s3://b", "t"),
-            partition=Partition.of([("dt", "2024-05-06"), ("r", "é")]),
+            partition=Partition.from_values([("dt", "2024-05-06"), ("r", "é")]),
             location=None,
             values=(ValueSpan("dt", 28, 38), ValueSpan("r", 41, 47)),
             is_glob=False,
@@ -93,7 +93,7 @@ def test_a_reference_is_all_that_a_text_has_of_a_path():
 def test_a_path_names_dataset_and_partition_as_the_listener_does(uri, dataset, values):
     found = the_reference(uri)
     assert str(found.dataset) == dataset
-    assert found.partition == Partition.of(values.items())
+    assert found.partition == Partition.from_values(values.items())
     assert found.location is None
 
 
@@ -116,7 +116,7 @@ def test_a_path_names_dataset_and_partition_as_the_listener_does(uri, dataset, v
 def test_a_date_without_a_columns_name_is_a_location(uri, dataset, location, values):
     found = the_reference(uri)
     assert (str(found.dataset), found.location) == (dataset, location)
-    assert found.partition == Partition.of(values.items())
+    assert found.partition == Partition.from_values(values.items())
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_date_without_a_columns_name_is_a_location(uri, dataset, location, val
 def test_globs_are_kept(uri, dataset, values, is_glob):
     found = the_reference(uri)
     assert (str(found.dataset), found.is_glob) == (dataset, is_glob)
-    assert found.partition == Partition.of(values.items())
+    assert found.partition == Partition.from_values(values.items())
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_globs_are_kept(uri, dataset, values, is_glob):
 def test_rules_supply_what_the_listener_cannot_know(uri, dataset, values, location):
     found = the_reference(uri, BY_RULES)
     assert (str(found.dataset), found.location) == (dataset, location)
-    assert found.partition == Partition.of(values.items())
+    assert found.partition == Partition.from_values(values.items())
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ VALUES = st.none() | st.text("a1é/=%' _:", min_size=1, max_size=6).map(lambda s
 
 @given(st.dictionaries(LABELS, VALUES, max_size=3), st.integers(1, 3))
 def test_the_partition_of_a_path_is_read_back_and_its_spans_slice_it_out(values, times):
-    partition = Partition.of(values.items())
+    partition = Partition.from_values(values.items())
     uri = f"s3://b/t/{partition}".rstrip("/")
     text = json.dumps({"paths": [uri] * times})
     found = references(text)

@@ -52,7 +52,7 @@ def bound(datasets=((ORDERS, ()), (SALES, (LINK,))), **record):
 
 
 def p(**values):
-    return Partition.of(values.items())
+    return Partition.from_values(values.items())
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_date_folders_without_a_column_are_not_guessed():
 def test_a_transform_goes_by_its_own_name():
     day = {"field": "ts", "transform": "day", "name": "ts_day", "type": "date"}
     [read] = bound(reads=[scan(layout("file:/lake/orders", [["2024-05-06"]], day))]).reads[ORDERS]
-    assert read.dimensions == (Dimension.of("ts", "day", "ts_day"),)
+    assert read.dimensions == (Dimension.of_column("ts", "day", "ts_day"),)
     assert read.scope.partitions == {p(ts_day="2024-05-06")}
 
 

@@ -94,7 +94,7 @@ def only(datasets):
 
 
 def dt(value):
-    return Partition.of([("dt", value)])
+    return Partition.from_values([("dt", value)])
 
 
 def codes(lineage):
@@ -115,7 +115,7 @@ def codes(lineage):
                 dimensions=[HOUR],
                 filters=["hour = 3"],
             ),
-            {Partition.of([("hour", "3")])},
+            {Partition.from_values([("hour", "3")])},
             id="partitions below it",
         ),
         pytest.param(
@@ -132,7 +132,7 @@ def codes(lineage):
                 dimensions=[DT, HOUR],
                 filters=["hour = 3"],
             ),
-            {Partition.of([("hour", "3")])},
+            {Partition.from_values([("hour", "3")])},
             id="partitions below it with basePath",
         ),
     ],

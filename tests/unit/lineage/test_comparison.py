@@ -16,11 +16,11 @@ from airflow_provider_sparklineage.lineage.partitions.comparison import (
 from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition
 
-DT = (Dimension.of("dt"),)
+DT = (Dimension.of_column("dt"),)
 
 
 def partitions(*values, label="dt"):
-    return frozenset(Partition.of([(label, value)]) for value in values)
+    return frozenset(Partition.from_values([(label, value)]) for value in values)
 
 
 def expected(*values, kind=Kind.PATH, dimensions=DT, **more):
@@ -113,7 +113,7 @@ GLOB = expected("2024-05-*", is_glob=True)
         pytest.param(inferred("2024-05-01"), seen("2024-05-02"), "undeclared", id="inferred never"),
         pytest.param(inferred("2024-05-01"), None, "undeclared", id="inferred, nothing seen"),
         pytest.param(
-            expected("1"), seen("1", dimensions=(Dimension.of("region"),)), "unobserved",
+            expected("1"), seen("1", dimensions=(Dimension.of_column("region"),)), "unobserved",
             id="another dimension",
         ),
     ],
@@ -125,35 +125,45 @@ def test_every_status(wanted, found, status):
 @pytest.mark.parametrize(
     ("one", "other", "dimension"),
     [
-        pytest.param("20240506", "2024-05-06", Dimension.of("dt"), id="compact"),
+        pytest.param("20240506", "2024-05-06", Dimension.of_column("dt"), id="compact"),
         pytest.param(
             "06.05.2024", "2024-05-06", Dimension(("dt",), format="%d.%m.%Y"), id="format"
         ),
-        pytest.param("2024-05-06", "19849", Dimension.of("ts", "day", "dt"), id="Iceberg's days"),
-        pytest.param("2024-05-06T03", "476379", Dimension.of("ts", "hour", "dt"), id="hours"),
         pytest.param(
-            "2024-05-06 03:15:00", "476379", Dimension.of("ts", "hour", "dt"), id="within"
+            "2024-05-06", "19849", Dimension.of_column("ts", "day", "dt"), id="Iceberg's days"
         ),
-        pytest.param("2024-05", "652", Dimension.of("ts", "month", "dt"), id="months"),
-        pytest.param("2024-05-06", "652", Dimension.of("ts", "month", "dt"), id="a day's month"),
-        pytest.param("2024", "54", Dimension.of("ts", "year", "dt"), id="years"),
-        pytest.param("1970-01-01", "0", Dimension.of("ts", "day", "dt"), id="epoch"),
-        pytest.param("1969-12-31", "-1", Dimension.of("ts", "day", "dt"), id="before the epoch"),
-        pytest.param("05", "5", Dimension.of("dt"), id="Spark reads 05 as 5"),
-        pytest.param("0100", "100", Dimension.of("dt", type="int"), id="integers"),
-        pytest.param("202405", "2024-05", Dimension.of("dt", type="string"), id="months of text"),
+        pytest.param(
+            "2024-05-06T03", "476379", Dimension.of_column("ts", "hour", "dt"), id="hours"
+        ),
+        pytest.param(
+            "2024-05-06 03:15:00", "476379", Dimension.of_column("ts", "hour", "dt"), id="within"
+        ),
+        pytest.param("2024-05", "652", Dimension.of_column("ts", "month", "dt"), id="months"),
+        pytest.param(
+            "2024-05-06", "652", Dimension.of_column("ts", "month", "dt"), id="a day's month"
+        ),
+        pytest.param("2024", "54", Dimension.of_column("ts", "year", "dt"), id="years"),
+        pytest.param("1970-01-01", "0", Dimension.of_column("ts", "day", "dt"), id="epoch"),
+        pytest.param(
+            "1969-12-31", "-1", Dimension.of_column("ts", "day", "dt"), id="before the epoch"
+        ),
+        pytest.param("05", "5", Dimension.of_column("dt"), id="Spark reads 05 as 5"),
+        pytest.param("0100", "100", Dimension.of_column("dt", type="int"), id="integers"),
+        pytest.param(
+            "202405", "2024-05", Dimension.of_column("dt", type="string"), id="months of text"
+        ),
         pytest.param(
             "2024-05-06T03:00:00",
             "2024-05-06 03:00:00",
-            Dimension.of("dt", type="timestamp"),
+            Dimension.of_column("dt", type="timestamp"),
             id="timestamps",
         ),
-        pytest.param("00", "0", Dimension.of("dt"), id="zero"),
+        pytest.param("00", "0", Dimension.of_column("dt"), id="zero"),
     ],
 )
 def test_values_are_compared_in_one_format(one, other, dimension):
     for a, b in ((one, other), (other, one)):
-        wanted = Expected(Kind.PATH, partitions(a), (Dimension.of("dt"),))
+        wanted = Expected(Kind.PATH, partitions(a), (Dimension.of_column("dt"),))
         found = Seen((dimension,), partitions(b))
         if dimension.format and b == other:
             continue  # the format is that of the table
@@ -185,7 +195,7 @@ def test_values_are_compared_in_one_format(one, other, dimension):
 def test_globs_are_read_as_hadoop_reads_them_and_match_any_format_of_a_folder(
     glob, value, kind, status
 ):
-    dimensions = (Dimension.of("dt", type=kind),)
+    dimensions = (Dimension.of_column("dt", type=kind),)
     wanted = expected(glob, is_glob=True)
     assert reconcile(wanted, seen(value, dimensions=dimensions)).status == status
 
@@ -227,9 +237,9 @@ def test_a_glob_next_to_thousands_of_plain_values_costs_no_more_than_they_do():
 
 
 def test_a_day_next_to_a_glob_covers_its_hours():
-    hours = (Dimension.of("ts", "hour", "ts_hour", "int"), Dimension.of("region"))
-    wanted = Partition.of([("ts", "2024-05-06"), ("region", "*")])
-    accessed = Partition.of([("ts_hour", "476379"), ("region", "eu")])
+    hours = (Dimension.of_column("ts", "hour", "ts_hour", "int"), Dimension.of_column("region"))
+    wanted = Partition.from_values([("ts", "2024-05-06"), ("region", "*")])
+    accessed = Partition.from_values([("ts_hour", "476379"), ("region", "eu")])
     check = reconcile(
         Expected(Kind.PATH, frozenset({wanted}), is_glob=True), Seen(hours, frozenset({accessed}))
     )
@@ -239,10 +249,13 @@ def test_a_day_next_to_a_glob_covers_its_hours():
 @pytest.mark.parametrize(("day", "status"), [("6", "matched"), ("7", "undeclared")])
 def test_an_inferred_date_matches_columns_that_are_a_date_together(day, status):
     values = [("year", "2024"), ("month", "5"), ("day", day)]
-    dimensions = tuple(Dimension.of(label, type="integer") for label, _ in values)
+    dimensions = tuple(Dimension.of_column(label, type="integer") for label, _ in values)
     sources = (Source(Kind.INFERRED, "a", "{{ ds }}", "2024-05-06", "year/month/day"),)
     wanted = Expected(Kind.INFERRED, sources=sources)
-    assert reconcile(wanted, Seen(dimensions, frozenset({Partition.of(values)}))).status == status
+    assert (
+        reconcile(wanted, Seen(dimensions, frozenset({Partition.from_values(values)}))).status
+        == status
+    )
 
 
 @pytest.mark.parametrize(
@@ -257,7 +270,7 @@ def test_different_values_stay_different(one, other):
     [("string", "unexpected"), ("int", "matched"), ("", "matched"), ("varchar(2)", "unexpected")],
 )
 def test_zeros_distinguish_texts_and_not_numbers(kind, status):
-    dimensions = (Dimension.of("dt", type=kind),)
+    dimensions = (Dimension.of_column("dt", type=kind),)
     assert reconcile(expected("05"), seen("5", dimensions=dimensions)).status == status
 
 
@@ -272,12 +285,12 @@ def test_zeros_distinguish_texts_and_not_numbers(kind, status):
     ],
 )
 def test_a_time_with_a_zone_is_compared_with_its_like_only(wanted, found, status):
-    dimensions = (Dimension.of("dt", type="timestamp"),)
+    dimensions = (Dimension.of_column("dt", type="timestamp"),)
     assert reconcile(expected(wanted), seen(found, dimensions=dimensions)).status == status
 
 
 def test_texts_of_times_are_two_with_a_zone_and_without():
-    dimensions = (Dimension.of("dt", type="string"),)
+    dimensions = (Dimension.of_column("dt", type="string"),)
     wanted = expected("2024-05-06T00:00:00+00:00")
     assert reconcile(wanted, seen("2024-05-06T00:00:00", dimensions=dimensions)).status == (
         PartitionStatus.UNEXPECTED
@@ -285,21 +298,23 @@ def test_texts_of_times_are_two_with_a_zone_and_without():
 
 
 def test_a_day_covers_the_hours_of_its_column():
-    hours = (Dimension.of("ts", "hour", "ts_hour", "int"),)
-    wanted = Expected(Kind.DECLARED, partitions("2024-05-06", label="ts"), (Dimension.of("ts"),))
+    hours = (Dimension.of_column("ts", "hour", "ts_hour", "int"),)
+    wanted = Expected(
+        Kind.DECLARED, partitions("2024-05-06", label="ts"), (Dimension.of_column("ts"),)
+    )
     assert reconcile(wanted, seen("476376", "476379", dimensions=hours)).status == "matched"
     assert reconcile(wanted, seen("476379", "476400", dimensions=hours)).status == "unexpected"
     assert reconcile(wanted, seen(dimensions=hours)).status == "missing"
 
 
 def test_labels_are_those_of_spark_whatever_their_case():
-    wanted = Expected(Kind.DECLARED, partitions("1", label="DT"), (Dimension.of("DT"),))
+    wanted = Expected(Kind.DECLARED, partitions("1", label="DT"), (Dimension.of_column("DT"),))
     assert reconcile(wanted, seen("1")).status == PartitionStatus.MATCHED
 
 
 def test_a_partial_partition_covers_all_that_have_its_values():
-    both = frozenset(Partition.of([("dt", "1"), ("region", r)]) for r in ("a", "b"))
-    found = Seen((Dimension.of("dt"), Dimension.of("region")), both)
+    both = frozenset(Partition.from_values([("dt", "1"), ("region", r)]) for r in ("a", "b"))
+    found = Seen((Dimension.of_column("dt"), Dimension.of_column("region")), both)
     assert reconcile(expected("1"), found).status == PartitionStatus.MATCHED
     assert reconcile(expected("2"), found).unexpected == both
 
@@ -337,9 +352,9 @@ def test_representation_does_not_change_the_status(wanted, found, rng: random.Ra
     assert plain.status == truth
 
 
-DAY = Dimension.of("ts", "day", "day")
-HOUR = Dimension.of("ts", "hour", "hour")
-REGION = Dimension.of("region", type="string")
+DAY = Dimension.of_column("ts", "day", "day")
+HOUR = Dimension.of_column("ts", "hour", "hour")
+REGION = Dimension.of_column("region", type="string")
 # Values of each label, with what they are in canonical form.
 FORMS = {
     "day": {"2024-05-06": "2024-05-06", "20240507": "2024-05-07", "19849": "2024-05-06"},

@@ -17,7 +17,7 @@ LINK = DatasetName("hive://metastore:9083", "analytics.revenue")
 
 
 def day(value, label="dt"):
-    return Partition.of([(label, value)])
+    return Partition.from_values([(label, value)])
 
 
 def path(value=None, dataset=T, **more):
@@ -127,7 +127,7 @@ def test_a_table_that_is_nowhere_is_named():
 
 def test_a_partition_key_is_expected_of_outputs_with_its_dimensions():
     key = Expectation(
-        Kind.DECLARED, Side.WRITE, partitions=(day("1"),), dimensions=(Dimension.of("dt"),)
+        Kind.DECLARED, Side.WRITE, partitions=(day("1"),), dimensions=(Dimension.of_column("dt"),)
     )
     assert ask(key, side=Side.WRITE, seen=observed("2")).partitions == {day("1")}
     assert ask(key, side=Side.WRITE, seen=observed("2", label="month")) is None
@@ -161,10 +161,10 @@ def test_a_date_explains_the_partition_that_was_seen_and_expects_nothing(seen, e
 def test_a_date_of_several_columns_is_explained_by_all_then_by_the_first_by_name():
     """Whatever the order in which Python keeps the partitions of a set."""
     labels = ("year", "month", "day")
-    together = Partition.of(zip(labels, ("2024", "05", "06"), strict=True))
+    together = Partition.from_values(zip(labels, ("2024", "05", "06"), strict=True))
     some = {day("2024-05-06", label) for label in "bcdefgha"}
     for partitions, explained in ((some, "a"), (some | {together}, "year/month/day")):
-        dimensions = tuple(Dimension.of(label) for p in partitions for label, _ in p.values)
+        dimensions = tuple(Dimension.of_column(label) for p in partitions for label, _ in p.values)
         found = ask(inferred("2024-05-06"), seen=Subset(dimensions, frozenset(partitions)))
         assert [source.dimension for source in found.sources] == [explained]
 

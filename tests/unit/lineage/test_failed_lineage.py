@@ -8,7 +8,7 @@ from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 
-DT = (Dimension.of("dt"),)
+DT = (Dimension.of_column("dt"),)
 
 
 def test_what_only_failed_actions_wrote_is_a_bare_name(recorded):
@@ -29,7 +29,7 @@ def test_an_input_that_was_to_be_written_may_miss_nothing(recorded):
     [output, *_] = last.outputs
     again = replace(last, state=ActionState.FAILED, outputs=(replace(output, name=name),))
     application = replace(application, actions=(*application.actions[:-1], again))
-    other_day = Partition.of([("dt", "2024-05-07")])
+    other_day = Partition.from_values([("dt", "2024-05-07")])
     expectations = [Expectation(Kind.PATH, None, name, partitions=(other_day,), dimensions=DT)]
     both = [merge(application, outcome, expectations=expectations) for outcome in Outcome]
     complete, failed = (next(d for d in of.inputs if d.name == name) for of in both)

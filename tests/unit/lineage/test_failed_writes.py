@@ -15,9 +15,9 @@ GOOD = DatasetName("file", "/lake/good_orders")
 
 
 def expectation(name, kind=Kind.PATH, side=None, **more):
-    partitions = (Partition.of([("dt", "2024-05-06")]),)
+    partitions = (Partition.from_values([("dt", "2024-05-06")]),)
     return Expectation(
-        kind, side, name, partitions=partitions, dimensions=(Dimension.of("dt"),), **more
+        kind, side, name, partitions=partitions, dimensions=(Dimension.of_column("dt"),), **more
     )
 
 

@@ -132,7 +132,7 @@ def test_intermediates_are_outputs_unless_configured_otherwise(recorded):
 )
 def test_what_was_read_back_is_left_out_where_a_glob_matches(recorded, text, dropped):
     kept = merged(recorded, KEEP)
-    lineage = merged(recorded, Intermediates.of(text))
+    lineage = merged(recorded, Intermediates.parse(text))
     assert outputs(lineage) == ["/lake/revenue", *([] if dropped else [STAGING])]
     assert lineage.outputs[0].columns == kept.outputs[0].columns
     assert lineage.inputs == kept.inputs
@@ -140,21 +140,21 @@ def test_what_was_read_back_is_left_out_where_a_glob_matches(recorded, text, dro
 
 def test_a_declared_output_stays_with_all_that_is_known_of_it(recorded):
     declared = [DatasetName("file", STAGING)]
-    lineage = merged(recorded, Intermediates.of("drop"), declared_outputs=declared)
+    lineage = merged(recorded, Intermediates.parse("drop"), declared_outputs=declared)
     assert lineage.outputs == merged(recorded, KEEP, declared_outputs=declared).outputs
 
 
 def test_what_the_task_also_read_from_outside_is_no_mere_intermediate(recorded):
     inputs = {d.name for d in merged(recorded, KEEP, "partitioned_writes").inputs}
     kept = set(outputs(merged(recorded, KEEP, "partitioned_writes")))
-    left = set(outputs(merged(recorded, Intermediates.of("drop"), "partitioned_writes")))
+    left = set(outputs(merged(recorded, Intermediates.parse("drop"), "partitioned_writes")))
     assert kept - left == {"/lake/sales_full"}
     assert {d.name for d in inputs} & kept <= left
 
 
 def test_nothing_refers_to_a_dataset_that_was_left_out(recorded):
     for case in ("staging_chain", "union_diamond", "iceberg_merge", "partitioned_writes"):
-        lineage = merged(recorded, Intermediates.of("drop"), case)
+        lineage = merged(recorded, Intermediates.parse("drop"), case)
         named = {d.name for d in (*lineage.inputs, *lineage.outputs)}
         for output in lineage.outputs:
             edges = [*output.columns.fields.values(), output.columns.dataset]
@@ -162,11 +162,11 @@ def test_nothing_refers_to_a_dataset_that_was_left_out(recorded):
 
 
 def test_the_schemes_of_s3_are_one():
-    dropping = Intermediates.of("drop: s3a://lake/tmp/*")
+    dropping = Intermediates.parse("drop: s3a://lake/tmp/*")
     assert dropping.drop(DatasetName("s3://lake", "tmp/x"))
     assert not dropping.drop(DatasetName("s3://lake", "temporary/x"))
 
 
 @pytest.mark.parametrize("text", ["keep", "drop", "drop: /a/*, s3://b/*"])
 def test_intermediates_are_written_as_they_are_read(text):
-    assert str(Intermediates.of(text)) == text
+    assert str(Intermediates.parse(text)) == text

@@ -30,8 +30,8 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 SRC, TABLE = DatasetName("file", "/src"), DatasetName("file", "/table")
 NODE = "app.execute_insert_into_hadoop_fs_relation_command.table"
 LINEAGE = ColumnLineage({"a": {Column(SRC, "a"): (Transformation("DIRECT", "IDENTITY"),)}})
-ONE = frozenset({Partition.of([("dt", "1")])})
-TWO = frozenset({Partition.of([("dt", "2")])})
+ONE = frozenset({Partition.from_values([("dt", "1")])})
+TWO = frozenset({Partition.from_values([("dt", "2")])})
 
 
 def at(seconds):

@@ -16,7 +16,7 @@ from airflow_provider_sparklineage.model.subset import to_text
 
 T = DatasetName("file", "/lake/t")
 ZERO = datetime(2024, 5, 6, tzinfo=UTC)
-DT = (Dimension.of("dt"),)
+DT = (Dimension.of_column("dt"),)
 UNPARTITIONED = Partition()
 
 
@@ -25,7 +25,7 @@ def at(second):
 
 
 def days(*names):
-    return frozenset(Partition.of([("dt", n)]) for n in names)
+    return frozenset(Partition.from_values([("dt", n)]) for n in names)
 
 
 def access(side, second, scope, dimensions=DT, **more):

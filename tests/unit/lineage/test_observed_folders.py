@@ -47,7 +47,7 @@ def test_each_list_gives_its_partitions_whatever_was_seen_before(each):
         dimensions, found = folders.of(one, SALES)
         assert found == set().union(*map(partitions_of, one))
         assert set(dimensions) == {
-            Dimension.of(name)
+            Dimension.of_column(name)
             for layout in one
             for name in (*dict(BASES[layout.base]), *(d.field for d in layout.dimensions))
         }

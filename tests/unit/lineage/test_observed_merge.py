@@ -16,11 +16,11 @@ from airflow_provider_sparklineage.model.partitioning import Dimension, Partitio
 from airflow_provider_sparklineage.model.terms import Witness
 
 STAGING = "/lake/staging/enriched_orders"
-DIMENSIONS = (Dimension.of("dt"),)
+DIMENSIONS = (Dimension.of_column("dt"),)
 
 
 def days(*names):
-    return frozenset(Partition.of([("dt", n)]) for n in names)
+    return frozenset(Partition.from_values([("dt", n)]) for n in names)
 
 
 ONE = days("1")

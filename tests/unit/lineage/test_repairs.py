@@ -50,8 +50,8 @@ def application(*actions):
 
 @pytest.mark.parametrize("actions", [(OUTER, END), (SAVE, SCAN)], ids=["too early", "too late"])
 def test_what_a_write_of_delta_reads_is_known_whenever_its_inner_execution_is_reported(actions):
-    partitions = frozenset({Partition.of([("dt", "1")])})
-    dimensions = (Dimension.of("dt"),)
+    partitions = frozenset({Partition.from_values([("dt", "1")])})
+    dimensions = (Dimension.of_column("dt"),)
     read = Access(
         ORDERS, Side.READ, at(3.1), at(8), Scope(partitions=partitions), dimensions=dimensions
     )

@@ -25,7 +25,7 @@ from airflow_provider_sparklineage.model.subset import (
 
 def days(*numbers):
     first = date(2024, 5, 1)
-    return frozenset(Partition.of([("dt", str(first + timedelta(n)))]) for n in numbers)
+    return frozenset(Partition.from_values([("dt", str(first + timedelta(n)))]) for n in numbers)
 
 
 def located(location):
@@ -34,7 +34,7 @@ def located(location):
 
 
 def evidence(*, observed=None, full=False, locations=None, filters=None, expected=None, both=False):
-    subset = None if observed is None else Subset((Dimension.of("dt"),), observed)
+    subset = None if observed is None else Subset((Dimension.of_column("dt"),), observed)
     return Evidence(
         observed=observed is not None or full,
         subset=subset,
@@ -47,9 +47,9 @@ def evidence(*, observed=None, full=False, locations=None, filters=None, expecte
 
 
 WHERE = Expected(Kind.DECLARED, where=("country = 'PL'",))
-PATH = Expected(Kind.PATH, days(4), (Dimension.of("dt"),))
-DECLARED = Expected(Kind.DECLARED, days(5), (Dimension.of("dt"),))
-GLOB = Expected(Kind.PATH, frozenset({Partition.of([("dt", "2024-*")])}), is_glob=True)
+PATH = Expected(Kind.PATH, days(4), (Dimension.of_column("dt"),))
+DECLARED = Expected(Kind.DECLARED, days(5), (Dimension.of_column("dt"),))
+GLOB = Expected(Kind.PATH, frozenset({Partition.from_values([("dt", "2024-*")])}), is_glob=True)
 FILTER = Compare("country", Comparison.EQUAL, "PL")
 LOCATIONS = ("/lake/t/2024/05/01", "/lake/t/2024/05/02")
 

@@ -43,7 +43,7 @@ def test_a_timeline_finds_what_overlaps_and_only_that(things, action, has_ended)
     assert [things[n][0] for n in found] == sorted(things[n][0] for n in found)
 
 
-parts = st.frozensets(st.sampled_from("abcd").map(lambda v: Partition.of([("p", v)])))
+parts = st.frozensets(st.sampled_from("abcd").map(lambda v: Partition.from_values([("p", v)])))
 writes = st.builds(
     lambda span, mode, partitions, owned: Access(
         TABLE,
@@ -51,7 +51,7 @@ writes = st.builds(
         *span,
         Scope(partitions=partitions),
         Scope(mode in ("whole", "create"), owned & partitions),
-        dimensions=(Dimension.of("p"),),
+        dimensions=(Dimension.of_column("p"),),
     ),
     spans,
     st.sampled_from(["whole", "create", "append", "dynamic"]),

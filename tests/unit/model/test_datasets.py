@@ -87,11 +87,11 @@ TRIMMER = "io.openlineage.client.dataset.partition.trimmer"
     ],
 )
 def test_trimmers_that_the_user_disabled_do_not_trim(disabled, name, expected):
-    assert Naming.of({f"{CONF}.disabledTrimmers": disabled}).trim(name) == expected
+    assert Naming.from_properties({f"{CONF}.disabledTrimmers": disabled}).trim(name) == expected
 
 
 def test_trimmers_that_only_the_listener_can_run_are_reported():
-    naming = Naming.of(
+    naming = Naming.from_properties(
         {
             f"{CONF}.extraTrimmers": f"org.acme.Weeks;;{TRIMMER}.DateTrimmer; org.acme.Off",
             f"{CONF}.disabledTrimmers": "org.acme.Off",
@@ -117,7 +117,7 @@ def test_trimmers_that_only_the_listener_can_run_are_reported():
     ],
 )
 def test_what_the_pattern_of_the_user_matches_is_removed(pattern, name, expected):
-    naming = Naming.of({f"{CONF}.removePath.pattern": pattern})
+    naming = Naming.from_properties({f"{CONF}.removePath.pattern": pattern})
     assert naming.without_removed(name) == expected
     assert naming.unusable_pattern == ""
 
@@ -133,14 +133,23 @@ def test_what_the_pattern_of_the_user_matches_is_removed(pattern, name, expected
     ],
 )
 def test_a_pattern_that_python_cannot_match_is_reported_and_removes_nothing(pattern):
-    naming = Naming.of({f"{CONF}.removePath.pattern": pattern})
+    naming = Naming.from_properties({f"{CONF}.removePath.pattern": pattern})
     assert naming.unusable_pattern == pattern
     assert naming.without_removed("/lake/x") == "/lake/x"
 
 
 def test_the_default_configuration_names_as_the_listener_without_one():
-    assert Naming.of({}) == Naming()
-    assert len({Naming(), Naming.of({}), Naming.of({f"{CONF}.removePath.pattern": "x"})}) == 2
+    assert Naming.from_properties({}) == Naming()
+    assert (
+        len(
+            {
+                Naming(),
+                Naming.from_properties({}),
+                Naming.from_properties({f"{CONF}.removePath.pattern": "x"}),
+            }
+        )
+        == 2
+    )
 
 
 @pytest.mark.parametrize(

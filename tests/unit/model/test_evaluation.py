@@ -6,9 +6,12 @@ from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.subset import Evaluation
 
-DT = Dimension.of("dt", type="date")
-TEXT = Dimension.of("dt", type="string")
-DAY = Dimension.of("ts", "day", "ts_day", "date")
+DT = Dimension.of_column("dt", type="date")
+TEXT = Dimension.of_column("dt", type="string")
+DAY = Dimension.of_column("ts", "day", "ts_day", "date")
+MONTH = Dimension.of_column("ts", "month", "ts_month", "int")
+BUCKET = Dimension.of_column("dt", "bucket[4]", "dt_bucket", "int")
+FLAG = Dimension.of_column("dt", type="boolean")
 
 
 @pytest.mark.parametrize(
@@ -37,12 +40,12 @@ DAY = Dimension.of("ts", "day", "ts_day", "date")
         pytest.param(TEXT, "eu", "dt = 'us'", False, id="another text"),
         pytest.param(TEXT, "EU", "dt = 'eu'", False, id="case matters"),
         pytest.param(TEXT, "a b/c=d%", "dt = 'a b/c=d%'", True, id="odd text"),
-        pytest.param(Dimension.of("dt", type="int"), "05", "dt = 5", True, id="integer"),
-        pytest.param(Dimension.of("dt", type="int"), "9", "dt >= 10", False, id="numbers"),
-        pytest.param(Dimension.of("dt", type="int"), "9", "dt >= 'x'", None, id="no number"),
-        pytest.param(Dimension.of("dt", type="boolean"), "true", "dt = FALSE", False, id="flag"),
+        pytest.param(Dimension.of_column("dt", type="int"), "05", "dt = 5", True, id="integer"),
+        pytest.param(Dimension.of_column("dt", type="int"), "9", "dt >= 10", False, id="numbers"),
+        pytest.param(Dimension.of_column("dt", type="int"), "9", "dt >= 'x'", None, id="no number"),
+        pytest.param(FLAG, "true", "dt = FALSE", False, id="flag"),
         pytest.param(
-            Dimension.of("dt", type="timestamp"), "2024-05-06 03:00:00",
+            Dimension.of_column("dt", type="timestamp"), "2024-05-06 03:00:00",
             "dt < '2024-05-06 04:00:00'", True, id="timestamp",
         ),
         pytest.param(DAY, "2024-05-06", "ts >= '2024-05-01'", True, id="days after"),
@@ -55,18 +58,18 @@ DAY = Dimension.of("ts", "day", "ts_day", "date")
         pytest.param(DAY, None, "ts >= '2024-05-01'", False, id="null of a transform"),
         pytest.param(DAY, "2024-05", "ts < '2024-05-20'", None, id="a month is no day"),
         pytest.param(
-            Dimension.of("ts", "month", "ts_month", "int"), "2024-12", "ts < '2026-01-01'", True,
+            MONTH, "2024-12", "ts < '2026-01-01'", True,
             id="month",
         ),
         pytest.param(
-            Dimension.of("ts", "year", "ts_year", "int"), "2024", "ts < '2024-01-01'", None,
+            Dimension.of_column("ts", "year", "ts_year", "int"), "2024", "ts < '2024-01-01'", None,
             id="year",
         ),
         pytest.param(
-            Dimension.of("dt", "bucket[4]", "dt_bucket", "int"), "3", "dt = 3", None, id="bucket"
+            BUCKET, "3", "dt = 3", None, id="bucket"
         ),
     ],
 )  # fmt: skip
 def test_a_predicate_of_a_partition(dimension, value, where, selected):
-    partition = Partition.of([(dimension.label, value)])
+    partition = Partition.from_values([(dimension.label, value)])
     assert Evaluation([dimension]).selects(predicates.condition(where), partition) is selected

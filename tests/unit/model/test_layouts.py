@@ -78,7 +78,7 @@ HIVE_HOURS = "dt={dt:%Y-%m-%d}/h={hour:%H}"
     ],
 )
 def test_a_path_gives_the_values_of_its_layout(layout, below, expected):
-    assert Layout.of(layout).fit(below).partition == Partition.of(expected)
+    assert Layout.parse(layout).fit(below).partition == Partition.from_values(expected)
 
 
 @pytest.mark.parametrize(
@@ -96,13 +96,13 @@ def test_a_path_gives_the_values_of_its_layout(layout, below, expected):
     ],
 )
 def test_a_path_that_does_not_fit_gives_nothing(layout, below):
-    assert Layout.of(layout).fit(below) is None
+    assert Layout.parse(layout).fit(below) is None
 
 
 def test_values_are_in_the_format_of_their_dimension_and_in_the_order_of_the_dimensions():
-    dimensions = [Dimension.of("country"), Dimension(("event_date",), format="%Y%m%d")]
-    layout = Layout.of(DATE_COUNTRY, dimensions)
-    partition = Partition.of([("country", "PL"), ("event_date", "20240506")])
+    dimensions = [Dimension.of_column("country"), Dimension(("event_date",), format="%Y%m%d")]
+    layout = Layout.parse(DATE_COUNTRY, dimensions)
+    partition = Partition.from_values([("country", "PL"), ("event_date", "20240506")])
     assert layout.fit("2024/05/06/PL").partition == partition
 
 
@@ -122,10 +122,10 @@ PATTERNS = {
 
 @given(TIMESTAMPS, st.sampled_from(sorted(PATTERNS)), st.text(min_size=1, max_size=5))
 def test_a_partition_is_read_back_from_its_folders(timestamp, pattern, text):
-    layout = Layout.of(f"{{at:{pattern}}}/of={{name}}")
+    layout = Layout.parse(f"{{at:{pattern}}}/of={{name}}")
     value = timestamp.isoformat()[: int(PATTERNS[pattern])]
     below = f"{timestamp.strftime(pattern)}/of={escape(text)}"
-    assert layout.fit(below).partition == Partition.of([("at", value), ("name", text)])
+    assert layout.fit(below).partition == Partition.from_values([("at", value), ("name", text)])
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_partition_is_read_back_from_its_folders(timestamp, pattern, text):
     ],
 )
 def test_the_spans_of_values_are_where_the_path_has_them(layout, below, expected):
-    fit = Layout.of(layout).fit(below)
+    fit = Layout.parse(layout).fit(below)
     assert [(label, below[start:end]) for label, start, end in fit.spans] == expected
 
 
@@ -168,18 +168,18 @@ def test_the_spans_of_values_are_where_the_path_has_them(layout, below, expected
 )
 def test_a_wrong_layout_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
-        Layout.of(text)
+        Layout.parse(text)
 
 
 def test_a_format_that_needs_more_than_the_layout_gives_is_refused():
     with pytest.raises(ValueError, match="needs %d, which the layout does not give"):
-        Layout.of("{m:%Y/%m}", [Dimension(("m",), format="%Y%m%d")])
+        Layout.parse("{m:%Y/%m}", [Dimension(("m",), format="%Y%m%d")])
 
 
 def test_without_a_layout_the_folders_are_as_hive_has_them():
-    spec = PartitionSpec((Dimension.of("dt"),))
+    spec = PartitionSpec((Dimension.of_column("dt"),))
     fit = spec.fit("dt=2024-05-06/r=a%2Fb/part-0.parquet")
-    assert fit.partition == Partition.of([("dt", "2024-05-06"), ("r", "a/b")])
+    assert fit.partition == Partition.from_values([("dt", "2024-05-06"), ("r", "a/b")])
     assert fit.spans == (("dt", 3, 13), ("r", 16, 21))
     assert hive_fit("2024-05-06") is None
     assert hive_fit("").partition == Partition()
@@ -188,6 +188,6 @@ def test_without_a_layout_the_folders_are_as_hive_has_them():
 
 
 def test_a_layout_recognises_its_first_folder_unless_that_may_have_any_name():
-    assert Layout.of("{d:%Y}/{r}").begins("2024")
-    assert not Layout.of("{d:%Y}/{r}").begins("orders")
-    assert not Layout.of("{r}/{d:%Y}").begins("PL")
+    assert Layout.parse("{d:%Y}/{r}").begins("2024")
+    assert not Layout.parse("{d:%Y}/{r}").begins("orders")
+    assert not Layout.parse("{r}/{d:%Y}").begins("PL")

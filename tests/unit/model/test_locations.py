@@ -15,8 +15,8 @@ from airflow_provider_sparklineage.model.rules import NO_RULES, load_partition_r
 
 CONF = "spark.openlineage.dataset"
 TRIMMER = "io.openlineage.client.dataset.partition.trimmer"
-NO_KEY_VALUE = Naming.of({f"{CONF}.disabledTrimmers": f"{TRIMMER}.KeyValueTrimmer"})
-NO_DATE = Naming.of({f"{CONF}.disabledTrimmers": f"{TRIMMER}.DateTrimmer"})
+NO_KEY_VALUE = Naming.from_properties({f"{CONF}.disabledTrimmers": f"{TRIMMER}.KeyValueTrimmer"})
+NO_DATE = Naming.from_properties({f"{CONF}.disabledTrimmers": f"{TRIMMER}.DateTrimmer"})
 RULES = load_partition_rules(
     """
 - dataset: /lake/*
@@ -28,7 +28,7 @@ RULES = load_partition_rules(
 
 
 def removing(pattern):
-    return Naming.of({f"{CONF}.removePath.pattern": pattern})
+    return Naming.from_properties({f"{CONF}.removePath.pattern": pattern})
 
 
 def located(path, naming=Naming(), rules=NO_RULES, **more):  # noqa: B008  (frozen)
@@ -78,7 +78,7 @@ def located(path, naming=Naming(), rules=NO_RULES, **more):  # noqa: B008  (froz
 def test_all_who_have_a_path_get_one_answer(ask, naming, path, dataset, values):
     found = ask(Locator(naming), path)
     assert found.dataset == DatasetName("file", dataset)
-    assert found.partition == (None if values is None else Partition.of(values.items()))
+    assert found.partition == (None if values is None else Partition.from_values(values.items()))
     assert found.folder == DatasetName("file", path)
 
 
@@ -234,7 +234,7 @@ VALUES = st.none() | st.text("a1é/=%' _:", min_size=1, max_size=6).map(lambda s
 
 @given(st.dictionaries(LABELS, VALUES, max_size=3))
 def test_a_partition_is_read_back_from_its_own_path(values):
-    partition = Partition.of(values.items())
+    partition = Partition.from_values(values.items())
     found = DEFAULT_LOCATOR.locate(f"s3://b/t/{partition}")
     assert (found.dataset, found.partition) == (DatasetName("s3://b", "t"), partition)
 
@@ -248,7 +248,7 @@ def test_a_path_that_is_asked_for_again_is_located_once(monkeypatch):
 
     once = Locator._located
     monkeypatch.setattr(Locator, "_located", locate_once)
-    remembering = RememberingLocator.of(DEFAULT_LOCATOR)
+    remembering = RememberingLocator.copy_of(DEFAULT_LOCATOR)
     paths = ["file:/lake/t/dt=1", "/lake/t/dt=1", "s3a://b/t/2024/05/06", "no path"]
     first = [remembering.locate(path) for path in paths]
     assert [remembering.locate(path) for path in paths] == first

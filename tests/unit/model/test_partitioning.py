@@ -40,13 +40,13 @@ LABELS = st.text(min_size=1, max_size=5)
 
 @given(st.lists(st.tuples(LABELS, st.none() | st.text(max_size=5)), max_size=3))
 def test_a_partition_is_read_back_from_its_own_path(values):
-    partition = Partition.of(values)
+    partition = Partition.from_values(values)
     assert hive_fit(str(partition)).partition == partition
 
 
 def test_null_and_the_empty_text_are_one_folder():
-    assert Partition.of([("dt", None)]) == Partition.of([("dt", "")])
-    assert str(Partition.of([("dt", None)])) == f"dt={NULL}"
+    assert Partition.from_values([("dt", None)]) == Partition.from_values([("dt", "")])
+    assert str(Partition.from_values([("dt", None)])) == f"dt={NULL}"
 
 
 @pytest.mark.parametrize(

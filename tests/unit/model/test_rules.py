@@ -87,7 +87,7 @@ def rules():
 )
 def test_a_name_is_split_into_dataset_and_partition(rules, name, root, values):
     found = rules.split(DatasetName(*name))
-    assert (found.root, found.fit.partition) == (DatasetName(*root), Partition.of(values))
+    assert (found.root, found.fit.partition) == (DatasetName(*root), Partition.from_values(values))
 
 
 @pytest.mark.parametrize(
@@ -108,25 +108,25 @@ def test_the_first_rule_that_matches_wins():
     rules = load_partition_rules(
         "[{dataset: /a/*, dimensions: [x]}, {dataset: '/**', dimensions: [y]}]"
     )
-    assert rules.spec(DatasetName("file", "/a/t")) == PartitionSpec((Dimension.of("x"),))
-    assert rules.spec(DatasetName("file", "/b/t")) == PartitionSpec((Dimension.of("y"),))
+    assert rules.spec(DatasetName("file", "/a/t")) == PartitionSpec((Dimension.of_column("x"),))
+    assert rules.spec(DatasetName("file", "/b/t")) == PartitionSpec((Dimension.of_column("y"),))
     found = rules.split(DatasetName("file", "/a/t/y=1"))
     assert found.root == DatasetName("file", "/a/t")
-    assert found.fit.partition == Partition.of([("y", "1")])
+    assert found.fit.partition == Partition.from_values([("y", "1")])
 
 
 def test_a_definition_has_dimensions_layout_and_description(rules):
     dimensions = (
         Dimension(("event_date",), format="%Y-%m-%d"),  # the format of the layout's values
-        Dimension.of("country"),
+        Dimension.of_column("country"),
     )
     assert rules.spec(DatasetName("hdfs://nn", "/lake/t")) == PartitionSpec(
         dimensions,
-        Layout.of("{event_date:%Y/%m/%d}/{country}", dimensions),
+        Layout.parse("{event_date:%Y/%m/%d}/{country}", dimensions),
         "PARTITIONED BY (event_date, country)",
     )
     assert rules.spec(DatasetName("file", "/any/t")).dimensions == (
-        Dimension.of("dt"),
+        Dimension.of_column("dt"),
         Dimension(("a", "b"), "foo(a, b)", "ab"),
     )
     assert rules.spec(DatasetName("file", "/else/t")) is None
@@ -151,15 +151,15 @@ def test_a_definition_has_dimensions_layout_and_description(rules):
     ],
 )
 def test_globs_match_names_as_they_print(glob, name, matches):
-    rules = PartitionRules.of([{"dataset": glob, "dimensions": ["dt"]}])
+    rules = PartitionRules.from_documents([{"dataset": glob, "dimensions": ["dt"]}])
     assert (rules.spec(DatasetName(*name)) is not None) is matches
 
 
 def test_rules_come_back_equal_from_a_manifest(rules):
-    again = PartitionRules.of(json.loads(json.dumps(rules.documents())))
+    again = PartitionRules.from_documents(json.loads(json.dumps(rules.documents())))
     assert again == rules
     assert hash(again) == hash(rules)
-    assert PartitionRules.of([]) == PartitionRules()
+    assert PartitionRules.from_documents([]) == PartitionRules()
 
 
 @pytest.fixture(params=["CSafeLoader", "SafeLoader"])
@@ -379,7 +379,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
 )
 def test_wrong_documents_of_a_manifest_are_refused_with_rule_and_key(documents, message):
     with pytest.raises(RulesError) as error:
-        PartitionRules.of(documents)
+        PartitionRules.from_documents(documents)
     assert message in str(error.value)
 
 

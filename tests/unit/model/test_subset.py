@@ -33,7 +33,7 @@ AND, OR = Operator
 
 def partitions(*rows):
     """``partitions({"dt": "1"}, …)``: null is None."""
-    return Partitions(frozenset(Partition.of(row.items()) for row in rows))
+    return Partitions(frozenset(Partition.from_values(row.items()) for row in rows))
 
 
 def days(*values):
@@ -101,7 +101,7 @@ VALUES = st.integers(0, 3).map(str)
 # Labels in one order, as the partitions of a dataset have them.
 PARTITIONS = st.frozensets(
     st.dictionaries(st.sampled_from(FIELDS), VALUES | st.none(), max_size=2).map(
-        lambda row: Partition.of(sorted(row.items()))
+        lambda row: Partition.from_values(sorted(row.items()))
     ),
     max_size=4,
 ).map(Partitions)
@@ -206,7 +206,7 @@ def test_long_lists_become_shallow_trees():
 
 
 def run_of(label, values, **fixed):
-    return frozenset(Partition.of([(label, v), *fixed.items()]) for v in values)
+    return frozenset(Partition.from_values([(label, v), *fixed.items()]) for v in values)
 
 
 def bounds(label, first, last):
@@ -292,10 +292,10 @@ def test_a_range_contains_exactly_its_days(first, count):
     last = min(date.max, first + timedelta(days=min(count - 1, (date.max - first).days)))
     assume(last != first)
     found = date_range(run_of("dt", every_day(str(first), str(last))), "%Y-%m-%d")
-    evaluation = Evaluation([Dimension.of("dt", type="date")])
+    evaluation = Evaluation([Dimension.of_column("dt", type="date")])
 
     def selects(day):
-        return evaluation.selects(found, Partition.of([("dt", str(day))]))
+        return evaluation.selects(found, Partition.from_values([("dt", str(day))]))
 
     assert all(map(selects, every_day(str(first), str(last))))
     if first > date.min:

@@ -11,7 +11,7 @@ from airflow_provider_sparklineage.model.timestamps import canonical_time, has_z
 
 
 def of(kind, transform="identity"):
-    return Dimension.of("c", transform, type=kind)
+    return Dimension.of_column("c", transform, type=kind)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_an_output_whose_partitions_are_not_known_is_not_one_without_any():
 
 def test_ranges_of_events_that_this_package_makes_are_read_as_such():
     days = frozenset(Partition((("dt", f"2024-10-{day:02}"),)) for day in range(1, 30, 2))
-    observed = Subset(partitions=days, dimensions=(Dimension.of("dt"),))
+    observed = Subset(partitions=days, dimensions=(Dimension.of_column("dt"),))
     of = LineageDataset(
         DatasetName("file", "/lake/orders"),
         observed=True,
