@@ -29,7 +29,7 @@ import msgspec
 
 from airflow_provider_sparklineage.event.archive import UNSENT, task_of
 from airflow_provider_sparklineage.history.facts import Skipped, Try, facts_of
-from airflow_provider_sparklineage.history.store import Store, is_store
+from airflow_provider_sparklineage.history.store import LOCAL_SCHEMES, Store, is_store
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError, UnusableInputError
 from airflow_provider_sparklineage.model.rule_files import open_regular
@@ -580,47 +580,36 @@ class Reading:
     def _of(self, piece: Piece) -> Iterator[Line]:
         for document in piece.documents(self.skipped):
             self.events += 1
-            found = facts_of(document.text, piece.source, document.of)
-            if isinstance(found, Skipped):
-                self.skipped[found.reason] += 1
+            line = facts_of(document.text, piece.source, document.of)
+            if isinstance(line, Skipped):
+                self.skipped[line.reason] += 1
                 continue
-            if found.left_out:
-                self.skipped[LEFT_OUT] += found.left_out
-            yield found
+            if line.left_out:
+                self.skipped[LEFT_OUT] += line.left_out
+            yield line
 
 
-class StoreSource:
-    """A store, which has facts and no events; :func:`.engines.building.build` adds the facts."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-
-    def pieces(self, known: Mapping[str, str], skipped: Counter[str]) -> Iterator[Piece]:
-        """Give no pieces; see :class:`.Source`."""
-        del known, skipped
-        return iter(())
-
-
-def store_at(url: str) -> StoreSource | None:
+def store_at(url: str) -> Store | None:
     """Give the store at a path or URL; None if there is none, or it cannot be listed."""
     store = Store(url)
     try:
         names = store.files.names("")
     except Exception:  # each library raises errors of its own; listing the files reports them
         return None
-    return StoreSource(store) if is_store(names) else None
+    return store if is_store(names) else None
 
 
-def source_of(text: str, merge: Merge = refused) -> Source:
-    """Give the source that a user names: a path, or a URL.
+def source_of(text: str, merge: Merge = refused) -> Source | Store:
+    """Give the source that a user names by a path or a URL; or the store, if there is one.
 
     :param merge: makes an event of a capture bundle
     :raise UnusableInputError: if there is no such file or folder on this machine
     """
-    url = urlsplit(text) if "://" in text else None
-    if url is not None and url.scheme not in ("file", "local"):
+    url = urlsplit(text)
+    is_url = "://" in text
+    if is_url and url.scheme not in LOCAL_SCHEMES:
         return store_at(text) or RemoteFiles(text.rstrip("/"))
-    path = Path(text) if url is None else Path(unquote(url.path))
+    path = Path(unquote(url.path) if is_url else text)
     if not path.exists():
         problem = f"There is no {path}."
         fix = "Give an archive folder, a capture bundle, or files of events."

@@ -96,19 +96,6 @@ class Manifest(Struct, frozen=True):
         return msgspec.json.format(msgspec.json.encode(self), indent=1)
 
 
-def empty_manifest(at: datetime) -> Manifest:
-    """Give the manifest of a store in which no build has ended yet: generation 0, without files."""
-    return Manifest(VERSION, 0, at, {}, {}, {})
-
-
-def parsed_manifest(text: bytes) -> Manifest:
-    """Parse a manifest.
-
-    :raise msgspec.MsgspecError: if the text is not a manifest
-    """
-    return msgspec.json.decode(text, type=Manifest)
-
-
 GRACE = timedelta(hours=1)
 """How long a folder is kept after the manifest has stopped naming it."""
 
@@ -225,14 +212,15 @@ class Building:
     def _sweep(self, manifest: Manifest) -> None:
         """Remove the folders of old generations and of interrupted builds."""
         files = self.store.files
-        kept = manifest.folders() | {one.folder for one in manifest.retired} | {manifest.marks}
+        used = manifest.folders() | {one.folder for one in manifest.retired} | {manifest.marks}
         for top in (FACTS, GENERATIONS, MARKS):
             for name in files.names(top):
-                if f"{top}/{name}" not in kept:
+                if f"{top}/{name}" not in used:
                     files.remove(f"{top}/{name}")
 
 
-_LOCAL = ("file", "local")
+LOCAL_SCHEMES = ("file", "local")
+"""Schemes of URLs that name a folder of this machine."""
 
 SCRATCH = "tmp"
 """The folder for temporary files of running builds."""
@@ -397,7 +385,7 @@ def files_of(url: str) -> Files:
     parts = urlsplit(url)
     if "://" not in url:
         return Folder(Path(url).absolute())
-    if parts.scheme in _LOCAL:
+    if parts.scheme in LOCAL_SCHEMES:
         return Folder(Path(unquote(parts.path)))
     return Remote(url)
 
@@ -470,7 +458,7 @@ class Lock:
 
         :raise HistoryError: if another build has taken the lock over
         """
-        if self._found(self._token) is None:
+        if not self._is_mine():
             problem = "Another build has taken over this store, as this one did not move for long."
             raise HistoryError(problem, "What the other one builds is whole. Build again after it.")
 
@@ -500,13 +488,13 @@ class Lock:
     def _renew(self) -> None:
         while not self._ended.wait(_RENEWED_S):
             with suppress(OSError):
-                if self._found(self._token) is None:
+                if not self._is_mine():
                     return
                 self._files.write(LOCK, self._text())
 
-    def _found(self, token: str) -> Owner | None:
+    def _is_mine(self) -> bool:
         owner = self._owner(LOCK)
-        return owner if owner is not None and owner.token == token else None
+        return owner is not None and owner.token == self._token
 
     def _owner(self, name: str) -> Owner | None:
         """Read the owner from a lock file; None if the file is absent.
@@ -587,11 +575,6 @@ class Store:
             raise HistoryError(problem, f"{_FIX_BUILD} That makes its tables anew of its facts.")
         return store
 
-    @classmethod
-    def create(cls, url: str) -> Store:
-        """Give a store in which a history can be built, whether the store exists or not."""
-        return cls(url)
-
     @property
     def manifest(self) -> Manifest:
         """The manifest that is in force now; its generation is 0 if no build has ended yet.
@@ -600,18 +583,18 @@ class Store:
             wrote it
         """
         try:
-            found = parsed_manifest(self.files.read(MANIFEST))
+            manifest = msgspec.json.decode(self.files.read(MANIFEST), type=Manifest)
         except FileNotFoundError:
-            return empty_manifest(self._now())
+            return Manifest(VERSION, 0, self._now(), {}, {}, {})
         except (OSError, msgspec.MsgspecError) as error:
             problem = f"The history at {scrub(self.url)} cannot be read ({reason(error)})."
             fix = "Remove its manifest.json and build it from the archive."
             raise HistoryError(problem, fix) from error
-        if found.version > VERSION:
-            problem = f"The history at {scrub(self.url)} is of version {found.version}, newer than "
-            problem += f"what this airflow-provider-sparklineage reads ({VERSION})."
+        if manifest.version > VERSION:
+            problem = f"The history at {scrub(self.url)} is of version {manifest.version}, newer "
+            problem += f"than this airflow-provider-sparklineage reads ({VERSION})."
             raise HistoryError(problem, "Install the newer one here, too.")
-        return found
+        return manifest
 
     def local(self, names: Iterable[str]) -> list[str]:
         """Give paths on this machine for files of the store: of the files, or of copies."""
@@ -661,5 +644,5 @@ def is_store(*names: Collection[str]) -> bool:
 
     :param names: the names in the folder
     """
-    found = {name for some in names for name in some}
-    return {MANIFEST, GENERATIONS} <= found or {LOCK, SCRATCH} <= found
+    there = {name for some in names for name in some}
+    return {MANIFEST, GENERATIONS} <= there or {LOCK, SCRATCH} <= there

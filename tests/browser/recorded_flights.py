@@ -52,7 +52,7 @@ def build(url: str, *added: dict[str, Any]) -> None:
 
     file = Path(url.removeprefix("file://")).with_suffix(".ndjson")
     file.write_text("".join(f"{json.dumps(event)}\n" for event in (*events(), *added)))
-    build(Store.create(url), [source_of(str(file))])
+    build(Store(url), [source_of(str(file))])
 
 
 def write_runs() -> None:

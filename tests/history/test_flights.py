@@ -34,7 +34,7 @@ def after(tmp_path_factory):
     opened = []
 
     def opened_after(*parts):
-        store = Store.create(str(tmp_path_factory.mktemp("store")))
+        store = Store(str(tmp_path_factory.mktemp("store")))
         for part in parts:
             build(store, [source_of(str(GOLDEN / "history" / f"flights_{part}.ndjson.gz"))])
         opened.append(History(store))

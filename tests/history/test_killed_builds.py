@@ -8,9 +8,8 @@ import sys
 
 import pytest
 
-from airflow_provider_sparklineage.history.engines.building import add_facts
 from airflow_provider_sparklineage.history.store import LOCK, Store
-from tests.unit.history.worlds import at, event, lines, read, write
+from tests.unit.history.worlds import add_facts, at, event, lines, read, write
 
 pytest.importorskip("duckdb", reason="DuckDB is not in this environment: it is what builds")
 
@@ -22,10 +21,9 @@ BOUND = "SELECT version_run_id FROM bindings"
 # Builds until it comes to a point, says so, and stays there.
 BUILD = """
 import sys, time
-from airflow_provider_sparklineage.history.engines.building import add_facts
 from airflow_provider_sparklineage.history.store import Store
 from tests.history.test_killed_builds import LATE
-from tests.unit.history.worlds import lines
+from tests.unit.history.worlds import add_facts, lines
 
 store, where = Store(sys.argv[1]), sys.argv[2]
 

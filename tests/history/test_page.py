@@ -27,7 +27,7 @@ NOTHING = Visibility(lambda _: False, lambda _: False, frozenset)
 def history(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("history")
     events.write_archive(world(request.param, 20), folder / "archive")
-    build(Store.create(str(folder / "store")), [source_of(str(folder / "archive"))])
+    build(Store(str(folder / "store")), [source_of(str(folder / "archive"))])
     opened = OpenedHistory(str(folder / "store"))
     yield opened
     opened.close()
@@ -89,7 +89,7 @@ def add(tmp_path):
     def opened_with(found):
         file = tmp_path / f"{len(opened)}.ndjson"
         file.write_text("".join(f"{json.dumps(event)}\n" for event in found))
-        build(Store.create(str(tmp_path / "store")), [source_of(str(file))])
+        build(Store(str(tmp_path / "store")), [source_of(str(file))])
         opened.append(OpenedHistory(str(tmp_path / "store")))
         return opened[-1]
 

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from airflow_provider_sparklineage.history.engines import building
-from airflow_provider_sparklineage.history.engines.building import add_facts, build
+from airflow_provider_sparklineage.history.engines.building import build
 from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.store import LOCK, STALE, Owner, Store
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 from tests import s3_double
-from tests.unit.history.worlds import at, event, lines, read, write
+from tests.unit.history.worlds import add_facts, at, event, lines, read, write
 
 pytest.importorskip("moto", reason="an environment that is older than the pins has no S3")
 pytest.importorskip("duckdb", reason="DuckDB is not in this environment: it is what builds")

@@ -85,7 +85,7 @@ def more(spark, prepared, tmp_path_factory):
     work = tmp_path_factory.mktemp("more-histories")
     write_worlds(work)
     shutil.copytree(GOLDEN / "spark-4.0", work / "recorded")
-    build(Store.create(str(work / "begun")), [source_of(str(work / AWKWARD))])
+    build(Store(str(work / "begun")), [source_of(str(work / AWKWARD))])
     builds = [
         (str(work / "of_recorded"), ["recorded"], "parquet"),
         (str(work / "begun"), ["archive"], "parquet"),

@@ -30,7 +30,7 @@ def flights(tmp_path_factory):
     """Build the month of which one day was written anew, and give its history open."""
     from airflow_provider_sparklineage.history.engines.duckdb import History
 
-    store = Store.create(str(tmp_path_factory.mktemp("store")))
+    store = Store(str(tmp_path_factory.mktemp("store")))
     recorded = [GOLDEN / "history" / f"flights_{part}.ndjson.gz" for part in ("month", "rewritten")]
     build(store, [source_of(str(file)) for file in recorded])
     with History(store) as history:

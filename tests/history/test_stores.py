@@ -34,7 +34,7 @@ def contents(rows):
 
 def store_of(folder, *files):
     """Build a store, file after file."""
-    store = Store.create(str(folder))
+    store = Store(str(folder))
     for file in files:
         build(store, [source_of(str(file))])
     return store

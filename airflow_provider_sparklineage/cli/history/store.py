@@ -97,7 +97,7 @@ def _store_of(inputs: Sequence[str]) -> Iterator[Store]:
         materialised(here) as paths,
         TemporaryDirectory(prefix="sparklineage-", ignore_cleanup_errors=True) as folder,
     ):
-        store = Store.create(str(Path(folder) / "store"))
+        store = Store(str(Path(folder) / "store"))
         merged = _with_application_merged(paths, Path(folder))
         sources = [source_of(path, merged_document) for path in merged]
         with commands.progress("Reading events", None) as reached:
@@ -193,7 +193,7 @@ def build(args: argparse.Namespace) -> int:
     sources = [source_of(text, merged_document) for text in args.source or [_archive_url()]]
     keep = None if args.keep is None else timedelta(days=args.keep)
     with commands.progress("Reading events", None) as reached:
-        built = building.build(Store.create(url), sources, progress=reached, keep=keep)
+        built = building.build(Store(url), sources, progress=reached, keep=keep)
     _print_built(args, built, url)
     return 1 if args.strict and built.skipped else 0
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.history.engines.duckdb import (
     PARQUET,
@@ -25,22 +25,23 @@ from airflow_provider_sparklineage.history.engines.duckdb import (
     literal,
     text_literal,
 )
-from airflow_provider_sparklineage.history.sources import Reading, Source, StoreSource
+from airflow_provider_sparklineage.history.sources import Reading, Source
 from airflow_provider_sparklineage.history.steps import STEPS, Step
+from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.history.tables import FACTS, TEXT, VERSION, Column
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
 
     import duckdb
 
     from airflow_provider_sparklineage.history.facts import Line
-    from airflow_provider_sparklineage.history.store import Building, Store
+    from airflow_provider_sparklineage.history.store import Building
 
 
-class Given(Frozen, frozen=True):
+class FactsFile(Frozen, frozen=True):
     """A file of facts that a build may add to the store.
 
     :param since: events in the file that are older are ignored; None if no event is ignored
@@ -51,8 +52,13 @@ class Given(Frozen, frozen=True):
     since: datetime | None
     is_own: bool
 
+    @property
+    def scan(self) -> str:
+        """The call of DuckDB's ``read_parquet`` that reads the file."""
+        return f"read_parquet({literal(self.file)}, file_row_number = true)"
 
-class Fresh(Frozen, frozen=True):
+
+class NewFacts(Frozen, frozen=True):
     """The events that are new to a store.
 
     :param count: number of new events
@@ -63,27 +69,27 @@ class Fresh(Frozen, frozen=True):
     files: list[Path]
 
 
-def fresh(
+def new_facts(
     connection: duckdb.DuckDBPyConnection,
     known: Sequence[str],
-    given: Sequence[Given],
+    files: Sequence[FactsFile],
     scratch: Path,
-) -> Fresh:
+) -> NewFacts:
     """Find the events that are new to the store; of several files with one event, use the first.
 
     :param known: the store's files of facts, on this machine
-    :param given: the files that may have new events
+    :param files: the files that may have new events
     """
-    if not given:
-        return Fresh(0, [])
+    if not files:
+        return NewFacts(0, [])
     create_view(connection, FACTS, known, "known")
     connection.execute(
         "CREATE TABLE ids (file INTEGER, place BIGINT, event_id VARCHAR, event_time TIMESTAMP)"
     )
-    for number, one in enumerate(given):
+    for number, one in enumerate(files):
         connection.execute(
             f"INSERT INTO ids SELECT {number}, file_row_number, event_id, event_time FROM "
-            f"{_scan(one)} WHERE event_id IS NOT NULL AND event_time >= COALESCE(?, event_time)",
+            f"{one.scan} WHERE event_id IS NOT NULL AND event_time >= COALESCE(?, event_time)",
             [one.since and one.since.replace(tzinfo=None)],
         )
     connection.execute(
@@ -91,36 +97,28 @@ def fresh(
         "(PARTITION BY event_id ORDER BY file, place) AS nth FROM ids) "
         "WHERE nth = 1 AND event_id NOT IN (SELECT event_id FROM known)"
     )
-    found = connection.execute("SELECT file, count(*) FROM fresh GROUP BY ALL ORDER BY ALL")
-    counts = found.fetchall()
-    files = [
-        _new_of_file(connection, given[number], number, count, scratch) for number, count in counts
-    ]
-    return Fresh(sum(count for _, count in counts), files)
-
-
-def _scan(one: Given) -> str:
-    return f"read_parquet({literal(one.file)}, file_row_number = true)"
+    query = "SELECT file, count(*) FROM fresh GROUP BY ALL ORDER BY ALL"
+    counts = connection.execute(query).fetchall()
+    added = [_new_of_file(connection, files[n], n, count, scratch) for n, count in counts]
+    return NewFacts(sum(count for _, count in counts), added)
 
 
 def _new_of_file(
-    connection: duckdb.DuckDBPyConnection, one: Given, number: int, count: int, scratch: Path
+    connection: duckdb.DuckDBPyConnection, one: FactsFile, number: int, count: int, scratch: Path
 ) -> Path:
     """Give a file with only the new events of ``one``.
 
     That is the file itself if this build wrote it and all of its events are new, and else a new
     file.
     """
-    if one.is_own:
-        total = connection.execute(f"SELECT count(*) FROM {_scan(one)}").fetchone()
-        if total == (count,):
-            return Path(one.file)
+    if one.is_own and _count(connection, one.scan) == count:
+        return Path(one.file)
     target = scratch / f"added-{number:05}.parquet"
-    connection.execute(
-        f"COPY (SELECT * EXCLUDE (file_row_number) FROM {_scan(one)} WHERE file_row_number IN "
-        f"(SELECT place FROM fresh WHERE file = {number})) "
-        f"TO {text_literal(str(target))} ({PARQUET})"
+    places = f"SELECT place FROM fresh WHERE file = {number}"
+    query = (
+        f"SELECT * EXCLUDE (file_row_number) FROM {one.scan} WHERE file_row_number IN ({places})"
     )
+    _copy(connection, query, target)
     return target
 
 
@@ -142,7 +140,7 @@ class Staged(Frozen, frozen=True):
     unreadable: int
 
 
-def staged(
+def stage(
     connection: duckdb.DuckDBPyConnection,
     lines: Iterable[Line],
     scratch: Path,
@@ -214,12 +212,10 @@ class _Writer:
             f"SELECT {names} FROM {head.scan} LEFT JOIN {shared.scan} USING (columns_id) "
             "WHERE event_id IS NOT NULL AND run_id IS NOT NULL AND event_time IS NOT NULL"
         )
-        copied = self._connection.execute(
-            f"COPY ({query}) TO {text_literal(str(file))} ({PARQUET})"
-        ).fetchone()
+        count = _copy(self._connection, query, file)
         for text in (head, shared):
             text.file.unlink()
-        return int(copied[0]) if copied else 0
+        return count
 
 
 _ID = Column("columns_id", TEXT, "Checksum of the columns.")
@@ -272,7 +268,7 @@ class Built(Frozen, frozen=True):
 
 def build(
     store: Store,
-    sources: Sequence[Source],
+    sources: Sequence[Source | Store],
     *,
     progress: Callable[[int], None] | None = None,
     keep: timedelta | None = None,
@@ -286,57 +282,33 @@ def build(
         build of this store adds them again
     :raise HistoryError: if DuckDB is missing, another build runs, or the disk is full
     """
-
-    def lines(reading: Reading) -> Iterator[Line]:
-        return reading.lines(sources)
-
-    others = [one.store for one in sources if isinstance(one, StoreSource)]
-    return _build(store, lines, others, progress, keep)
-
-
-def add_facts(store: Store, lines: Iterable[Line], *, keep: timedelta | None = None) -> Built:
-    """Add lines of facts that :func:`.facts.facts_of` made; otherwise the same as :func:`build`."""
-    return _build(store, lambda _: lines, (), None, keep)
-
-
-def _build(
-    store: Store,
-    lines_of: Callable[[Reading], Iterable[Line]],
-    others: Sequence[Store],
-    progress: Callable[[int], None] | None,
-    keep: timedelta | None,
-) -> Built:
-    """Add lines of facts, and the facts of other stores, to a store.
-
-    :param lines_of: a function that gives the lines of the events that earlier builds have not read
-    """
     begun = time.monotonic()
+    others = [one for one in sources if isinstance(one, Store)]
     with store.building() as building, failing("built"):
         connection, reading = _connection(building.scratch), Reading(building.marks)
-        found = staged(connection, lines_of(reading), building.scratch, progress)
-        skipped = {**reading.skipped, UNREADABLE: found.unreadable}
+        lines = reading.lines(one for one in sources if not isinstance(one, Store))
+        staged = stage(connection, lines, building.scratch, progress)
+        skipped = {**reading.skipped, UNREADABLE: staged.unreadable}
         skipped = {str(key): count for key, count in skipped.items() if count}
         before, since = building.before, building.since(keep)
-        given = [Given(str(file), since, is_own=True) for file in found.files]
-        given += [one for other in others for one in _given(other, since)]
+        files = [FactsFile(str(file), since, is_own=True) for file in staged.files]
+        files += [one for other in others for one in _files_of(other, since)]
         known = _local(building, before.facts)
-        new = fresh(connection, known, given, building.scratch)
+        new = new_facts(connection, known, files, building.scratch)
         if new.count or keep is not None or before.version < VERSION or not before.generation:
             if _is_compaction_due(connection, before.facts, known, since):
-                files = [_compacted(connection, [*known, *new.files], since, building.scratch)]
-                parts = _put_facts(building, files)
+                whole = [_compacted(connection, [*known, *new.files], since, building.scratch)]
+                parts = _put_facts(building, whole)
             else:
                 parts = {**before.facts, **_put_facts(building, new.files)}
-            tables = _tables(connection, building, parts, since)
-            _publish(building, parts, tables, skipped, reading.marks, since)
-            rows: Mapping[str, int] = tables.rows
+            tables, rows = _tables(connection, building, parts, since)
+            building.publish(parts, tables, rows, skipped, reading.marks, since)
         else:
             building.note(reading.marks, skipped)
             rows = before.rows
         connection.close()
     theirs = sum(other.manifest.rows.get("events", 0) for other in others)
-    events = max(reading.events, found.lines) + theirs
-    return Built(events, new.count, skipped, rows, time.monotonic() - begun)
+    return Built(reading.events + theirs, new.count, skipped, rows, time.monotonic() - begun)
 
 
 def _is_compaction_due(
@@ -370,7 +342,7 @@ def _compacted(
     """
     target = scratch / "compacted.parquet"
     create_view(connection, FACTS, map(str, files), "compacted")
-    _copy(connection, f"SELECT * FROM compacted {_where(since)}", target, "ROW_GROUP_SIZE 4096")
+    _copy(connection, f"SELECT * FROM compacted {_where(since)}", target, ", ROW_GROUP_SIZE 4096")
     return target
 
 
@@ -382,12 +354,12 @@ def _connection(scratch: Path) -> duckdb.DuckDBPyConnection:
     )
 
 
-def _given(store: Store, since: datetime | None) -> list[Given]:
+def _files_of(store: Store, since: datetime | None) -> list[FactsFile]:
     """Give another store's files of facts, with the later one of the two stores' ``since``."""
     theirs = store.manifest
     starts = [one for one in (since, theirs.since) if one]
     return [
-        Given(file, max(starts, default=None), is_own=False)
+        FactsFile(file, max(starts, default=None), is_own=False)
         for names in theirs.facts.values()
         for file in store.local(names)
     ]
@@ -400,42 +372,28 @@ def _put_facts(building: Building, files: Sequence[Path]) -> dict[str, list[str]
     return {building.facts_part: building.put(building.facts_folder, files)}
 
 
-class _Tables(NamedTuple):
-    """The tables of a generation: their files on this machine, and their numbers of rows."""
-
-    files: dict[str, Path]
-    rows: dict[str, int]
-
-
 def _tables(
     connection: duckdb.DuckDBPyConnection,
     building: Building,
     parts: Mapping[str, Sequence[str]],
     since: datetime | None,
-) -> _Tables:
-    """Run all steps on the parts of the facts, except on events older than ``since``."""
+) -> tuple[dict[str, list[str]], dict[str, int]]:
+    """Run all steps on the parts of the facts, except on events older than ``since``.
+
+    :return: the names of the files of each table in the store, and the number of rows of each
+        table, with that of the facts under ``events``
+    """
     create_view(connection, FACTS, _local(building, parts), "all_facts")
     connection.execute(f"CREATE VIEW facts AS SELECT * FROM all_facts {_where(since)}")
-    made = _Tables({}, {"events": _count(connection, "facts")})
+    rows = {"events": _count(connection, "facts")}
+    files = {}
     for step in STEPS:
         file = _run(connection, building, step)
         if step.table is not None:
-            made.rows[step.name] = _count(connection, step.name)
-            made.files[step.name] = file
-    return made
-
-
-def _publish(
-    building: Building,
-    parts: Mapping[str, Sequence[str]],
-    made: _Tables,
-    skipped: Mapping[str, int],
-    marks: Mapping[str, str] | None,
-    since: datetime | None,
-) -> None:
-    folder = building.tables_folder
-    tables = {name: building.put(folder, [file]) for name, file in made.files.items()}
-    building.publish(parts, tables, made.rows, skipped, marks, since)
+            rows[step.name] = _count(connection, step.name)
+            files[step.name] = file
+    # Only now: a later step reads the files of the steps before it.
+    return {t: building.put(building.tables_folder, [f]) for t, f in files.items()}, rows
 
 
 def _run(connection: duckdb.DuckDBPyConnection, building: Building, step: Step) -> Path:
@@ -447,14 +405,19 @@ def _run(connection: duckdb.DuckDBPyConnection, building: Building, step: Step) 
     return file
 
 
-def _copy(connection: duckdb.DuckDBPyConnection, query: str, file: Path, options: str = "") -> None:
-    target = text_literal(str(file))
-    connection.execute(f"COPY ({query}) TO {target} ({PARQUET}{', ' * bool(options)}{options})")
+def _copy(connection: duckdb.DuckDBPyConnection, query: str, file: Path, options: str = "") -> int:
+    """Write the rows of a query to a Parquet file; give their number."""
+    into = f"{text_literal(str(file))} ({PARQUET}{options})"
+    return _number(connection, f"COPY ({query}) TO {into}")
 
 
 def _count(connection: duckdb.DuckDBPyConnection, view: str) -> int:
-    found = connection.execute(f"SELECT count(*) FROM {view}").fetchone()
-    return int(found[0]) if found else 0
+    return _number(connection, f"SELECT count(*) FROM {view}")
+
+
+def _number(connection: duckdb.DuckDBPyConnection, statement: str) -> int:
+    row = connection.execute(statement).fetchone()
+    return int(row[0]) if row else 0
 
 
 def _where(since: datetime | None) -> str:

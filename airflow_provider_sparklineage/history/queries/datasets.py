@@ -172,7 +172,7 @@ def _nearest(cells: Sequence[str], cell: str) -> list[str]:
 
 _LISTED_COLUMNS = 20
 _IS_COLUMN_WRITTEN = f"""
-WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")})
+WITH f AS ({sql.table_of(*sql.RUN)})
 SELECT 1 FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
 WHERE c.out_namespace = $namespace AND c.out_name = $name AND c.out_column = $column LIMIT 1
 """
@@ -195,7 +195,7 @@ def is_written(
 
     :param versions: run_id and end of the run of each version
     """
-    asked = {**sql.lists(("run_id", "ended"), versions), **dataset._asdict(), "column": column}
+    asked = {**sql.lists(sql.RUN, versions), **dataset._asdict(), "column": column}
     return bool(history.rows(_IS_COLUMN_WRITTEN, asked))
 
 

@@ -85,7 +85,7 @@ class Drift(msgspec.Struct, frozen=True):
     now: tuple[str, ...] = ()
 
 
-class _Of(NamedTuple):
+class _RunFacts(NamedTuple):
     """The facts of a run that are compared with those of other runs.
 
     :param accessed: number of partitions, by side and dataset; None if the number is not known
@@ -111,9 +111,11 @@ def drift(history: Rows, task: str, runs: int = RUNS) -> list[Drift]:
     if not rows:
         task = _only(history, task)
         rows = history.rows(_TASK, {"task": task, "runs": runs})
-    found = list(_all(history, task, rows[::-1]))
     order = {row["run_id"]: number for number, row in enumerate(reversed(rows))}
-    return sorted(found, key=lambda one: (order[one.run.run_id], one.kind, str(one.dataset)))
+    return sorted(
+        _drifts(history, task, rows[::-1]),
+        key=lambda one: (order[one.run.run_id], one.kind, str(one.dataset)),
+    )
 
 
 def _only(history: Rows, task: str) -> str:
@@ -134,39 +136,41 @@ def _only(history: Rows, task: str) -> str:
     raise UnknownNameError(problem, f"It has runs of: {some(jobs, 20)}." if jobs else "")
 
 
-def _all(history: Rows, task: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[Drift]:
-    lines: dict[int, list[_Of]] = defaultdict(list)
-    known = _known(history, task, rows)
+def _drifts(history: Rows, task: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[Drift]:
+    by_index: dict[int, list[_RunFacts]] = defaultdict(list)
+    facts = _facts(history, task, rows)
     for row in rows:
-        lines[row["map_index"]].append(known[row["run_id"]])
-    for line in lines.values():
-        yield from _datasets(line)
-        yield from _columns(line)
-        yield from _counts(line)
-    yield from _patterns(history, task, known)
+        by_index[row["map_index"]].append(facts[row["run_id"]])
+    for runs in by_index.values():
+        yield from _datasets(runs)
+        yield from _columns(runs)
+        yield from _counts(runs)
+    yield from _patterns(history, task, facts)
 
 
-def _known(history: Rows, task: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, _Of]:
-    known = {
-        row["run_id"]: _Of(Run(row["run_id"], row["job"], at_utc_if_known(row["ended"])), {}, {})
+def _facts(history: Rows, task: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, _RunFacts]:
+    facts = {
+        row["run_id"]: _RunFacts(
+            Run(row["run_id"], row["job"], at_utc_if_known(row["ended"])), {}, {}
+        )
         for row in rows
     }
     for row in history.rows(_ACCESSES, {"task": task}):
-        if of := known.get(row["run_id"]):
+        if of_run := facts.get(row["run_id"]):
             count = None if row["others"] else int(row["partitions"])
-            of.accessed[row["side"], DatasetName(row["namespace"], row["name"])] = count
+            of_run.accessed[row["side"], DatasetName(row["namespace"], row["name"])] = count
     for row in history.rows(_COLUMNS, {"task": task}):
-        if of := known.get(row["run_id"]):
+        if of_run := facts.get(row["run_id"]):
             column = DatasetName(row["out_namespace"], row["out_name"]), row["out_column"]
             source = f"{DatasetName(row['in_namespace'], row['in_name'])}.{row['in_column']}"
-            edges = of.columns.setdefault(column, {})
+            edges = of_run.columns.setdefault(column, {})
             how = f"{row['type']} {row['subtype']}{' masked' if row['masking'] else ''}"
             edges[source] = edges.get(source, frozenset()) | {how}
-    return known
+    return facts
 
 
-def _datasets(line: Sequence[_Of]) -> Iterator[Drift]:
-    for before, after in itertools.pairwise(line):
+def _datasets(runs: Sequence[_RunFacts]) -> Iterator[Drift]:
+    for before, after in itertools.pairwise(runs):
         for side, name in sorted(before.accessed.keys() ^ after.accessed.keys()):
             how = "appeared" if (side, name) in after.accessed else "went"
             kind = f"{'input' if side == 'read' else 'output'}_{how}"
@@ -175,13 +179,13 @@ def _datasets(line: Sequence[_Of]) -> Iterator[Drift]:
             yield Drift(kind, Dataset(*name), None, after.run, before.run, f"{text}.")
 
 
-def _columns(line: Sequence[_Of]) -> Iterator[Drift]:
+def _columns(runs: Sequence[_RunFacts]) -> Iterator[Drift]:
     """Compare the column lineage of each run with that of the run before; skip runs without any.
 
     If only one of two runs wrote a dataset, its columns are left out: the dataset itself is the
     difference.
     """
-    known = [of for of in line if of.columns]
+    known = [one for one in runs if one.columns]
     for before, after in itertools.pairwise(known):
         columns = before.columns.keys() | after.columns.keys()
         written = before.accessed.keys() ^ after.accessed.keys()
@@ -236,10 +240,10 @@ def _transformations(edges: Mapping[str, frozenset[str]]) -> list[str]:
     return [f"{source}: {', '.join(sorted(how))}" for source, how in sorted(edges.items())]
 
 
-def _counts(line: Sequence[_Of]) -> Iterator[Drift]:
+def _counts(runs: Sequence[_RunFacts]) -> Iterator[Drift]:
     last: dict[tuple[str, DatasetName], deque[int]] = defaultdict(lambda: deque(maxlen=_COUNTS[1]))
-    for of in line:
-        for (side, name), count in of.accessed.items():
+    for one in runs:
+        for (side, name), count in one.accessed.items():
             if count is None:
                 continue
             counts = last[side, name]
@@ -247,7 +251,9 @@ def _counts(line: Sequence[_Of]) -> Iterator[Drift]:
                 verb = "read" if side == "read" else "written"
                 text = f"{count} partitions of {name} {verb}; {' to '.join(usual)} are usual."
                 now = (str(count),)
-                yield Drift("partition_count", Dataset(*name), None, of.run, None, text, usual, now)
+                yield Drift(
+                    "partition_count", Dataset(*name), None, one.run, None, text, usual, now
+                )
             counts.append(count)
 
 
@@ -261,12 +267,12 @@ def _unusual(count: int, counts: Collection[int]) -> tuple[str, ...]:
     return f"{max(0, middle - spread):g}", f"{middle + spread:g}"
 
 
-def _patterns(history: Rows, task: str, known: Mapping[str, _Of]) -> Iterator[Drift]:
-    outputs = {name for of in known.values() for side, name in of.accessed if side == "write"}
+def _patterns(history: Rows, task: str, facts: Mapping[str, _RunFacts]) -> Iterator[Drift]:
+    outputs = {name for one in facts.values() for side, name in one.accessed if side == "write"}
     learned = (one for output in sorted(outputs) for one in patterns(history, output))
     for pattern in learned:
         for one in pattern.exceptions:
-            if pattern.job == task and one.run.run_id in known:
+            if pattern.job == task and one.run.run_id in facts:
                 name = DatasetName(pattern.input.namespace, pattern.input.name)
                 text = f"{name} was not read as usual: {pattern.relation}."
                 parts = (one.missing, one.unexpected)

@@ -8,6 +8,7 @@ or data made from that subject.
 from __future__ import annotations
 
 from collections import defaultdict
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.history.queries import answers, sql
@@ -18,26 +19,25 @@ from airflow_provider_sparklineage.history.queries.plan import (
     unwritten,
     with_unwritten,
 )
-from airflow_provider_sparklineage.history.queries.walk import Link, Node, breadth_first, hops
+from airflow_provider_sparklineage.history.queries.walk import (
+    Node,
+    breadth_first,
+    hops,
+    link,
+    outputs_with_columns,
+)
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
-    from airflow_provider_sparklineage.history.queries.walk import Level
+    from airflow_provider_sparklineage.history.queries.walk import Level, Link
 
 
+_VERSION = ("run_id", "at", "namespace", "name", "own_cell")
 _READERS = f"""
-WITH f AS ({
-    sql.table_of(
-        run_id="VARCHAR",
-        at="TIMESTAMP",
-        namespace="VARCHAR",
-        name="VARCHAR",
-        own_cell="VARCHAR",
-    )
-}), whole AS (
+WITH f AS ({sql.table_of(*_VERSION)}), whole AS (
     SELECT b.*, r.ended FROM bindings AS b
     JOIN (SELECT DISTINCT namespace, name FROM f) AS d
         ON b.namespace = d.namespace AND b.name = d.name
@@ -61,7 +61,7 @@ FROM whole AS b JOIN versions AS c
 """
 
 _WRITES = f"""
-WITH f AS ({sql.table_of(run_id="VARCHAR", started="TIMESTAMP")}),
+WITH f AS ({sql.table_of("run_id", "started")}),
 readers AS (
     SELECT r.run_id, r.ended FROM runs AS r
     JOIN f ON r.run_id = f.run_id AND r.started = f.started
@@ -71,29 +71,8 @@ FROM changes_by_run AS c JOIN readers AS r ON c.valid_from = r.ended AND c.run_i
 """
 
 _EDGES = f"""
-WITH f AS ({
-    sql.table_of(
-        run_id="VARCHAR",
-        ended="TIMESTAMP",
-        namespace="VARCHAR",
-        name="VARCHAR",
-        of_column="VARCHAR",
-    )
-})
-SELECT DISTINCT f.run_id, f.namespace, f.name, f.of_column, c.out_namespace, c.out_name,
-    CASE WHEN f.of_column IS NOT NULL THEN c.out_column END AS out_column,
-    CASE WHEN f.of_column IS NOT NULL THEN c.type END AS type,
-    CASE WHEN f.of_column IS NOT NULL THEN c.subtype END AS subtype,
-    CASE WHEN f.of_column IS NOT NULL THEN c.masking END AS masking,
-    CASE WHEN f.of_column IS NOT NULL THEN c.description END AS description
-FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
-    AND c.in_namespace = f.namespace AND c.in_name = f.name
+{sql.column_edges("in", "out")}
 WHERE f.of_column IS NULL OR c.in_column = f.of_column
-"""
-_WITH_COLUMNS = f"""
-WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")})
-SELECT DISTINCT c.run_id, c.out_namespace, c.out_name
-FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
 """
 
 
@@ -130,12 +109,11 @@ def results(history: sql.Rows, level: Level, *, is_of_column: bool) -> Iterator[
     """Give links from versions to the versions that were made from these."""
     columns: dict[tuple[Any, ...], set[str | None]] = defaultdict(set)
     versions = set()
-    for node, found in level.items():
+    for node, visit in level.items():
         columns[node.namespace, node.name, node.cell, node.run_id].add(node.column)
-        versions.add((node.run_id, found.at, node.namespace, node.name, node.cell))
-    names = ("run_id", "at", "namespace", "name", "own_cell")
+        versions.add((node.run_id, visit.at, node.namespace, node.name, node.cell))
     readings: Readings = {}
-    for row in history.rows(_READERS, sql.lists(names, versions)):
+    for row in history.rows(_READERS, sql.lists(_VERSION, versions)):
         key = row["namespace"], row["name"], row["own_cell"], row["run_id"]
         for column in columns[key]:
             reading = Reading(row["reader_run_id"], row["read_at"], *key[:2], column)
@@ -151,66 +129,43 @@ def links_of(history: sql.Rows, readings: Readings, *, is_of_column: bool) -> It
         return
     for reading, (via, is_certain) in readings.items():
         for rows in writes[reading.run_id].values():
-            yield from (_link(row, None, via, is_certain) for row in rows)
+            yield from (link(row, None, via, is_certain) for row in rows)
 
 
 _Writes = dict[str, dict[tuple[str, str], list[dict[str, Any]]]]
 
 
 def _writes(history: sql.Rows, runs: Iterable[tuple[Any, ...]]) -> _Writes:
-    found: _Writes = defaultdict(lambda: defaultdict(list))
+    writes: _Writes = defaultdict(lambda: defaultdict(list))
     runs = list(runs)
     for row in history.rows(_WRITES, sql.lists(("run_id", "started"), runs)) if runs else ():
-        found[row["run_id"]][row["namespace"], row["name"]].append(row)
-    return found
-
-
-def _link(
-    row: dict[str, Any],
-    column: str | None,
-    via: Iterable[str],
-    is_certain: bool,
-    how: tuple[answers.Transformation, ...] = (),
-    is_column_known: bool = True,
-) -> Link:
-    node = Node(row["namespace"], row["name"], row["cell"], column, row["run_id"])
-    at, to = row["valid_from"], row["valid_to"]
-    return Link(node, at, is_certain, tuple(via), how, to, is_column_known)
+        writes[row["run_id"]][row["namespace"], row["name"]].append(row)
+    return writes
 
 
 def _by_columns(history: sql.Rows, readings: Readings, writes: _Writes) -> Iterator[Link]:
-    ended = {run: _ended(by_dataset) for run, by_dataset in writes.items()}
-    asked = [(r.run_id, ended[r.run_id], *r[2:]) for r in readings if r.run_id in ended]
+    # All rows of a run have its end as their time.
+    ended = {run: next(iter(of_run.values()))[0]["valid_from"] for run, of_run in writes.items()}
+    read = [(r.run_id, ended[r.run_id], *r[2:]) for r in readings if r.run_id in ended]
     edges = defaultdict(list)
-    names = ("run_id", "ended", "namespace", "name", "of_column")
-    for row in history.rows(_EDGES, sql.lists(names, asked)) if asked else ():
+    for row in history.rows(_EDGES, sql.lists(sql.READ_OR_WRITTEN, read)) if read else ():
         edges[row["run_id"], row["namespace"], row["name"], row["of_column"]].append(row)
-    known = _outputs_with_columns(history, ended)
+    known = outputs_with_columns(history, ended.items())
     for reading, (via, is_certain) in readings.items():
         outputs = writes.get(reading.run_id, {})
         for edge in edges[reading.run_id, *reading[2:]]:
             how = answers.transformation(edge)
             for row in outputs.get((edge["out_namespace"], edge["out_name"]), ()):
-                yield _link(row, edge["out_column"], via, is_certain, how)
+                yield link(row, edge["out_column"], via, is_certain, how)
         for dataset, rows in outputs.items():
             if (reading.run_id, *dataset) not in known:
-                yield from (_link(row, None, via, is_certain, (), False) for row in rows)
-
-
-def _ended(by_dataset: dict[tuple[str, str], list[dict[str, Any]]]) -> Any:
-    return next(iter(by_dataset.values()))[0]["valid_from"]
-
-
-def _outputs_with_columns(history: sql.Rows, ended: dict[str, Any]) -> set[tuple[str, str, str]]:
-    if not ended:
-        return set()
-    rows = history.rows(_WITH_COLUMNS, sql.lists(("run_id", "ended"), ended.items()))
-    return {(row["run_id"], row["out_namespace"], row["out_name"]) for row in rows}
+                for row in rows:
+                    yield link(row, None, via, is_certain, is_column_known=False)
 
 
 # The reads of runs: a version of a partition, or a whole dataset; its version is null.
 _READS_OF_RUNS = f"""
-WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")})
+WITH f AS ({sql.table_of(*sql.RUN)})
 SELECT DISTINCT b.reader_run_id, b.namespace, b.name,
     CASE WHEN b.extent = 'partition' THEN b.version_run_id END AS version_run_id,
     CASE WHEN b.extent = 'partition' THEN b.version_cell END AS version_cell
@@ -222,33 +177,36 @@ WHERE b.extent <> 'partition' OR b.version_run_id IS NOT NULL
 
 
 def reasons_of(
-    history: sql.Rows, found: Level, affected: Mapping[str, datetime], asked: answers.Reason
+    history: sql.Rows,
+    visited: Level,
+    affected: Mapping[str, datetime],
+    of_subject: answers.Reason,
 ) -> dict[str, list[answers.Reason]]:
     """Give the reasons of each run: its reads of the question's subject, or of data made from it.
 
     Only the versions that the run itself read are reasons. The runs that wrote these versions may
     have written other tables and partitions, too.
 
-    :param found: all versions made from the subject, whether they are there now or were replaced
+    :param visited: all versions made from the subject, whether they are there now or were replaced
     :param affected: the runs to give reasons for: the end of each, by run_id
-    :param asked: the reason of runs that read the subject itself
+    :param of_subject: the reason of runs that read the subject itself
     :return: reasons by run_id
     """
-    own = _by_run(found, affected)
-    depth = {run_id: min(found[node].depth for node in nodes) for run_id, nodes in own.items()}
+    own = _by_run(visited, affected)
+    depth = {run_id: min(visited[node].depth for node in nodes) for run_id, nodes in own.items()}
     further = {run_id: affected[run_id] for run_id, nearest in depth.items() if nearest > 1}
     reads = _reads_of_runs(history, further)
     via = {
         run_id: {
             one
             for node in own[run_id]
-            if found[node].depth == depth[run_id]
-            for one in found[node].via
+            if visited[node].depth == depth[run_id]
+            for one in visited[node].via
         }
         for run_id in further
     }
-    written = _by_run(found, {one for runs in via.values() for one in runs})
-    return {run_id: [asked] for run_id in own} | {
+    written = _by_run(visited, {one for runs in via.values() for one in runs})
+    return {run_id: [of_subject] for run_id in own} | {
         run_id: _reasons_to_read(
             reads[run_id], (node for one in runs for node in written.get(one, ()))
         )
@@ -256,11 +214,10 @@ def reasons_of(
     }
 
 
-def _by_run(found: Level, runs: Iterable[str]) -> dict[str, list[Node]]:
-    wanted = set(runs)
-    nodes = defaultdict(list)
-    for node in found:
-        if node.run_id in wanted:
+def _by_run(visited: Level, runs: Collection[str]) -> dict[str, list[Node]]:
+    nodes: dict[str, list[Node]] = defaultdict(list)
+    for node in visited:
+        if node.run_id and node.run_id in runs:
             nodes[node.run_id].append(node)
     return nodes
 
@@ -269,12 +226,12 @@ _Read = tuple[str, str, str | None, str | None]
 
 
 def _reads_of_runs(history: sql.Rows, runs: Mapping[str, datetime]) -> dict[str, set[_Read]]:
-    found: dict[str, set[_Read]] = defaultdict(set)
-    asked = sql.lists(("run_id", "ended"), runs.items())
-    for row in history.rows(_READS_OF_RUNS, asked) if runs else ():
+    reads: dict[str, set[_Read]] = defaultdict(set)
+    parameters = sql.lists(sql.RUN, runs.items())
+    for row in history.rows(_READS_OF_RUNS, parameters) if runs else ():
         read = row["namespace"], row["name"], row["version_run_id"], row["version_cell"]
-        found[row["reader_run_id"]].add(read)
-    return found
+        reads[row["reader_run_id"]].add(read)
+    return reads
 
 
 def _reasons_to_read(reads: set[_Read], nodes: Iterable[Node]) -> list[answers.Reason]:
@@ -284,11 +241,8 @@ def _reasons_to_read(reads: set[_Read], nodes: Iterable[Node]) -> list[answers.R
         if {(*dataset, node.run_id, node.cell), (*dataset, None, None)} & reads:
             columns[(*dataset, node.cell or "")].add(node.column)
     return [
-        answers.Reason(
-            answers.Dataset(namespace, name), answers.values_of(cell or None), _named(columns[key])
-        )
-        for key in sorted(columns)
-        for namespace, name, cell in (key,)
+        answers.Reason(answers.Dataset(*key[:2]), answers.values_of(key[2] or None), _named(of_key))
+        for key, of_key in sorted(columns.items(), key=itemgetter(0))
     ]
 
 
@@ -298,10 +252,10 @@ def _named(columns: set[str | None]) -> tuple[str, ...]:
     return named if len(named) == len(columns) else ()
 
 
-_OF_DATASET = "namespace = $namespace AND name = $name"
+_OF_SUBJECT = "namespace = $namespace AND name = $name"
 # All reads of the subject. A read of more than one cell has a row for each version of the subject
 # that it found; the version is null if it found none (for a cell: only if no version is known).
-_READINGS_OF_ASKED = f"""
+_READINGS_OF_SUBJECT = f"""
 WITH versions AS (
     SELECT c.*, CASE WHEN c.cell IS NULL THEN (
         SELECT min(x.valid_from) FROM changes AS x
@@ -309,17 +263,17 @@ WITH versions AS (
             AND x.mode IN {sql.REPLACING} AND (x.valid_from > c.valid_from
                 OR (x.valid_from = c.valid_from AND x.run_id > c.run_id))
     ) END AS without_cell_from
-    FROM changes AS c WHERE {_OF_DATASET} AND ($cell IS NULL
+    FROM changes AS c WHERE {_OF_SUBJECT} AND ($cell IS NULL
         OR (c.cell IS NOT NULL AND {sql.meets("c.cell", "$cell")})
         OR (c.cell IS NULL AND (c.extent <> 'range' OR {sql.within("$cell", "c")})))
 ), whole AS (
-    SELECT b.*, r.ended FROM (SELECT * FROM bindings WHERE {_OF_DATASET}) AS b
+    SELECT b.*, r.ended FROM (SELECT * FROM bindings WHERE {_OF_SUBJECT}) AS b
     JOIN runs AS r ON r.run_id = b.reader_run_id WHERE b.extent <> 'partition'
 )
 SELECT b.reader_run_id, b.read_at, b.version_run_id,
     COALESCE(b.evidence, '') NOT IN {sql.UNCERTAIN} AS is_certain
 FROM bindings AS b
-WHERE {_OF_DATASET} AND b.extent = 'partition' AND ($cell IS NULL OR {sql.meets("b.cell", "$cell")})
+WHERE {_OF_SUBJECT} AND b.extent = 'partition' AND ($cell IS NULL OR {sql.meets("b.cell", "$cell")})
 UNION ALL
 SELECT b.reader_run_id, b.read_at, c.run_id,
     b.extent = 'all' AND ($cell IS NULL OR c.run_id IS NOT NULL)
@@ -358,30 +312,30 @@ def impact(
     :raises HistoryError: there is no such partition or column, or there are too many hops
     """
     cell = cell_of(history, dataset, partition)
-    readings = _readings_of_asked(history, dataset, cell, column, as_of)
+    readings = _readings_of_subject(history, dataset, cell, column, as_of)
     is_of_column = column is not None
-    found = breadth_first(
+    visited = breadth_first(
         links_of(history, readings, is_of_column=is_of_column),
         lambda level: results(history, level, is_of_column=is_of_column),
         depth,
         1,
         progress,
     )
-    if column is not None and not found:
+    if column is not None and not visited:
         check_column(history, dataset, column)
     there = {
-        node: one
-        for node, one in found.items()
-        if one.valid_to is None and not _is_asked(node, dataset, cell)
+        node: visit
+        for node, visit in visited.items()
+        if visit.valid_to is None and not _is_of_subject(node, dataset, cell)
     }
     listed = hops(history, there)
     if not is_planned:
         return answers.Impact(tuple(listed))
-    asked = answers.Reason(
+    of_subject = answers.Reason(
         answers.Dataset(*dataset), answers.values_of(cell), () if column is None else (column,)
     )
-    affected = _affected(there)
-    plan = plan_for(history, affected, reasons_of(history, found, affected, asked))
+    affected: dict[str, Any] = {node.run_id: v.at for node, v in there.items() if node.run_id}
+    plan = plan_for(history, affected, reasons_of(history, visited, affected, of_subject))
     if cell is not None:
         parts = _parts(there, plan) | {Part(dataset, cell): 0}
         plan = with_unwritten(plan, unwritten(history, parts))
@@ -399,36 +353,27 @@ def _parts(there: Level, plan: answers.Plan) -> dict[Part, int]:
     }
 
 
-def _readings_of_asked(
+def _readings_of_subject(
     history: sql.Rows,
     dataset: DatasetName,
     cell: str | None,
     column: str | None,
     as_of: datetime | None,
 ) -> Readings:
-    readings: Readings = {}
-    wanted = None
+    writers = None
     if as_of is not None:
         there = content(history, dataset, cell, answers.of_tables(as_of))
-        wanted = {row["run_id"] for row in there} or {None}
-    for row in history.rows(_READINGS_OF_ASKED, {**dataset._asdict(), "cell": cell}):
-        if wanted is None or row["version_run_id"] in wanted:
+        writers = {row["run_id"] for row in there} or {None}
+    readings: Readings = {}
+    for row in history.rows(_READINGS_OF_SUBJECT, {**dataset._asdict(), "cell": cell}):
+        if writers is None or row["version_run_id"] in writers:
             reading = Reading(row["reader_run_id"], row["read_at"], *dataset, column)
             add_reading(readings, reading, row["version_run_id"], row["is_certain"])
     return readings
 
 
-def _is_asked(node: Node, dataset: DatasetName, cell: str | None) -> bool:
-    if node[:2] != dataset:
-        return False
-    return cell is None or node.cell is None or _meet(node.cell, cell)
-
-
-def _meet(one: str, other: str) -> bool:
-    values = answers.values_of(one) or {}
-    others = answers.values_of(other) or {}
+def _is_of_subject(node: Node, dataset: DatasetName, cell: str | None) -> bool:
+    if node[:2] != dataset or cell is None or node.cell is None:
+        return node[:2] == dataset
+    values, others = answers.values_of(node.cell) or {}, answers.values_of(cell) or {}
     return all(others.get(label, value) == value for label, value in values.items())
-
-
-def _affected(there: Level) -> dict[str, Any]:
-    return {node.run_id: found.at for node, found in there.items() if node.run_id}

@@ -30,7 +30,7 @@ _MOST_COLUMNS = _MOST_REASONS = 20
 
 # For each affected run, the latest completed run of its task instance.
 _TASKS = f"""
-WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")}),
+WITH f AS ({sql.table_of(*sql.RUN)}),
 concerned AS (
     SELECT r.* FROM runs AS r JOIN f ON r.ended = f.ended AND r.run_id = f.run_id
 )
@@ -46,7 +46,7 @@ GROUP BY ALL ORDER BY c.ended, c.run_id
 # a version that the writer wrote, or read a partition or dataset that has such a version now. The
 # writer will write this version again.
 _ORDER = f"""
-WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")}),
+WITH f AS ({sql.table_of(*sql.RUN)}),
 reads AS (
     SELECT b.* FROM bindings_by_run AS b
     JOIN runs AS r ON b.read_at = r.started AND b.reader_run_id = r.run_id
@@ -68,7 +68,7 @@ JOIN (SELECT DISTINCT namespace, name, run_id FROM writes) AS c
     ON c.namespace = b.namespace AND c.name = b.name
 """
 _COLUMNS = f"""
-WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")})
+WITH f AS ({sql.table_of(*sql.RUN)})
 SELECT DISTINCT c.run_id, c.in_namespace, c.in_name, c.in_column, c.out_column
 FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
 WHERE c.in_column IS NOT NULL ORDER BY ALL
@@ -90,9 +90,9 @@ def plan_for(
     """
     if not affected:
         return answers.Plan()
-    rows = history.rows(_TASKS, sql.lists(("run_id", "ended"), affected.items()))
+    rows = history.rows(_TASKS, sql.lists(sql.RUN, affected.items()))
     tasks = _Tasks(rows)
-    waves = _waves(tasks, history.rows(_ORDER, sql.lists(("run_id", "ended"), affected.items())))
+    waves = _waves(tasks, history.rows(_ORDER, sql.lists(sql.RUN, affected.items())))
     columns = _columns(history, affected)
     steps, by_hand = [], []
     for key in sorted(waves, key=lambda one: (waves[one], tasks.ended(one), str(one))):
@@ -199,7 +199,7 @@ def _columns(
     history: sql.Rows, affected: Mapping[str, datetime]
 ) -> dict[tuple[str, str, str], list[tuple[str, str]]]:
     found = defaultdict(list)
-    for row in history.rows(_COLUMNS, sql.lists(("run_id", "ended"), affected.items())):
+    for row in history.rows(_COLUMNS, sql.lists(sql.RUN, affected.items())):
         columns = (row["in_column"], row["out_column"] or "all columns")
         found[row["run_id"], row["in_namespace"], row["in_name"]].append(columns)
     return found
@@ -260,15 +260,14 @@ class Part(NamedTuple):
 class Unwritten(NamedTuple):
     """A partition that is due and not there.
 
-    :param follows: the partition from which this one is made; None if the question was about gaps
-        alone
+    :param follows: the partition from which this one is made
     :param wave: the wave in which it can be written, as in :class:`~.answers.Step`
     """
 
     output: Part
     gap: Gap
-    follows: Part | None = None
-    wave: int = 0
+    follows: Part
+    wave: int
 
 
 class _Output:
@@ -363,14 +362,6 @@ def with_unwritten(plan: answers.Plan, found: Iterable[Unwritten]) -> answers.Pl
     return answers.Plan(tuple(ordered), (*plan.by_hand, *by_hand.values()))
 
 
-def plan_of_gaps(dataset: DatasetName, found: Iterable[Gap]) -> answers.Plan:
-    """Make the plan that fills those gaps of a dataset that a run of the task can fill."""
-    return with_unwritten(
-        answers.Plan(),
-        (Unwritten(Part(dataset, gap.cell), gap) for gap in found if gap.reason in _PLANNED),
-    )
-
-
 def _step_of_gap(one: Unwritten) -> answers.Step | None:
     gap = one.gap
     task_id = gap.job.removeprefix(f"{gap.dag_id}.")
@@ -386,8 +377,6 @@ def _last_run(gap: Gap) -> tuple[str, datetime | None]:
 def _reason_of_gap(one: Unwritten) -> answers.Reason:
     """Give the reason for a gap: the missing partition, and the data that it should come from."""
     why = f"{one.output.cell} is not there: {one.gap.reason.replace('_', ' ')}"
-    if one.follows is None:
-        return answers.Reason(answers.Dataset(*one.output.dataset), one.gap.partition, text=why)
     dataset, cell = one.follows
     text = f"{why}; it is made of {dataset.name} {cell}"
     return answers.Reason(answers.Dataset(*dataset), answers.values_of(cell), text=text)

@@ -18,12 +18,20 @@ REMOVING = "('truncate', 'drop')"
 REPLACING = "('overwrite', 'create', 'truncate', 'drop')"
 
 
-def table_of(**types: str) -> str:
+RUN = ("run_id", "ended")
+"""The columns by which a run is looked up; tables are sorted by its end."""
+_TYPES = dict.fromkeys(("at", "ended", "read_at", "started"), "TIMESTAMP")
+_TYPES |= {"is_read_certain": "BOOLEAN"}
+
+
+def table_of(*names: str) -> str:
     """Write SQL that turns parameters, which are lists, into a table with a column for each list.
 
-    :param types: SQL type of the values of each column, because an empty list has no type
+    A list has the type of its column, because an empty list has none: times by their names, and
+    texts.
     """
-    columns = (f"unnest(CAST(${name} AS {type}[])) AS {name}" for name, type in types.items())
+    types = ((name, _TYPES.get(name, "VARCHAR")) for name in names)
+    columns = (f"unnest(CAST(${name} AS {type}[])) AS {name}" for name, type in types)
     return f"SELECT {', '.join(columns)}"
 
 
@@ -31,6 +39,27 @@ def lists(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, list
     """Give the parameters for :func:`table_of`: the list of each column's values, by column."""
     found = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
     return dict(zip(names, found, strict=True))
+
+
+READ_OR_WRITTEN = (*RUN, "namespace", "name", "of_column")
+"""The columns of the table for :func:`column_edges`: a column, or None for its dataset."""
+
+
+def column_edges(side: str, other: str) -> str:
+    """Write the query for the column lineage of runs, from columns that they read or wrote.
+
+    :param side: ``in`` for columns that the runs read, ``out`` for columns that they wrote
+    :param other: the other one of these sides
+    """
+    names = (f"{other}_column", "type", "subtype", "masking", "description")
+    of_column = (f"CASE WHEN f.of_column IS NOT NULL THEN c.{name} END AS {name}" for name in names)
+    return f"""
+    WITH f AS ({table_of(*READ_OR_WRITTEN)})
+    SELECT DISTINCT f.run_id, f.namespace, f.name, f.of_column, c.{other}_namespace, c.{other}_name,
+        {", ".join(of_column)}
+    FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
+        AND c.{side}_namespace = f.namespace AND c.{side}_name = f.name
+    """
 
 
 def meets(one: str, other: str) -> str:

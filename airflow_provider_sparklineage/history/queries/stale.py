@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
-_IGNORED = sql.table_of(ignored_namespace="VARCHAR", ignored_name="VARCHAR")
+_IGNORED = ("ignored_namespace", "ignored_name")
 
 # Most cells are written once and read only after that: `cells` leaves such reads out before any
 # join. `cells` is materialized, because the optimizer would take the join of `cells` with all
@@ -21,7 +21,7 @@ _IGNORED = sql.table_of(ignored_namespace="VARCHAR", ignored_name="VARCHAR")
 # hash table of the changes of all datasets would cost more than the rest of the query. A row of
 # `missed` is a read and a change that came after the read.
 _DIRECT = f"""
-WITH ignored AS ({_IGNORED}), shapes AS (
+WITH ignored AS ({sql.table_of(*_IGNORED)}), shapes AS (
     SELECT DISTINCT namespace, name, dims FROM changes
 ), coarse AS (
     SELECT * FROM changes WHERE cell IS NULL
@@ -102,7 +102,7 @@ FROM judged WHERE place = 1 AND state = 'COMPLETE'
 
 # The runs that read versions which stale runs wrote, as far as these versions are still there.
 _READERS = f"""
-WITH ignored AS ({_IGNORED}), f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")}),
+WITH ignored AS ({sql.table_of(*_IGNORED)}), f AS ({sql.table_of(*sql.RUN)}),
 versions AS (
     SELECT c.* FROM changes_by_run AS c
     JOIN f ON c.valid_from = f.ended AND c.run_id = f.run_id
@@ -131,7 +131,7 @@ WHERE r.state = 'COMPLETE'
 
 # The query gives lists instead of rows: for 100,000 versions, that takes half the time.
 _VERSIONS = f"""
-WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")})
+WITH f AS ({sql.table_of(*sql.RUN)})
 SELECT c.namespace, c.name, list(c.cell ORDER BY c.cell NULLS FIRST, c.run_id) AS cells,
     list(c.run_id ORDER BY c.cell NULLS FIRST, c.run_id) AS runs
 FROM changes_by_run AS c JOIN f ON c.valid_from = f.ended AND c.run_id = f.run_id
@@ -141,7 +141,7 @@ GROUP BY c.namespace, c.name ORDER BY c.namespace, c.name
 """
 
 
-class _Found:
+class _StaleRun:
     """A stale run: its end, the first change that it missed, and whether it read that data itself.
 
     If it did not, it read versions that another stale run wrote, and has the cause of that run.
@@ -173,35 +173,38 @@ def stale(
     :param ignored: datasets whose changes make no run stale, such as a dimension table that is
         overwritten each day
     """
-    without = sql.lists(("ignored_namespace", "ignored_name"), ignored)
+    without = sql.lists(_IGNORED, ignored)
     rows = history.rows(_DIRECT, without)
-    found = {row["reader_run_id"]: _Found(row["ended"], row, True) for row in rows}
-    frontier = found
+    stale_runs = {row["reader_run_id"]: _StaleRun(row["ended"], row, True) for row in rows}
+    frontier = stale_runs
     depth = 0
     while frontier:
         if progress:
-            progress(depth, len(found))
+            progress(depth, len(stale_runs))
         depth += 1
-        frontier = _following(history, frontier, found, without)
-        found = found | frontier
-    return _listed(history, found, dataset)
+        frontier = _following(history, frontier, stale_runs, without)
+        stale_runs = stale_runs | frontier
+    return _listed(history, stale_runs, dataset)
 
 
 def _following(
     history: sql.Rows,
-    frontier: dict[str, _Found],
-    known: dict[str, _Found],
+    frontier: dict[str, _StaleRun],
+    known: dict[str, _StaleRun],
     without: dict[str, list[str]],
-) -> dict[str, _Found]:
-    asked = sql.lists(("run_id", "ended"), ((run, one.ended) for run, one in frontier.items()))
-    found: dict[str, _Found] = {}
-    for row in history.rows(_READERS, {**asked, **without}):
+) -> dict[str, _StaleRun]:
+    following: dict[str, _StaleRun] = {}
+    for row in history.rows(_READERS, {**_ends(frontier), **without}):
         reader, cause = row["reader_run_id"], frontier[row["run_id"]].cause
         if reader in known:
             continue
-        if reader not in found or _order(cause) < _order(found[reader].cause):
-            found[reader] = _Found(row["ended"], cause, False)
-    return found
+        if reader not in following or _order(cause) < _order(following[reader].cause):
+            following[reader] = _StaleRun(row["ended"], cause, False)
+    return following
+
+
+def _ends(stale_runs: dict[str, _StaleRun]) -> dict[str, list[Any]]:
+    return sql.lists(sql.RUN, ((run_id, one.ended) for run_id, one in stale_runs.items()))
 
 
 def _order(cause: dict[str, Any]) -> tuple[Any, ...]:
@@ -215,42 +218,43 @@ def _when(cause: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _listed(
-    history: sql.Rows, found: dict[str, _Found], dataset: DatasetName | None
+    history: sql.Rows, stale_runs: dict[str, _StaleRun], dataset: DatasetName | None
 ) -> list[answers.Stale]:
-    if not found:
+    if not stale_runs:
         return []
-    asked = sql.lists(("run_id", "ended"), ((run, one.ended) for run, one in found.items()))
     of_dataset = dataset._asdict() if dataset else {"namespace": None, "name": None}
-    rows = history.rows(_VERSIONS, {**asked, **of_dataset})
-    stale_runs = {run for row in rows for run in row["runs"]}
-    writers = {(run, found[run].ended) for run in stale_runs}
-    changes = {_when(found[run].cause)[::-1] for run in stale_runs}
-    runs = runs_of(history, writers | changes)
-    causes = {id(one.cause): _cause(one.cause, runs) for one in map(found.get, stale_runs) if one}
-    why = {run: (runs[run], causes[id(found[run].cause)], found[run]) for run in stale_runs}
+    rows = history.rows(_VERSIONS, {**_ends(stale_runs), **of_dataset})
+    writers = {run: stale_runs[run] for row in rows for run in row["runs"]}
+    changes = {_when(one.cause)[::-1] for one in writers.values()}
+    runs = runs_of(history, {(run, one.ended) for run, one in writers.items()} | changes)
+    # Many runs have the same cause.
+    causes = {id(one.cause): _cause(one.cause, runs) for one in writers.values()}
     partitions = {cell: answers.values_of(cell) for row in rows for cell in row["cells"]}
     return [
-        answers.Stale(of, partitions[cell], by, one.is_direct, cause, one.is_certain)
-        for row in rows
-        for of in (answers.Dataset(row["namespace"], row["name"]),)
-        for cell, (by, cause, one) in zip(
-            row["cells"], map(why.__getitem__, row["runs"]), strict=True
+        answers.Stale(
+            of_row,
+            partitions[cell],
+            runs[run],
+            writers[run].is_direct,
+            causes[id(writers[run].cause)],
+            writers[run].is_certain,
         )
+        for row in rows
+        for of_row in (answers.Dataset(row["namespace"], row["name"]),)
+        for cell, run in zip(row["cells"], row["runs"], strict=True)
     ]
 
 
 def _cause(row: dict[str, Any], runs: dict[str, answers.Run]) -> answers.Cause:
     dataset = answers.Dataset(row["namespace"], row["name"])
-    at = answers.at_utc(row["valid_from"])
-    return answers.Cause(
-        dataset, answers.values_of(row["cell"]), runs[row["run_id"]], at, row["mode"]
-    )
+    at, run = answers.at_utc(row["valid_from"]), runs[row["run_id"]]
+    return answers.Cause(dataset, answers.values_of(row["cell"]), run, at, row["mode"])
 
 
-def plan_of(history: sql.Rows, found: Iterable[answers.Stale]) -> answers.Plan:
+def plan_of(history: sql.Rows, versions: Iterable[answers.Stale]) -> answers.Plan:
     """Make the plan that brings stale versions up to date."""
     affected, reasons = {}, {}
-    for one in found:
+    for one in versions:
         affected[one.run.run_id] = answers.of_tables(one.run.ended)
         cause = one.cause
         why = answers.Reason(cause.dataset, cause.partition, cause=cause, is_direct=one.is_direct)

@@ -11,13 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.history.queries import datasets, sql
 from airflow_provider_sparklineage.history.queries.answers import transformation
-from airflow_provider_sparklineage.history.queries.walk import Link, Node, breadth_first, hops
+from airflow_provider_sparklineage.history.queries.walk import (
+    Link,
+    Node,
+    breadth_first,
+    hops,
+    link,
+    outputs_with_columns,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
 
-    from airflow_provider_sparklineage.history.queries.answers import Hop, Transformation
+    from airflow_provider_sparklineage.history.queries.answers import Hop
     from airflow_provider_sparklineage.history.queries.walk import Level
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
 # The join is by run_id alone: it would take longer to look up when each run started than to find
 # the run's reads.
 _READS = f"""
-WITH f AS ({sql.table_of(run_id="VARCHAR")})
+WITH f AS ({sql.table_of("run_id")})
 SELECT b.reader_run_id, b.namespace, b.name, COALESCE(b.version_cell, b.cell) AS cell,
     b.version_run_id AS run_id, b.valid_from, {sql.SURELY_BOUND} AS is_certain,
     b.extent, b.read_at, b.first_partition, b.last_partition, b.evidence,
@@ -37,11 +44,10 @@ _WHOLE = (
     *("reader_run_id", "namespace", "name", "extent", "read_at", "ended"),
     *("first_partition", "last_partition", "evidence", "is_read_certain"),
 )
-_TIMES = {"read_at": "TIMESTAMP", "ended": "TIMESTAMP", "is_read_certain": "BOOLEAN"}
 # The versions in reads of more than one cell. These are most of a dataset's versions, so this query
 # runs only if there are such reads.
 _FOUND = f"""
-WITH f AS ({sql.table_of(**{name: _TIMES.get(name, "VARCHAR") for name in _WHOLE})}),
+WITH f AS ({sql.table_of(*_WHOLE)}),
 b AS (SELECT f.*, f.is_read_certain AS is_certain FROM f)
 SELECT b.reader_run_id, b.namespace, b.name, c.cell, c.run_id, c.valid_from,
     {sql.surely_found("b", "c")} AS is_certain
@@ -50,31 +56,9 @@ FROM b LEFT JOIN changes AS c
 """
 
 _EDGES = f"""
-WITH f AS ({
-    sql.table_of(
-        run_id="VARCHAR",
-        ended="TIMESTAMP",
-        namespace="VARCHAR",
-        name="VARCHAR",
-        of_column="VARCHAR",
-    )
-})
-SELECT DISTINCT f.run_id, f.namespace, f.name, f.of_column, c.in_namespace, c.in_name,
-    CASE WHEN f.of_column IS NOT NULL THEN c.in_column END AS in_column,
-    CASE WHEN f.of_column IS NOT NULL THEN c.type END AS type,
-    CASE WHEN f.of_column IS NOT NULL THEN c.subtype END AS subtype,
-    CASE WHEN f.of_column IS NOT NULL THEN c.masking END AS masking,
-    CASE WHEN f.of_column IS NOT NULL THEN c.description END AS description
-FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
-    AND c.out_namespace = f.namespace AND c.out_name = f.name
+{sql.column_edges("out", "in")}
 WHERE (f.of_column IS NULL OR c.out_column IS NULL OR c.out_column = f.of_column)
     AND NOT ($is_direct AND COALESCE(c.type, '') = 'INDIRECT')
-"""
-_WITH_COLUMNS = f"""
-WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP", namespace="VARCHAR", name="VARCHAR")})
-SELECT DISTINCT c.run_id, c.out_namespace, c.out_name
-FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
-    AND c.out_namespace = f.namespace AND c.out_name = f.name
 """
 
 _Reads = dict[str, dict[tuple[str, str], list[dict[str, Any]]]]
@@ -91,23 +75,26 @@ def sources(
     :param is_direct: follow only columns whose values were used, not conditions
     """
     outputs = {
-        (node.run_id, found.at, node.namespace, node.name, node.column)
-        for node, found in level.items()
+        (node.run_id, visit.at, node.namespace, node.name, node.column)
+        for node, visit in level.items()
         if node.run_id
     }
     if not outputs:
         return []
     reads = _reads(history, {output[:2] for output in outputs})
     if not is_of_column:
-        return _whole_rows(reads)
+        return (
+            link(row, None, (run_id,), bool(row["is_certain"]))
+            for run_id, by_dataset in reads.items()
+            for rows in by_dataset.values()
+            for row in rows
+        )
     return _by_columns(history, outputs, reads, is_direct)
 
 
 def _reads(history: sql.Rows, runs: Iterable[tuple[str, Any]]) -> _Reads:
-    found: _Reads = defaultdict(lambda: defaultdict(list))
     ended = dict(runs)
-    asked = {"run_id": list(ended), "last": max(ended.values())}
-    rows = history.rows(_READS, asked)
+    rows = history.rows(_READS, {"run_id": list(ended), "last": max(ended.values())})
     whole = [
         [*map({**row, "ended": ended[row["reader_run_id"]]}.get, _WHOLE)]
         for row in rows
@@ -116,51 +103,28 @@ def _reads(history: sql.Rows, runs: Iterable[tuple[str, Any]]) -> _Reads:
     rows = [row for row in rows if row["extent"] == "partition"]
     if whole:
         rows += history.rows(_FOUND, sql.lists(_WHOLE, whole))
+    reads: _Reads = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        found[row["reader_run_id"]][row["namespace"], row["name"]].append(row)
-    return found
-
-
-def _whole_rows(reads: _Reads) -> Iterator[Link]:
-    for run_id, by_dataset in reads.items():
-        for rows in by_dataset.values():
-            yield from (_link(row, None, (run_id,)) for row in rows)
-
-
-def _link(
-    row: dict[str, Any],
-    column: str | None,
-    via: tuple[str, ...],
-    how: tuple[Transformation, ...] = (),
-    is_column_known: bool = True,
-) -> Link:
-    node = Node(row["namespace"], row["name"], row["cell"], column, row["run_id"])
-    at = row["valid_from"]
-    return Link(node, at, bool(row["is_certain"]), via, how, is_column_known=is_column_known)
+        reads[row["reader_run_id"]][row["namespace"], row["name"]].append(row)
+    return reads
 
 
 def _by_columns(
     history: sql.Rows, outputs: set[_Output], reads: _Reads, is_direct: bool
 ) -> Iterator[Link]:
-    names = ("run_id", "ended", "namespace", "name", "of_column")
-    fed: set[_Output | tuple[object, ...]] = set()
-    for row in history.rows(_EDGES, {**sql.lists(names, outputs), "is_direct": is_direct}):
+    asked = {**sql.lists(sql.READ_OR_WRITTEN, outputs), "is_direct": is_direct}
+    fed: set[tuple[object, ...]] = set()
+    for row in history.rows(_EDGES, asked):
         fed.add((row["run_id"], row["namespace"], row["name"], row["of_column"]))
         how = transformation(row)
         for read in reads[row["run_id"]].get((row["in_namespace"], row["in_name"]), ()):
-            yield _link(read, row["in_column"], (row["run_id"],), how)
-    without = {o[:4] for o in outputs if (o[0], *o[2:]) not in fed}
-    for run_id in _runs_without_columns(history, without):
-        for rows in reads[run_id].values():
-            yield from (_link(row, None, (run_id,), is_column_known=False) for row in rows)
-
-
-def _runs_without_columns(history: sql.Rows, outputs: set[tuple[Any, ...]]) -> set[str]:
-    if not outputs:
-        return set()
-    rows = history.rows(_WITH_COLUMNS, sql.lists(("run_id", "ended", "namespace", "name"), outputs))
-    known = {(row["run_id"], row["out_namespace"], row["out_name"]) for row in rows}
-    return {o[0] for o in outputs if (o[0], *o[2:]) not in known}
+            via, is_certain = (row["run_id"],), bool(read["is_certain"])
+            yield link(read, row["in_column"], via, is_certain, how)
+    unfed = [o for o in outputs if (o[0], *o[2:]) not in fed]
+    known = outputs_with_columns(history, {o[:2] for o in unfed})
+    for run_id in {o[0] for o in unfed if (o[0], *o[2:4]) not in known}:
+        for row in (row for rows in reads[run_id].values() for row in rows):
+            yield link(row, None, (run_id,), bool(row["is_certain"]), is_column_known=False)
 
 
 def trace(
@@ -190,17 +154,17 @@ def trace(
     :raises HistoryError: there is no such partition or column, or there are too many hops
     """
     cell = datasets.cell_of(history, dataset, partition)
-    found = breadth_first(
+    visited = breadth_first(
         _versions(history, dataset, cell, column, as_of),
         lambda level: sources(history, level, is_of_column=column is not None, is_direct=is_direct),
         depth,
         progress=progress,
     )
     if column is not None:
-        own = [(node.run_id, one.at) for node, one in found.items() if one.depth == 0]
+        own = [(node.run_id, one.at) for node, one in visited.items() if one.depth == 0]
         if not datasets.is_written(history, dataset, column, own):
             datasets.check_column(history, dataset, column)
-    return hops(history, found)
+    return hops(history, visited)
 
 
 def _versions(

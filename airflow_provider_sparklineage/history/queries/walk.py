@@ -9,7 +9,7 @@ from airflow_provider_sparklineage.history.queries import answers, sql
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from datetime import datetime
 
 
@@ -47,8 +47,41 @@ class Link(NamedTuple):
     is_column_known: bool = True
 
 
+def link(
+    row: Mapping[str, Any],
+    column: str | None,
+    via: Iterable[str],
+    is_certain: bool,
+    transformations: tuple[answers.Transformation, ...] = (),
+    *,
+    is_column_known: bool = True,
+) -> Link:
+    """Make the link to a version, or to a column of it, from the version's row."""
+    node = Node(row["namespace"], row["name"], row["cell"], column, row["run_id"])
+    at, valid_to = row["valid_from"], row.get("valid_to")
+    return Link(node, at, is_certain, tuple(via), transformations, valid_to, is_column_known)
+
+
+_WITH_COLUMNS = f"""
+WITH f AS ({sql.table_of(*sql.RUN)})
+SELECT DISTINCT c.run_id, c.out_namespace, c.out_name
+FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
+"""
+
+
+def outputs_with_columns(
+    history: sql.Rows, runs: Collection[tuple[Any, Any]]
+) -> set[tuple[str, str, str]]:
+    """Give the outputs of runs whose column lineage is known, each with its run_id.
+
+    :param runs: run_id and end of each run
+    """
+    rows = history.rows(_WITH_COLUMNS, sql.lists(sql.RUN, runs)) if runs else []
+    return {(row["run_id"], row["out_namespace"], row["out_name"]) for row in rows}
+
+
 @dataclass(slots=True)
-class Found:
+class Visit:
     """The facts about a node, from all links that lead to the node from the depth before."""
 
     depth: int
@@ -71,7 +104,7 @@ class Found:
         self.transformations.update(link.transformations)
 
 
-Level = dict[Node, Found]
+Level = dict[Node, Visit]
 
 
 def breadth_first(
@@ -90,55 +123,45 @@ def breadth_first(
     :param progress: a function that is called with each depth and the number of nodes so far
     :raises HistoryError: there are more nodes than :data:`MOST_HOPS`
     """
-    found: Level = {}
+    visited: Level = {}
     level = first
-    while new := _new(links, found, level):
-        found |= new
+    while new := _new(links, visited, level):
+        visited |= new
         if progress:
-            progress(level, len(found))
-        if len(found) > MOST_HOPS:
+            progress(level, len(visited))
+        if len(visited) > MOST_HOPS:
             msg = f"There are more than {MOST_HOPS:,} hops until depth {level}."
             raise HistoryError(msg, "Ask for a partition, for a column, or for less depth.")
         if level == depth:
             break
         level += 1
         links = following(new)
-    return found
+    return visited
 
 
-def _new(links: Iterable[Link], found: Level, depth: int) -> Level:
+def _new(links: Iterable[Link], visited: Level, depth: int) -> Level:
     new: Level = {}
-    for link in links:
-        if link.node in found:
-            continue
-        node = new.get(link.node)
-        if node is None:
-            node = new[link.node] = Found(depth, link.at, link.valid_to)
-        node.add(link)
+    for one in links:
+        if one.node not in visited:
+            new.setdefault(one.node, Visit(depth, one.at, one.valid_to)).add(one)
     return new
 
 
-def hops(history: sql.Rows, found: Mapping[Node, Found]) -> list[answers.Hop]:
+def hops(history: sql.Rows, visited: Mapping[Node, Visit]) -> list[answers.Hop]:
     """Convert nodes to hops, in order of depth, dataset, partition and column."""
-    versions = {(node.run_id, one.at) for node, one in found.items() if node.run_id}
+    versions = {(node.run_id, one.at) for node, one in visited.items() if node.run_id}
     runs = runs_of(history, versions)
-    datasets = {key: answers.Dataset(*key) for key in {node[:2] for node in found}}
-    ordered = sorted(found.items(), key=lambda item: _order(*item))
-    return [_hop(node, one, datasets[node[:2]], runs) for node, one in ordered]
-
-
-def _order(node: Node, one: Found) -> tuple[object, ...]:
-    return one.depth, *(value or "" for value in node)
+    datasets = {key: answers.Dataset(*key) for key in {node[:2] for node in visited}}
+    ordered = sorted(visited, key=lambda node: (visited[node].depth, *(v or "" for v in node)))
+    return [_hop(node, visited[node], datasets[node[:2]], runs) for node in ordered]
 
 
 def _hop(
-    node: Node, one: Found, dataset: answers.Dataset, runs: Mapping[str, answers.Run]
+    node: Node, one: Visit, dataset: answers.Dataset, runs: Mapping[str, answers.Run]
 ) -> answers.Hop:
-    note = None
+    note = None if one.is_column_known else UNKNOWN_COLUMNS
     if node.run_id is None:
         note = UNKNOWN_WRITER
-    elif not one.is_column_known:
-        note = UNKNOWN_COLUMNS
     return answers.Hop(
         one.depth,
         dataset,
@@ -153,7 +176,7 @@ def _hop(
 
 
 _RUNS = f"""
-WITH f AS ({sql.table_of(run_id="VARCHAR", ended="TIMESTAMP")})
+WITH f AS ({sql.table_of(*sql.RUN)})
 SELECT r.run_id, r.job, r.ended FROM runs AS r JOIN f ON r.ended = f.ended AND r.run_id = f.run_id
 """
 
@@ -164,8 +187,6 @@ def runs_of(history: sql.Rows, versions: Iterable[tuple[Any, Any]]) -> dict[str,
     :param versions: run_id and end of each run
     """
     versions = list(versions)
-    found = history.rows(_RUNS, sql.lists(("run_id", "ended"), versions)) if versions else []
-    runs = {run_id: answers.Run(run_id, None, answers.at_utc(ended)) for run_id, ended in versions}
-    return runs | {
-        r["run_id"]: answers.Run(r["run_id"], r["job"], answers.at_utc(r["ended"])) for r in found
-    }
+    rows = history.rows(_RUNS, sql.lists(sql.RUN, versions)) if versions else []
+    jobs = {row["run_id"]: row["job"] for row in rows}
+    return {run: answers.Run(run, jobs.get(run), answers.at_utc(ended)) for run, ended in versions}

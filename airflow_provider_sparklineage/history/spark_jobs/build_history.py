@@ -32,7 +32,7 @@ def built(session: SparkSession, sources: Sequence[str], store: str, format_: st
         return spark.build(
             own, spark.facts(own, sources), spark.Iceberg(own, store, uuid.uuid4().hex)
         )
-    with Store.create(store).building() as building:
+    with Store(store).building() as building:
         target = spark.Parquet(own, building)
         counts = spark.build(own, spark.facts(own, sources), target)
         target.publish(counts.rows, counts.skipped)

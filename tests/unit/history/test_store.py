@@ -11,14 +11,14 @@ import msgspec
 import pytest
 
 from airflow_provider_sparklineage.history.engines import building
-from airflow_provider_sparklineage.history.engines.building import add_facts, build
+from airflow_provider_sparklineage.history.engines.building import build
 from airflow_provider_sparklineage.history.engines.duckdb import History
 from airflow_provider_sparklineage.history.facts.line import Columns, Line
 from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.store import GRACE, LOCK, STALE, Lock, Owner, Store
 from airflow_provider_sparklineage.history.tables import TABLES, VERSION
 from airflow_provider_sparklineage.model.exceptions import HistoryError
-from tests.unit.history.worlds import at, event, lines, read, write
+from tests.unit.history.worlds import add_facts, at, event, lines, read, write
 
 WRITTEN = event("a", at(1), write("dt=1"))
 READER = event("r", at(5), read("dt=1"), started=at(4))
@@ -390,7 +390,7 @@ def test_a_torn_store_is_an_error_and_changes_nothing(store, tmp_path):
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_many_parts_become_one(store, tmp_path, monkeypatch, limit):
-    other = Store.create(str(tmp_path / "other"))
+    other = Store(str(tmp_path / "other"))
     for one in (WRITTEN, READER, LATE):
         add_facts(other, source(one))
     assert len(other.manifest.facts) == 3

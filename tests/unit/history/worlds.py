@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from unittest.mock import patch
 
 import duckdb
 
+from airflow_provider_sparklineage.history.engines.building import build
 from airflow_provider_sparklineage.history.facts.line import Columns, Line
+from airflow_provider_sparklineage.history.sources import Reading
 from airflow_provider_sparklineage.history.steps import STEPS
 from airflow_provider_sparklineage.history.tables import ACCESS, EDGE, FACTS
 
@@ -61,6 +64,19 @@ def line(event):
     head = {key: value for key, value in event.items() if key != "columns"}
     text = json.dumps(event["columns"]).encode()
     return Line(json.dumps(head).encode()[:-1], Columns(text, str(hash(text)).encode()))
+
+
+def add_facts(store, lines, *, keep=None):
+    """Add lines of facts to a store, as if they had been read from sources."""
+
+    def read(reading, sources):
+        del sources
+        for line in lines:
+            reading.events += 1
+            yield line
+
+    with patch.object(Reading, "lines", read):
+        return build(store, (), keep=keep)
 
 
 def tables(folder, events):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from airflow_provider_sparklineage.history.queries.answers import Plan
 from airflow_provider_sparklineage.history.queries.gaps import gaps
 from airflow_provider_sparklineage.history.queries.impact import impact
-from airflow_provider_sparklineage.history.queries.plan import plan_of_gaps
+from airflow_provider_sparklineage.history.queries.plan import Part, Unwritten, with_unwritten
 from tests.unit.history.queries.asked import named
 from tests.unit.history.worlds import event, read, write
 
@@ -87,18 +88,29 @@ def test_what_does_not_follow_from_the_partition_is_not_planned(history):
     assert all(step.dag_run_id in ("day-8", "day-9") for step in found.plan.steps)
 
 
+def filled(asked):
+    """Give the plan that fills the gaps of revenue, which is made of orders."""
+    revenue, orders = named("revenue"), named("orders")
+    return with_unwritten(
+        Plan(),
+        (
+            Unwritten(Part(revenue, gap.cell), gap, Part(orders, gap.cell), 0)
+            for gap in gaps(asked, revenue)
+        ),
+    )
+
+
 def test_a_date_without_a_dag_run_is_to_be_run_by_hand(history):
     without = {(task, 5) for task in TASKS}
-    found = plan_of_gaps(named("revenue"), gaps(history(*shop(without=without)), named("revenue")))
+    found = filled(history(*shop(without=without)))
     assert found.steps == ()
     assert [(one.job, one.run_id, one.reasons[0].text) for one in found.by_hand] == [
-        ("shop.make", "", f"{day(5)} is not there: no run")
+        ("shop.make", "", f"{day(5)} is not there: no run; it is made of orders {day(5)}")
     ]
 
 
 def test_the_plan_of_gaps_has_a_task_instance_once(history):
-    asked = history(*shop(without={("make", 5), ("make", 7)}))
-    found = plan_of_gaps(named("revenue"), gaps(asked, named("revenue")))
+    found = filled(history(*shop(without={("make", 5), ("make", 7)})))
     assert [(step.task_id, step.dag_run_id) for step in found.steps] == [
         ("make", "day-5"),
         ("make", "day-7"),
