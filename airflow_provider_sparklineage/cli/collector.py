@@ -36,9 +36,10 @@ from airflow_provider_sparklineage.operators.attempt import publish
 from airflow_provider_sparklineage.operators.attempt.collect import is_kept
 from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 from airflow_provider_sparklineage.operators.masking import masked, masked_message
+from airflow_provider_sparklineage.plugins.stored import INSTANCE, is_of
 from airflow_provider_sparklineage.settings import resolution
-from airflow_provider_sparklineage.spark.capture import bundle, remote_bundles
 from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture import remote_bundles
 
 if TYPE_CHECKING:
     import argparse
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 # --- finding bundles ------------------------------------------------------------------------------
 
 
-class Asked(NamedTuple):
+class BundleChoice(NamedTuple):
     """The choice of bundles on the command line.
 
     :param run: id of a DAG run, or the place of one bundle, which is a URL or a folder; empty for
@@ -81,7 +82,7 @@ class Asked(NamedTuple):
         return (task.run_id, task.dag_id, task.task_id) == wanted
 
 
-class Found(NamedTuple):
+class LocatedBundle(NamedTuple):
     """A capture bundle and its place.
 
     :param place: URL of the folder to which a driver delivers, or a folder of this machine
@@ -108,49 +109,57 @@ class Found(NamedTuple):
         return f"{task.dag_id}.{task.task_id}{index} (try {task.try_number})"
 
 
-def find_bundles(location: capture.CaptureLocation, asked: Asked, budget: Budget) -> list[Found]:
+def find_bundles(
+    location: capture.CaptureLocation, choice: BundleChoice, budget: Budget
+) -> list[LocatedBundle]:
     """Find the chosen bundles, in the order in which their tries began.
 
     :raise CaptureError: if a location cannot be read, or a run is named and has no bundle
     """
-    found = [*_find(location, asked, budget)]
-    if asked.run and not found:
-        problem = f"There is no capture bundle of {asked.run} in {location}."
+    bundles = [*_find(location, choice, budget)]
+    if choice.run and not bundles:
+        problem = f"There is no capture bundle of {choice.run} in {location}."
         fix = (
             "The run, DAG or task has another id, or its lineage was collected and the bundle "
             "removed. Where capture_location is set as on the workers, what drivers have delivered "
             "is found."
         )
         raise exceptions.CaptureError(problem, fix)
-    return sorted(found, key=lambda one: (str(one.manifest.started), one.place))
+    return sorted(bundles, key=lambda one: (str(one.manifest.started), one.place))
 
 
-def _find(location: capture.CaptureLocation, asked: Asked, budget: Budget) -> Iterator[Found]:
-    if "://" in asked.run:
-        root, _, name = asked.run.rstrip("/").rpartition("/")
-        found = remote_bundles.manifests(root, budget, lambda one: one == name)
-        return (Found(url, manifest) for url, manifest in found)
-    if "/" in asked.run and Path(asked.run).is_dir():
-        return iter([Found(asked.run, capture.load(Path(asked.run)).manifest)])
-    everywhere = chain(_delivered_bundles(location, asked, budget), _local_bundles(location, asked))
-    return (one for one in everywhere if asked.is_wanted(one.manifest))
+def _find(
+    location: capture.CaptureLocation, choice: BundleChoice, budget: Budget
+) -> Iterator[LocatedBundle]:
+    if "://" in choice.run:
+        root, _, name = choice.run.rstrip("/").rpartition("/")
+        manifests = remote_bundles.manifests(root, budget, lambda one: one == name)
+        return (LocatedBundle(url, manifest) for url, manifest in manifests)
+    if "/" in choice.run and Path(choice.run).is_dir():
+        return iter([LocatedBundle(choice.run, capture.load(Path(choice.run)).manifest)])
+    everywhere = chain(
+        _delivered_bundles(location, choice, budget), _local_bundles(location, choice)
+    )
+    return (one for one in everywhere if choice.is_wanted(one.manifest))
 
 
 def _delivered_bundles(
-    location: capture.CaptureLocation, asked: Asked, budget: Budget
-) -> Iterator[Found]:
+    location: capture.CaptureLocation, choice: BundleChoice, budget: Budget
+) -> Iterator[LocatedBundle]:
     if location.url:
-        for url, manifest in remote_bundles.manifests(location.url, budget, asked.may_be):
-            yield Found(url, manifest)
+        for url, manifest in remote_bundles.manifests(location.url, budget, choice.may_be):
+            yield LocatedBundle(url, manifest)
 
 
-def _local_bundles(location: capture.CaptureLocation, asked: Asked) -> Iterator[Found]:
+def _local_bundles(
+    location: capture.CaptureLocation, choice: BundleChoice
+) -> Iterator[LocatedBundle]:
     """Yield the bundles on this machine into which drivers write, or whose collecting failed."""
-    for folder in bundle.own_bundles(location.folder):
-        if asked.may_be(folder.name):
+    for folder in capture.own_bundles(location.folder):
+        if choice.may_be(folder.name):
             manifest = capture.load(folder).manifest
             if not manifest.remote:
-                yield Found(str(folder), manifest)
+                yield LocatedBundle(str(folder), manifest)
 
 
 # --- a bundle to the event of its try -------------------------------------------------------------
@@ -163,13 +172,13 @@ _NOT_AWAITED = degradations.DegradationCode.APPLICATION_UNFINISHED
 class Merged(NamedTuple):
     """A bundle, with the lineage and the event that were made from it.
 
-    :param found: the bundle before merging
+    :param bundle: the bundle before merging
     :param manifest: the manifest after merging
     :param unfinished: reason why the job is not known to have ended; empty if it is known to have
         ended
     """
 
-    found: Found
+    bundle: LocatedBundle
     task: capture.TaskIdentity
     manifest: capture.Manifest
     lineage: TaskLineage
@@ -179,26 +188,26 @@ class Merged(NamedTuple):
     @property
     def is_left(self) -> bool:
         """Whether the worker is done with the bundle, so that the collector may remove it."""
-        before = self.found.manifest
+        before = self.bundle.manifest
         codes = {d.code for d in before.degradations}
         return bool(before.ended) or before.of_command or _NOT_AWAITED in codes
 
     @property
     def is_news(self) -> bool:
         """Whether the bundle was never merged, or its degradations have changed since the merge."""
-        before = self.found.manifest
+        before = self.bundle.manifest
         return not before.outcome or {*before.degradations} != {*self.manifest.degradations}
 
 
-def merge_bundle(found: Found, work: Path, budget: Budget) -> Merged:
+def merge_bundle(located: LocatedBundle, work: Path, budget: Budget) -> Merged:
     """Merge a bundle as if it had not been merged before.
 
     :param work: an empty folder, into which a bundle at a URL is downloaded
     :raise CaptureError: if the bundle cannot be read, or its manifest names no task
     """
-    before = found.manifest
+    before = located.manifest
     if before.task is None:
-        problem = f"The manifest of {found.place} names no task."
+        problem = f"The manifest of {located.place} names no task."
         raise exceptions.CaptureError(problem)
     # If the task could add nothing to a command, the degradation with the reason still holds.
     was_refused = before.of_command and not before.injected
@@ -208,15 +217,15 @@ def merge_bundle(found: Found, work: Path, budget: Budget) -> Merged:
     # can end by an exit that Spark does not see.
     state = state_of(before.task) if before.of_command else ""
     known: Outcome = "" if state == "RUNNING" else state
-    if found.is_remote:
-        bundle, came = remote_bundles.fetched(found.place, work, budget)
+    if located.is_remote:
+        bundle, came = remote_bundles.fetched(located.place, work, budget)
         rest += came.degradations
         if came.has_ended:
             outcome = outcome or known or ("FAIL" if came.failed else "COMPLETE")
         elif not came.has_begun:
             unfinished = " ".join(d.message for d in came.degradations)
     else:
-        bundle = capture.load(Path(found.place))
+        bundle = capture.load(Path(located.place))
         outcome = outcome or known  # the driver was on the worker, and ended with the task
     manifest = replace(bundle.manifest, degradations=tuple(rest), outcome=outcome)
     bundle = replace(bundle, manifest=manifest)
@@ -226,7 +235,7 @@ def merge_bundle(found: Found, work: Path, budget: Budget) -> Merged:
         unfinished = "Its task is running, and may submit once more."
     elif outcome or (lineage.application and lineage.application.finished):
         unfinished = ""
-    return Merged(found, before.task, manifest, lineage, written, unfinished)
+    return Merged(located, before.task, manifest, lineage, written, unfinished)
 
 
 def end_bundle(merged: Merged, settings: Settings, budget: Budget) -> None:
@@ -239,7 +248,7 @@ def end_bundle(merged: Merged, settings: Settings, budget: Budget) -> None:
     """
     if merged.unfinished:
         return
-    place, is_remote = merged.found.place, merged.found.is_remote
+    place, is_remote = merged.bundle.place, merged.bundle.is_remote
     if not merged.is_left or is_kept(settings, merged.lineage, merged.written.event):
         manifest = replace(
             merged.manifest,
@@ -288,7 +297,9 @@ class Collector:
         self.lines: list[str] = []
         """Lines of the command's answer, for people."""
 
-    def events(self, found: Iterable[Found], work: Path, *, now: bool, again: bool) -> list[Event]:
+    def events(
+        self, bundles: Iterable[LocatedBundle], work: Path, *, now: bool, again: bool
+    ) -> list[Event]:
         """Merge bundles, and give the events to send.
 
         :param work: a folder into which bundles at URLs are downloaded
@@ -296,7 +307,7 @@ class Collector:
         :param again: whether to take also bundles that were collected already
         """
         events = []
-        for number, one in enumerate(found):
+        for number, one in enumerate(bundles):
             folder = work / str(number)
             folder.mkdir(mode=0o700)
             try:
@@ -317,16 +328,16 @@ class Collector:
     def _event(self, merged: Merged) -> Event:
         name = name_of(merged.task)
         candidate = sending.candidate(name, merged.written.event)
-        return Event(merged, candidate, self._sending(merged.found, name))
+        return Event(merged, candidate, self._sending(merged.bundle, name))
 
-    def _sending(self, found: Found, name: str) -> dict[str, Any] | None:
+    def _sending(self, bundle: LocatedBundle, name: str) -> dict[str, Any] | None:
         """Give Airflow's additions to an event: from its bundle, or else from the archive.
 
         :return: None if the event is not for sending
         :raise CaptureError: if neither the bundle nor the archive has such additions
         """
         try:
-            return publish.kept_additions(found.url)
+            return publish.kept_additions(bundle.url)
         except exceptions.CaptureError:
             with suppress(exceptions.ArchiveError, exceptions.DocumentError):
                 if (sending := self._archive.archived(name).sending) is not None:
@@ -345,11 +356,11 @@ class Collector:
         """
         reason = sources.why_not_sent()
         if reason is not None and sources.is_kept_unsent(self._settings):
-            kept = self._kept(events)
-            self.lines.append(f"{len(kept)} kept in the archive and not sent: {reason}")
+            stored = self._stored(events)
+            self.lines.append(f"{len(stored)} kept in the archive and not sent: {reason}")
         else:
-            kept = self._sent(events)
-        for one in kept:
+            stored = self._sent(events)
+        for one in stored:
             try:
                 self._show(one.merged)
                 end_bundle(one.merged, self._settings, self._budget)
@@ -359,27 +370,27 @@ class Collector:
     def _sent(self, events: Sequence[Event]) -> list[Event]:
         """Write events to the archive and send them; give those sent and those not for sending."""
         sender = Sender(self._archive, self._settings.adaptation)
-        kept = self._kept(events)
-        chosen = self._chosen(kept)
+        stored = self._stored(events)
+        chosen = self._chosen(stored)
         result = sender.send(chosen)
         self.is_done = self.is_done and result.is_done
-        if chosen.events or not kept:
+        if chosen.events or not stored:
             self.lines.append(summary(len(result.sent), len(chosen.events)))
-        return [e for e in kept if e.sending is None or e.candidate.name in result.sent]
+        return [e for e in stored if e.sending is None or e.candidate.name in result.sent]
 
-    def _kept(self, events: Iterable[Event]) -> list[Event]:
+    def _stored(self, events: Iterable[Event]) -> list[Event]:
         """Write events to the archive in place of the tasks' own; give those that it has stored."""
-        kept = []
+        stored = []
         for one in events:
             is_unsent = one.sending is not None and self._archive.has_marks
             task, written = one.merged.task, one.merged.written
             try:
                 self._archive.write(task, written, one.sending, is_unsent=is_unsent)
             except exceptions.ArchiveError as error:
-                self._note(f"{one.merged.found} is skipped: {error}")
+                self._note(f"{one.merged.bundle} is skipped: {error}")
             else:
-                kept.append(one)
-        return kept
+                stored.append(one)
+        return stored
 
     def _chosen(self, events: Sequence[Event]) -> Choice:
         wanted = sending.in_order(e.candidate for e in events if e.sending is not None)
@@ -392,7 +403,7 @@ class Collector:
         shown = replace_xcom(merged.task, merged.written, is_first=is_first)
         if not shown:
             commands.note(
-                f"sparklineage: The XCom of {merged.found} could not be replaced, so its page in "
+                f"sparklineage: The XCom of {merged.bundle} could not be replaced, so its page in "
                 "Airflow shows what the task knew."
             )
 
@@ -405,8 +416,6 @@ class Collector:
 
 
 log = credentials.logger(__name__)
-
-_TASK_COLUMNS = ("dag_id", "run_id", "task_id", "map_index")
 
 
 def mask_connections() -> None:
@@ -421,7 +430,7 @@ def mask_connections() -> None:
         log.debug("Airflow's connections are not known.", exc_info=True)
 
 
-State = Literal["", "RUNNING", "COMPLETE", "FAIL"]
+State = Literal["RUNNING"] | Outcome
 """State of a try, if it tells whether the try's job runs, or how it ended; else empty."""
 
 _STATES: dict[str, State] = {
@@ -437,8 +446,8 @@ def state_of(task: capture.TaskIdentity) -> State:
     try:
         with create_session() as session:
             for model in (TaskInstance, TaskInstanceHistory):
-                try_of = model.try_number == task.try_number
-                state = session.scalar(select(model.state).where(*_same_task(task, model), try_of))
+                is_of_try = model.try_number == task.try_number
+                state = session.scalar(select(model.state).where(is_of(task, model), is_of_try))
                 if state is not None:
                     return _STATES.get(str(state), "")
     except Exception:
@@ -475,25 +484,21 @@ def replace_xcom(
 
 
 def _push_xcom(task: capture.TaskIdentity, value: dict[str, Any], session: Session) -> bool:
-    if not session.scalar(select(TaskInstance.id).where(*_same_task(task), _is_latest(task))):
+    if not session.scalar(select(TaskInstance.id).where(is_of(task), _is_latest(task))):
         return False
-    place = {name: getattr(task, name) for name in _TASK_COLUMNS}
+    place = {name: getattr(task, name) for name in INSTANCE}
     XComModel.set(xcom.KEY, value, **place, serialize=False, session=session)
     return True
 
 
 def _pushed_xcom(task: capture.TaskIdentity) -> Any:
     """Select the XCom of a try; nothing if a later try of the task instance has begun."""
-    same = [getattr(XComModel, name) == getattr(TaskInstance, name) for name in _TASK_COLUMNS]
+    same = [getattr(XComModel, name) == getattr(TaskInstance, name) for name in INSTANCE]
     return (
         select(XComModel)
         .join(TaskInstance, and_(*same))
-        .where(*_same_task(task, XComModel), XComModel.key == xcom.KEY, _is_latest(task))
+        .where(is_of(task, XComModel), XComModel.key == xcom.KEY, _is_latest(task))
     )
-
-
-def _same_task(task: capture.TaskIdentity, model: Any = TaskInstance) -> list[Any]:
-    return [getattr(model, name) == getattr(task, name) for name in _TASK_COLUMNS]
 
 
 def _is_latest(task: capture.TaskIdentity) -> Any:
@@ -514,20 +519,20 @@ def collect(args: argparse.Namespace) -> int:
         deadline = Deadline()
         deadline.begin(_COLLECT_S)
         mask_connections()
-        asked = Asked(args.run, args.dag or "", args.task or "")
-        found = find_bundles(resolved.capture_location, asked, deadline.budget)
+        choice = BundleChoice(args.run, args.dag or "", args.task or "")
+        bundles = find_bundles(resolved.capture_location, choice, deadline.budget)
         with tempfile.TemporaryDirectory(prefix="sparklineage-") as work:
             # If no archive is configured, a temporary archive holds the events while they are sent,
             # because the sender reads events from an archive, by their names in it.
             own = Archive(f"file://{work}/archive", is_default=True)
             archive = archive_of(resolved, _ARCHIVE_S) or own
             collecting = Collector(resolved, archive, deadline.budget)
-            events = collecting.events(found, Path(work), now=args.now, again=args.again)
+            events = collecting.events(bundles, Path(work), now=args.now, again=args.again)
             if args.dry_run:
                 collecting.plan(events)
             elif events:
                 collecting.collect(events)
-    if not found:
+    if not bundles:
         commands.say("There is nothing to collect.")
     for line in collecting.lines:
         commands.say(line)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # --- the events to send, and the later events of their jobs ---------------------------------------
 
 
-class Asked(NamedTuple):
+class EventChoice(NamedTuple):
     """The choice of events on the command line; without any, the events marked as unsent."""
 
     dag_id: str = ""
@@ -70,14 +70,14 @@ class _ReadEntries(NamedTuple):
     held_back: int
 
 
-def choose(archive: Archive, asked: Asked) -> Choice:
+def choose(archive: Archive, choice: EventChoice) -> Choice:
     """Choose the events to send, and print notes on events that cannot be sent.
 
     :raise ArchiveError: if the archive cannot list its events
     :raise UnusableInputError: if unsent events are to be sent, and the archive does not mark unsent
         events
     """
-    entries = _asked_entries(archive, asked)
+    entries = _chosen_entries(archive, choice)
     read = _read_entries(archive, entries, "Reading events")
     for problem in read.problems:
         commands.note(f"sparklineage: {problem}")
@@ -87,7 +87,7 @@ def choose(archive: Archive, asked: Asked) -> Choice:
             "emission policy held them back, a person ended the task, or an older version of this "
             "package kept them."
         )
-    since = asked.since
+    since = choice.since
     chosen = sending.in_order(c for c in read.candidates if since is None or c.time >= since)
     return followed(archive, chosen, len(read.problems))
 
@@ -106,10 +106,10 @@ def followed(archive: Archive, chosen: list[sending.Candidate], skipped: int = 0
     return Choice(chosen, sending.followers(chosen, known), skipped)
 
 
-def _asked_entries(archive: Archive, asked: Asked) -> list[Entry]:
-    if any(asked):
-        entries = archive.entries(asked.dag_id, asked.task_id, asked.run_id)
-        return [e for e in entries if asked.since is None or not _is_before(e, asked.since)]
+def _chosen_entries(archive: Archive, choice: EventChoice) -> list[Entry]:
+    if any(choice):
+        entries = archive.entries(choice.dag_id, choice.task_id, choice.run_id)
+        return [e for e in entries if choice.since is None or not _is_before(e, choice.since)]
     if not archive.has_marks:
         problem = f"In {archive.url} it is not noted which events were not sent."
         raise exceptions.UnusableInputError(
@@ -346,8 +346,8 @@ def resend(args: argparse.Namespace) -> int:
         if archive is None:
             problem = "There is no archive, so nothing can be sent again."
             raise exceptions.UnusableInputError(problem, "See [sparklineage] archive_url.")
-        asked = Asked(args.dag_id or "", args.task_id or "", args.run_id or "", since)
-        chosen = choose(archive, asked)
+        choice = EventChoice(args.dag_id or "", args.task_id or "", args.run_id or "", since)
+        chosen = choose(archive, choice)
         if args.dry_run or not chosen.events:
             lines, is_done = planned(chosen), True
         else:

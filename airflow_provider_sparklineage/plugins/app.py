@@ -28,6 +28,7 @@ from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, 
 from sqlalchemy import select
 
 from airflow_provider_sparklineage.hooks.sources import history_url
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 from airflow_provider_sparklineage.plugins import history as history_page
 from airflow_provider_sparklineage.plugins import page, task_lineage
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 _MAX_INTEGER = 2**31 - 1
 """The largest number that the columns of Airflow's database can store."""
-_NO_INSTANCE = "There is no such task instance."
 _MAX_TEXT = 4000  # characters of a name or a partition in a URL
 _Text = Annotated[str, Query(max_length=_MAX_TEXT)]
 _FOR_EVER = "public, max-age=31536000, immutable"
@@ -57,7 +57,7 @@ def make_app() -> FastAPI:
     # Without FastAPI's own pages of documentation, which would be public.
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.get("/page/{file}")(_tab_file)
-    readable = [Depends(requires_access_dag("GET", DagAccessEntity.XCOM))]
+    readable = [Depends(_uncached), Depends(requires_access_dag("GET", DagAccessEntity.XCOM))]
     app.get("/api/dags/{dag_id}/lineage", dependencies=readable)(_task_lineage)
     app.get("/api/dags/{dag_id}/state", dependencies=readable)(_task_progress)
     app.get("/api/dags/{dag_id}/partitions", dependencies=readable)(_task_partitions)
@@ -101,33 +101,29 @@ Task = Annotated[TaskIdentity, Depends(_task)]
 def _task_lineage(
     wanted: Task,
     session: SessionDep,
-    response: Response,
     try_number: Annotated[int | None, Query(ge=1, le=_MAX_INTEGER)] = None,
 ) -> dict[str, Any]:
     of_try = msgspec.structs.replace(wanted, try_number=try_number or 0)
-    return _task_answer(response, task_lineage.lineage(of_try, session))
+    return _there(task_lineage.lineage(of_try, session))
 
 
 # An open tab calls this again and again while the task runs, so it decodes no XCom and asks no
 # archive.
-def _task_progress(wanted: Task, session: SessionDep, response: Response) -> dict[str, Any]:
-    return _task_answer(response, task_lineage.progress(wanted, session))
+def _task_progress(wanted: Task, session: SessionDep) -> dict[str, Any]:
+    return _there(task_lineage.progress(wanted, session))
 
 
 # The partitions that other runs accessed; an open tab asks for them when it has drawn this run.
-def _task_partitions(wanted: Task, session: SessionDep, response: Response) -> dict[str, Any]:
-    return _task_answer(response, task_lineage.history(wanted, session))
+def _task_partitions(wanted: Task, session: SessionDep) -> dict[str, Any]:
+    return _there(task_lineage.history(wanted, session))
 
 
-def _task_answer(
-    response: Response,
-    found: task_lineage.Answer | task_lineage.Progress | task_lineage.PartitionHistory | None,
+def _there(
+    answer: task_lineage.Answer | task_lineage.Progress | task_lineage.PartitionHistory | None,
 ) -> dict[str, Any]:
-    # Another user of the same machine must not find the answer in the browser's cache.
-    response.headers["Cache-Control"] = "no-store"
-    if found is None:
-        raise HTTPException(404, _NO_INSTANCE)
-    return found._asdict()
+    if answer is None:
+        raise HTTPException(404, "There is no such task instance.")
+    return answer._asdict()
 
 
 def _uncached(response: Response) -> None:
@@ -240,7 +236,7 @@ def _selected(
 ) -> answers.Selection:
     if not _catalog(history).is_visible(namespace, name, user):
         raise HTTPException(404, "There is no such dataset.")
-    return answers.Selection((namespace, name), partition or None, column or None, depth)
+    return answers.Selection(DatasetName(namespace, name), partition or None, column or None, depth)
 
 
 Selected = Annotated[answers.Selection, Depends(_selected)]

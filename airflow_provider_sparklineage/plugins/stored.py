@@ -12,7 +12,7 @@ from airflow.models.taskinstance import TaskInstance
 from airflow.models.xcom import XComModel
 from airflow.utils.state import TaskInstanceState
 from msgspec.structs import replace
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, select
 
 from airflow_provider_sparklineage.event import stored, xcom
 from airflow_provider_sparklineage.event.archive import archive_of
@@ -44,6 +44,18 @@ class Found(NamedTuple):
     def is_whole(self) -> bool:
         """Whether there is an event, and the archive cannot have a fuller one."""
         return self.event is not None and not stored.is_preliminary(self.event)
+
+
+def is_of(task: Any, model: Any = TaskInstance) -> Any:
+    """Give the condition that a row of Airflow's database is of a task instance, whatever its try.
+
+    :param task: has the names and the map index of the task instance
+    """
+    return and_(*(getattr(model, name) == getattr(task, name) for name in INSTANCE))
+
+
+INSTANCE = ("dag_id", "run_id", "task_id", "map_index")
+"""The columns that name a task instance, in each table of Airflow's database."""
 
 
 def xcom_value(wanted: TaskIdentity, key: str, session: Session) -> Any:

@@ -110,12 +110,7 @@ def progress(wanted: TaskIdentity, session: Session) -> Progress | None:
 def _instance(wanted: TaskIdentity, session: Session) -> tuple[int, str | None] | None:
     """Give a task instance's latest try and its state; None if there is no such instance."""
     found = session.execute(
-        select(TaskInstance.try_number, TaskInstance.state).where(
-            TaskInstance.dag_id == wanted.dag_id,
-            TaskInstance.run_id == wanted.run_id,
-            TaskInstance.task_id == wanted.task_id,
-            TaskInstance.map_index == wanted.map_index,
-        )
+        select(TaskInstance.try_number, TaskInstance.state).where(stored.is_of(wanted))
     ).one_or_none()
     return None if found is None else (found.try_number, found.state)
 
@@ -279,11 +274,7 @@ def expected_at(wanted: TaskIdentity, session: Session) -> str | None:
     """Give the ISO 8601 time at which a task instance pushed its expectations; None if never."""
     pushed = session.scalar(
         select(XComModel.timestamp).where(
-            XComModel.dag_id == wanted.dag_id,
-            XComModel.run_id == wanted.run_id,
-            XComModel.task_id == wanted.task_id,
-            XComModel.map_index == wanted.map_index,
-            XComModel.key == xcom.EXPECTED_KEY,
+            stored.is_of(wanted, XComModel), XComModel.key == xcom.EXPECTED_KEY
         )
     )
     return None if pushed is None else str(pushed.isoformat())

@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_sparklineage.history.engines.building import build
 from airflow_provider_sparklineage.history.sources import source_of
 from airflow_provider_sparklineage.history.store import Store
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.plugins.history import answers
 from airflow_provider_sparklineage.plugins.history.answers import Catalog
 from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory, partition_of
@@ -37,7 +38,7 @@ def history(request, tmp_path_factory):
 def datasets(history):
     found = Catalog(history).search("", ALL)
     assert found["count"] == len(found["datasets"]) > 1
-    return [(one["namespace"], one["name"]) for one in found["datasets"]]
+    return [DatasetName(one["namespace"], one["name"]) for one in found["datasets"]]
 
 
 def test_partitions_that_are_stale_are_those_of_the_query(history, datasets):
@@ -73,7 +74,7 @@ def test_who_may_see_no_dag_finds_nothing_that_a_dag_did(history, datasets):
 
 # --- the recorded month of flights ---------------------------------------------------------------
 
-DELAYS = ("file", "/flights/lake/daily_delays")
+DELAYS = DatasetName("file", "/flights/lake/daily_delays")
 
 
 def lines_of(part):
@@ -135,7 +136,7 @@ def test_each_state_comes_of_what_runs_did(add):
 
 def test_what_was_read_and_nobody_wrote_has_no_known_writer(add):
     found = [e for e in lines_of("month") if not is_of(e, "prepare_flights", "2013-01-01")]
-    states = states_of(("file", "/flights/lake/flights"), add(found))
+    states = states_of(DatasetName("file", "/flights/lake/flights"), add(found))
     assert {day: state for day, state in states.items() if state != "f"} == {"2013-01-01": "u"}
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.plugins import history
 from airflow_provider_sparklineage.plugins.history import answers
 from airflow_provider_sparklineage.plugins.history.answers import Catalog
@@ -77,7 +78,7 @@ class Month:
         if what == "datasets":
             found = Catalog(self._history).search(asked.get("q", ""), _ALL)
             return {"unavailable": None, "built_at": BUILT_AT, **found}
-        dataset = asked["namespace"], asked["name"]
+        dataset = DatasetName(asked["namespace"], asked["name"])
         if what == "partitions":
             return answers.partition_states(dataset, self._history, _ALL)
         depth = int(asked.get("depth", 3))

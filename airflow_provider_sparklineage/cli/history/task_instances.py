@@ -22,11 +22,11 @@ from airflow.utils.state import State
 from sqlalchemy import select
 
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
+from airflow_provider_sparklineage.plugins.stored import is_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
-    from typing import Any
 
     from sqlalchemy.orm import Session
 
@@ -92,7 +92,7 @@ class TaskInstances:
 
 
 def _end(key: Key, session: Session) -> str:
-    found = session.execute(_select(key, TaskInstance.state)).first()
+    found = session.execute(select(TaskInstance.state).where(is_of(key))).first()
     if found is None:
         return GONE
     if found.state in State.finished:
@@ -110,7 +110,8 @@ def _obstacle(key: Key, ended: datetime | None, session: Session) -> str:
         return "Airflow has no such DAG any more."
     if dag.is_paused:
         return f"Its DAG is paused. Unpause it: airflow dags unpause {key.dag_id}"
-    found = session.execute(_select(key, TaskInstance.state, TaskInstance.start_date)).first()
+    columns = (TaskInstance.state, TaskInstance.start_date)
+    found = session.execute(select(*columns).where(is_of(key))).first()
     if found is None:
         return "Airflow has no such task instance any more."
     if found.state not in State.finished:
@@ -123,24 +124,8 @@ def _obstacle(key: Key, ended: datetime | None, session: Session) -> str:
     return ""
 
 
-def _select(key: Key, *what: Any) -> Any:
-    return select(*what).where(
-        TaskInstance.dag_id == key.dag_id,
-        TaskInstance.task_id == key.task_id,
-        TaskInstance.run_id == key.run_id,
-        TaskInstance.map_index == key.map_index,
-    )
-
-
 def _logged(key: Key) -> Log:
     user = ""
     with suppress(OSError, KeyError):  # a user without a name, as in containers
         user = getpass.getuser()
-    return Log(
-        EVENT,
-        owner=user or None,
-        dag_id=key.dag_id,
-        task_id=key.task_id,
-        run_id=key.run_id,
-        map_index=key.map_index,
-    )
+    return Log(EVENT, owner=user or None, **key._asdict())

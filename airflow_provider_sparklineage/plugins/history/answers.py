@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from datetime import datetime
 
+    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
     from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 
@@ -59,17 +60,16 @@ class Catalog:
     """
 
     def __init__(self, history: OpenedHistory) -> None:
-        there = {
+        self._partitions = {
             (r["namespace"], r["name"]): r["partitions"] for r in history.rows(_PARTITION_COUNTS)
         }
-        self._found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        self._jobs: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for row in history.rows(_ACCESSED_BY_JOBS):
-            self._found.setdefault((row["namespace"], row["name"]), []).append(row)
-        self._partitions = there
+            self._jobs.setdefault((row["namespace"], row["name"]), []).append(row)
 
     def is_visible(self, namespace: str, name: str, visibility: Visibility) -> bool:
         """Whether a user may see a dataset: at least one job that accessed it has to be visible."""
-        return any(map(visibility.sees, self._found.get((namespace, name), ())))
+        return any(map(visibility.sees, self._jobs.get((namespace, name), ())))
 
     def search(self, text: str, visibility: Visibility) -> dict[str, Any]:
         """Find datasets whose names have all words of a text; the last written comes first.
@@ -77,14 +77,16 @@ class Catalog:
         :return: ``datasets``, at most :data:`MAX_DATASETS`, and ``count``, the number of all found
         """
         words = text.casefold().split()
-        found = [
+        datasets = [
             one
-            for (namespace, name), jobs in self._found.items()
+            for (namespace, name), jobs in self._jobs.items()
             if all(word in f"{namespace} {name}".casefold() for word in words)
             and (one := self._entry(namespace, name, jobs, visibility))
         ]
-        found.sort(key=lambda d: (d["last_written"] or "", d["namespace"], d["name"]), reverse=True)
-        return {"datasets": found[:MAX_DATASETS], "count": len(found)}
+        datasets.sort(
+            key=lambda d: (d["last_written"] or "", d["namespace"], d["name"]), reverse=True
+        )
+        return {"datasets": datasets[:MAX_DATASETS], "count": len(datasets)}
 
     def _entry(
         self, namespace: str, name: str, jobs: list[dict[str, Any]], visibility: Visibility
@@ -140,7 +142,7 @@ _MISMATCHES = frozenset(status for status in PartitionStatus if status.is_mismat
 
 
 def partition_states(
-    dataset: tuple[str, str],
+    dataset: DatasetName,
     history: OpenedHistory,
     visibility: Visibility,
     *,
@@ -154,7 +156,7 @@ def partition_states(
         ``runs`` (index into the other ``runs``) of equal length; ``runs`` that the user may see;
         ``causes`` of the stale partitions, by name
     """
-    named = {"namespace": dataset[0], "name": dataset[1]}
+    named = dataset._asdict()
     shown = permissions.named_partitions(dataset, history, visibility)
     written = {row["cell"]: row for row in history.rows(_LAST_WRITES, named)}
     known = permissions.runs_by_id({row["run_id"] for row in written.values()}, history)
@@ -294,7 +296,7 @@ class Selection(NamedTuple):
     :param depth: most hops in one direction
     """
 
-    dataset: tuple[str, str]
+    dataset: DatasetName
     partition: str | None = None
     column: str | None = None
     depth: int = 3
@@ -402,7 +404,7 @@ def _known_columns(
     wanted: Selection, history: OpenedHistory, *sides: list[dict[str, Any]]
 ) -> list[str]:
     """List the columns that the partition's own writers wrote, or its direct readers read."""
-    named = {"namespace": wanted.dataset[0], "name": wanted.dataset[1]}
+    named = wanted.dataset._asdict()
     found: set[str] = set()
     for sql, hops, depth in zip((_WRITTEN_COLUMNS, _READ_COLUMNS), sides, (0, 1), strict=True):
         ids = {permissions.run_id_of(hop) for hop in hops if hop["depth"] == depth} - {""}
@@ -494,7 +496,7 @@ def run_changes(
     :return: ``changes``, each with its ``run``; ``more``, the number of changes left out; ``tasks``
         that were compared; ``hidden``, the number of writing tasks that the user may not see
     """
-    named = {"namespace": wanted.dataset[0], "name": wanted.dataset[1]}
+    named = wanted.dataset._asdict()
     writers = history.rows(_WRITING_TASKS, named)
     tasks = sorted({task["job"] for task in writers if visibility.sees(task)})
     found = [change for task in tasks for change in history.drift(task)]

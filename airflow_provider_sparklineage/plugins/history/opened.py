@@ -134,7 +134,7 @@ class OpenedHistory:
         # The time is added, because the generations of a store that is removed and built anew
         # begin at the first number again.
         self.generation = f"{self._history.manifest.generation} {self.built_at}"
-        self._kept = cache_of(self)
+        self._cache = cache_of(self)
 
     def close(self) -> None:
         """Close the files of the store."""
@@ -147,60 +147,59 @@ class OpenedHistory:
         return self._history.rows(sql, parameters)
 
     def trace(
-        self, dataset: tuple[str, str], partition: str | None, column: str | None, depth: int
+        self, dataset: DatasetName, partition: str | None, column: str | None, depth: int
     ) -> list[dict[str, Any]]:
         """List the hops upstream of a partition or a column, up to a depth."""
-        return _plain_list(
-            trace(self._history, DatasetName(*dataset), partition, column, depth=depth)
-        )
+        return _plain_list(trace(self._history, dataset, partition, column, depth=depth))
 
     def downstream(
-        self, dataset: tuple[str, str], partition: str | None, column: str | None
+        self, dataset: DatasetName, partition: str | None, column: str | None
     ) -> list[dict[str, Any]]:
         """List the hops downstream of a partition or a column."""
-        name = DatasetName(*dataset)
-        return _plain_list(impact(self._history, name, partition, column, is_planned=False).hops)
+        return _plain_list(impact(self._history, dataset, partition, column, is_planned=False).hops)
 
     def plan(
-        self, dataset: tuple[str, str], partition: str | None, column: str | None
+        self, dataset: DatasetName, partition: str | None, column: str | None
     ) -> dict[str, Any]:
         """Give the plan that repeats all runs that used a partition, directly or not."""
-        return _plain_dict(impact(self._history, DatasetName(*dataset), partition, column).plan)
+        return _plain_dict(impact(self._history, dataset, partition, column).plan)
 
-    def stale(self, dataset: tuple[str, str]) -> list[dict[str, Any]]:
+    def stale(self, dataset: DatasetName) -> list[dict[str, Any]]:
         """List the stale partitions of a dataset, with causes."""
         return _plain_list(self._stale(dataset))
 
-    def refresh(self, dataset: tuple[str, str], partition: str | None) -> dict[str, Any]:
+    def refresh(self, dataset: DatasetName, partition: str | None) -> dict[str, Any]:
         """Give the plan that makes a stale partition fresh; None means all of the dataset."""
-        found = self._stale(dataset)
-        wanted = [one for one in found if partition is None or _is_of_partition(one, partition)]
-        return _plain_dict(plan_of(self._history, wanted))
+        versions = self._stale(dataset)
+        if partition is not None:
+            cell = cell_of_text(partition)
+            versions = [v for v in versions if cell and cell_of(v.partition) == cell.cell]
+        return _plain_dict(plan_of(self._history, versions))
 
-    def gaps(self, dataset: tuple[str, str]) -> list[dict[str, Any]]:
+    def gaps(self, dataset: DatasetName) -> list[dict[str, Any]]:
         """List the partitions of a dataset that are expected but were never written."""
-        name = DatasetName(*dataset)
-        found = self._kept.of(("gaps", dataset), lambda: _packed(gaps(self._history, name)))
-        return _plain_list(_unpacked(found, list[dict[str, Any]]))
+        answer = self._cache.of(("gaps", dataset), lambda: _packed(gaps(self._history, dataset)))
+        return _unpacked(answer, list[dict[str, Any]])
 
     def drift(self, task: str) -> list[dict[str, Any]]:
         """List the differences between each run of a task and the run before it.
 
         :param task: name of the task's job
         """
-        found = self._kept.of(("drift", task), lambda: _packed(drift(self._history, task)))
-        return _plain_list(_unpacked(found, list[dict[str, Any]]))
+        answer = self._cache.of(("drift", task), lambda: _packed(drift(self._history, task)))
+        return _unpacked(answer, list[dict[str, Any]])
 
-    def _stale(self, dataset: tuple[str, str]) -> list[Stale]:
+    def _stale(self, dataset: DatasetName) -> list[Stale]:
         # Whether one dataset is stale depends on all others, so all are worked out at once.
-        found = self._kept.of("stale", self._stale_of_all).get(dataset)
-        return _unpacked(found, list[Stale]) if found else []
+        answer = self._cache.of("stale", self._stale_of_all).get(dataset)
+        return _unpacked(answer, list[Stale]) if answer else []
 
-    def _stale_of_all(self) -> dict[tuple[str, str], bytes]:
-        found: dict[tuple[str, str], list[Stale]] = {}
+    def _stale_of_all(self) -> dict[DatasetName, bytes]:
+        versions: dict[DatasetName, list[Stale]] = {}
         for one in stale(self._history):
-            found.setdefault((one.dataset.namespace, one.dataset.name), []).append(one)
-        return {dataset: _packed(of) for dataset, of in found.items()}
+            dataset = DatasetName(one.dataset.namespace, one.dataset.name)
+            versions.setdefault(dataset, []).append(one)
+        return {dataset: _packed(of_dataset) for dataset, of_dataset in versions.items()}
 
 
 def _packed(answer: object) -> bytes:
@@ -212,16 +211,11 @@ def _unpacked(packed: bytes, kind: type[Answer]) -> Answer:
     return msgspec.json.decode(decompress(packed), type=kind)
 
 
-def _is_of_partition(stale: Stale, partition: str) -> bool:
-    asked = cell_of_text(partition)
-    return asked is not None and cell_of(stale.partition) == asked.cell
-
-
-def _plain_list(found: object) -> list[dict[str, Any]]:
-    plain: list[dict[str, Any]] = msgspec.to_builtins(found)
+def _plain_list(answer: object) -> list[dict[str, Any]]:
+    plain: list[dict[str, Any]] = msgspec.to_builtins(answer)
     return plain
 
 
-def _plain_dict(found: object) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.to_builtins(found)
+def _plain_dict(answer: object) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(answer)
     return plain

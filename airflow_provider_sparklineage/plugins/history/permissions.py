@@ -8,6 +8,7 @@ that reads all of a dataset names no partition.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
@@ -17,6 +18,7 @@ from airflow_provider_sparklineage.plugins.history.opened import cell_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
 
 
@@ -34,8 +36,8 @@ class Visibility:
         may_clear: Callable[[str], bool],
         known: Callable[[], frozenset[str]],
     ) -> None:
-        self._may_read = _RememberedAnswers(may_read)
-        self._may_clear = _RememberedAnswers(may_clear)
+        # Each DAG is asked for once, because an auth manager may ask a server.
+        self._may_read, self._may_clear = cache(may_read), cache(may_clear)
         self._known = known
 
     def sees(self, run: Mapping[str, Any]) -> bool:
@@ -45,27 +47,15 @@ class Visibility:
         of a task is. Then the run is as visible as that DAG. Otherwise it is visible to all.
         """
         if dag_id := run.get("dag_id"):
-            return self._may_read[str(dag_id)]
+            return self._may_read(str(dag_id))
         parts = str(run.get("job") or "").split(".")
         names = {".".join(parts[:n]) for n in range(1, len(parts) + 1)}
-        return all(self._may_read[dag_id] for dag_id in names & self._known())
+        return all(self._may_read(dag_id) for dag_id in names & self._known())
 
     def clears(self, run: Mapping[str, Any]) -> bool:
         """Whether the user may clear a visible run's task instance; False if it has no DAG."""
         dag_id = run.get("dag_id")
-        return bool(dag_id) and self._may_clear[str(dag_id)]
-
-
-class _RememberedAnswers(dict[str, bool]):
-    """Answers by DAG id, each asked for once, because an auth manager may ask a server."""
-
-    def __init__(self, ask: Callable[[str], bool]) -> None:
-        super().__init__()
-        self._ask = ask
-
-    def __missing__(self, key: str) -> bool:
-        answer = self[key] = self._ask(key)
-        return answer
+        return bool(dag_id) and self._may_clear(str(dag_id))
 
 
 _RUNS = """
@@ -143,10 +133,10 @@ class NamedPartitions(NamedTuple):
 
 
 def named_partitions(
-    dataset: tuple[str, str], history: OpenedHistory, visibility: Visibility
+    dataset: DatasetName, history: OpenedHistory, visibility: Visibility
 ) -> NamedPartitions:
     """Find the partitions of a dataset that a user may see."""
-    named = {"namespace": dataset[0], "name": dataset[1]}
+    named = dataset._asdict()
     jobs = history.rows(_JOBS_OF_DATASET, named)
     seen = [job for job in jobs if visibility.sees(job)]
     if len(seen) == len(jobs):
@@ -157,7 +147,7 @@ def named_partitions(
 
 
 def checked_partition(
-    dataset: tuple[str, str], partition: str | None, history: OpenedHistory, visibility: Visibility
+    dataset: DatasetName, partition: str | None, history: OpenedHistory, visibility: Visibility
 ) -> NamedPartitions:
     """Give a dataset's :func:`named_partitions`, if the user may see one of its partitions.
 
@@ -166,12 +156,12 @@ def checked_partition(
     :raise HistoryError: if the user may not see the partition; the message is the same as for a
         partition that does not exist
     """
-    found = named_partitions(dataset, history, visibility)
-    asked = cell_of_text(partition or "")
-    if partition and not found.is_all and not (asked and found.is_in(asked.cell or "")):
+    visible = named_partitions(dataset, history, visibility)
+    cell = cell_of_text(partition or "")
+    if partition and not visible.is_all and not (cell and visible.is_in(cell.cell)):
         problem = "There is no such partition."
         raise HistoryError(problem)
-    return found
+    return visible
 
 
 def partitions_named_by(

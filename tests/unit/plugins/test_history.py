@@ -7,12 +7,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 from airflow_provider_sparklineage.plugins.history import answers
 from airflow_provider_sparklineage.plugins.history.answers import Catalog
 from airflow_provider_sparklineage.plugins.history.permissions import Visibility
 
-ORDERS = ("file", "/lake/orders")
+ORDERS = DatasetName("file", "/lake/orders")
 WANTED = answers.Selection(ORDERS, "dt=2024-05-06")
 
 
