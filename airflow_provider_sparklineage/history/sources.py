@@ -420,21 +420,27 @@ class FilePiece:
         status = os.fstat(stream.fileno())
         state, of = (status.st_size, status.st_mtime_ns), try_of(self.place)
         if self.place.endswith(".gz"):
-            for text in _unpacked(stream, self.place, skipped):
+            for text in documents_in(stream, self.place, skipped):
                 yield Document(text, of)
             self.mark = str(Mark(*state))
             return
         start = start_of(stream, self._known, status.st_size)
         stream.seek(start)
-        found = Documents(stream, skipped, is_of_lines=is_of_lines(self.place) or start > 0)
-        for text in found:
+        documents = Documents(stream, skipped, is_of_lines=is_of_lines(self.place) or start > 0)
+        for text in documents:
             yield Document(text, of)
-        end = start + found.taken
+        end = start + documents.taken
         self.mark = str(Mark(*state, end, tail_of(stream, end)) if end else Mark(*state))
 
 
-def _unpacked(stream: IO[bytes], name: str, skipped: Counter[str]) -> Iterator[bytes]:
-    """Yield the documents of a compressed file, up to its end or to damage."""
+def documents_in(stream: IO[bytes], name: str, skipped: Counter[str]) -> Iterator[bytes]:
+    """Yield the documents of a file, up to its end; of a compressed file, also up to damage.
+
+    :param name: name of the file, which tells whether it is compressed, and its form
+    """
+    if not name.endswith(".gz"):
+        yield from Documents(stream, skipped, is_of_lines=is_of_lines(name))
+        return
     with closing(gzip.GzipFile(fileobj=stream)) as unpacked:
         try:
             yield from Documents(unpacked, skipped, is_of_lines=is_of_lines(name))

@@ -73,12 +73,15 @@ _EXTENT = (
     Column("cell", TEXT, "The partition with its dimensions sorted by name: what joins compare."),
     Column("dims", TEXT, "Names of the dimensions, sorted, with commas between."),
 )
+_RANGE = (
+    Column("first_partition", TEXT, "First partition of a range."),
+    Column("last_partition", TEXT, "Last partition of a range."),
+)
 _ACCESS = (
     Column("side", TEXT, "read or write."),
     *_DATASET,
     *_EXTENT,
-    Column("first_partition", TEXT, "First partition of a range."),
-    Column("last_partition", TEXT, "Last partition of a range."),
+    *_RANGE,
     Column("partition_count", LONG, "How many partitions a range has."),
     Column("condition", TEXT, "OpenLineage's subset condition, JSON, if extent is condition."),
     Column(
@@ -153,10 +156,6 @@ COLUMNS = Table(
         *_EDGE,
     ),
     ("ended", "run_id"),
-)
-_RANGE = (
-    Column("first_partition", TEXT, "First partition of a range."),
-    Column("last_partition", TEXT, "Last partition of a range."),
 )
 CHANGES = Table(
     "changes",

@@ -403,14 +403,11 @@ class _DateValues:
 
 def _conditions(event: model.Event) -> Iterator[tuple[str, model.Dataset, model.Condition]]:
     """Yield the conditions on the accessed parts in an event, with side and dataset."""
-    for dataset in event.inputs or ():
-        subset = dataset.inputFacets and dataset.inputFacets.subset
-        if subset and subset.input:
-            yield "read", dataset, subset.input
-    for dataset in event.outputs or ():
-        subset = dataset.outputFacets and dataset.outputFacets.subset
-        if subset and subset.output:
-            yield "written", dataset, subset.output
+    for side, datasets in (("read", event.inputs), ("written", event.outputs)):
+        for dataset in datasets or ():
+            subset = dataset.of_side.subset or model.Subset()
+            if condition := subset.input or subset.output:
+                yield side, dataset, condition
 
 
 def _date_values(dimensions: dict[str, model.Value]) -> Values:

@@ -8,9 +8,7 @@ application's lineage.
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import stat
 import subprocess
 import tempfile
@@ -42,7 +40,7 @@ from airflow_provider_sparklineage.spark.submit import (
     submitted_files,
 )
 from airflow_provider_sparklineage.spark.submit.injection import refuse_connect
-from airflow_provider_sparklineage.spark.submit.submission import Submission
+from airflow_provider_sparklineage.spark.submit.submission import Submission, arguments
 from airflow_provider_sparklineage.spark.submit.submitted_files import Links
 
 if TYPE_CHECKING:
@@ -394,46 +392,24 @@ def _submit(
             ),
         ),
     )
+    submission = replace(submission, conf={**submission.conf, "spark.ui.enabled": "false"})
+    properties = None
+    if submission.new_file is not None:
+        properties = str(work / "properties")
+        distribution.write_properties(Path(properties), submission.new_file)
     home = machine.spark.home
     binary = home / "bin" / "spark-submit" if home else Path(machine.spark_binary)
-    command = [str(binary) if binary.is_file() else machine.spark_binary]
-    command += ["--master", "local[1]", "--name", "sparklineage doctor"]
-    conf = {**submission.conf, "spark.ui.enabled": "false"}
-    if submission.new_file is not None:
-        properties = work / "properties"
-        distribution.write_properties(properties, submission.new_file)
-        command += ["--properties-file", str(properties)]
-    for key, value in conf.items():
-        command += ["--conf", f"{key}={value}"]
-    for flag, text in (("--jars", submission.jars), ("--py-files", submission.py_files)):
-        command += [flag, text] if text else []
-    command += [str(application), str(work)]
-    return _run(command, {**env, **submission.env_vars}, work)
-
-
-def _run(command: list[str], env: Mapping[str, str], work: Path) -> tuple[int | None, str]:
-    log = work / "log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(  # noqa: S603  (the command that a task starts)
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=dict(env),
-            cwd=work,
-            start_new_session=True,  # spark-submit is a script that starts a JVM that starts Python
-        )
-        code: int | None
-        try:
-            code = process.wait(TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:
-            if process.poll() is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-    return code, log.read_text(encoding="utf-8", errors="replace")
+    command = [
+        str(binary) if binary.is_file() else machine.spark_binary,
+        *("--master", "local[1]", "--name", "sparklineage doctor"),
+        *arguments(submission, properties),
+        *(str(application), str(work)),
+    ]
+    environment = {**env, **submission.env_vars}
+    try:
+        return commands.run(command, environment, TIMEOUT_S, folder=work)
+    except subprocess.TimeoutExpired as error:
+        return None, str(error.output)
 
 
 # --- the result -----------------------------------------------------------------------------------

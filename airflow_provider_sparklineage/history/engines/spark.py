@@ -10,16 +10,14 @@ The module imports PySpark only inside functions, when a job calls them.
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
 from collections import Counter, defaultdict
 from datetime import datetime
 from functools import partial
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import msgspec
@@ -31,8 +29,8 @@ from airflow_provider_sparklineage.history.facts import Reason, Skipped, Try, fa
 from airflow_provider_sparklineage.history.sources import (
     LEFT_OUT,
     MAX_BYTES,
-    Documents,
     Skip,
+    documents_in,
     is_bundle,
     try_of,
 )
@@ -44,7 +42,6 @@ from airflow_provider_sparklineage.storage.bounded import reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import IO
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -246,7 +243,7 @@ def facts_of_files(rows: Iterable[tuple[str, bytes | None]], source: str) -> Ite
             skipped[Skip.TOO_LARGE] += 1
         else:
             name, of = named(place, source), try_of(place)
-            for text in _documents(place, bytes(content), skipped):
+            for text in documents_in(BytesIO(content), place, skipped):
                 yield from _line(text, name, of)
         yield from map(_skipped, skipped.elements())
 
@@ -268,16 +265,6 @@ def _parts(session: SparkSession, source: str) -> Iterator[Any]:
     # The content of a file that is too large is not even loaded.
     files = files.selectExpr("path", f"IF(length > {MAX_BYTES}, NULL, content) AS content")
     yield files.rdd.mapPartitions(partial(facts_of_files, source=source))
-
-
-def _documents(place: str, content: bytes, skipped: Counter[str]) -> Iterator[bytes]:
-    stream: IO[bytes] = BytesIO(content)
-    if place.endswith(".gz"):
-        stream = cast("IO[bytes]", gzip.GzipFile(fileobj=stream))
-    try:
-        yield from Documents(stream, skipped, is_of_lines=False)
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        skipped[Skip.TORN_FILE] += 1
 
 
 def _line(text: bytes, source: str, of: Try | None) -> Iterator[str]:

@@ -113,8 +113,8 @@ def _task(airflow: model.AirflowFacet | None, of: Try | None) -> dict[str, Any]:
         "try_number": _int(instance.try_number) if instance else None,
     }
     if of is not None:
-        kept = of._asdict()
-        return {key: kept[key] if value is None else value for key, value in known.items()}
+        of_try = of._asdict()
+        return {key: of_try[key] if value is None else value for key, value in known.items()}
     if task_id and known["map_index"] is None:
         known["map_index"] = NOT_MAPPED
     return known
@@ -156,8 +156,8 @@ def _above(own: model.RunFacets, added: model.RunFacets) -> dict[str, Any]:
 _DIRECT, _INDIRECT = "DIRECT", "INDIRECT"
 _MASKED = "MASKED"
 
-_MAX_KEPT = 32 << 20  # bytes of cached texts: enough for some thousand jobs
-_Given = tuple[tuple[str, str, bytes], ...]
+_MAX_CACHED = 32 << 20  # bytes of cached texts: enough for some thousand jobs
+_Texts = tuple[tuple[str, str, bytes], ...]
 
 
 def columns(outputs: Iterable[model.Dataset]) -> tuple[Columns, int]:
@@ -165,45 +165,45 @@ def columns(outputs: Iterable[model.Dataset]) -> tuple[Columns, int]:
 
     Such a part does not match the schema of facet ``columnLineage``, and is left out.
     """
-    given = tuple(
+    texts = tuple(
         (one.namespace, one.name, bytes(one.facets.column_lineage))
         for one in outputs
         if one.facets and one.facets.column_lineage
     )
-    return _KNOWN.get(given) or _KNOWN.add(given, _read(given))
+    return _CACHE.get(texts) or _CACHE.add(texts, _read(texts))
 
 
-class _Known:
+class _Cache:
     """A cache of column lineage by the texts of its facets; it is emptied when it is full."""
 
     def __init__(self) -> None:
-        self._found: dict[_Given, tuple[Columns, int]] = {}
+        self._lineage: dict[_Texts, tuple[Columns, int]] = {}
         self._size = 0
-        self.get = self._found.get
+        self.get = self._lineage.get
 
-    def add(self, given: _Given, found: tuple[Columns, int]) -> tuple[Columns, int]:
+    def add(self, texts: _Texts, lineage: tuple[Columns, int]) -> tuple[Columns, int]:
         """Put a result into the cache, or empty the cache if it is full; return the result."""
-        self._size += len(found[0].text) + sum(len(text) for *_, text in given)
-        if self._size > _MAX_KEPT:
-            self._found.clear()
+        self._size += len(lineage[0].text) + sum(len(text) for *_, text in texts)
+        if self._size > _MAX_CACHED:
+            self._lineage.clear()
             self._size = 0
         else:
-            self._found[given] = found
-        return found
+            self._lineage[texts] = lineage
+        return lineage
 
 
-_KNOWN = _Known()
+_CACHE = _Cache()
 
 
-def _read(given: _Given) -> tuple[Columns, int]:
-    found: dict[Edge, None] = {}
+def _read(texts: _Texts) -> tuple[Columns, int]:
+    edges: dict[Edge, None] = {}
     left_out = 0
-    for namespace, name, text in given:
+    for namespace, name, text in texts:
         lineage, wrong = model.read_columns(text)
         left_out += wrong
         if lineage is not None:
-            found |= dict.fromkeys(_edges(dataset_name(namespace, name), lineage))
-    return Columns.of(list(found)), left_out
+            edges |= dict.fromkeys(_edges(dataset_name(namespace, name), lineage))
+    return Columns.of(list(edges)), left_out
 
 
 def _edges(output: DatasetName, lineage: model.ColumnLineage) -> Iterator[Edge]:
@@ -285,16 +285,14 @@ def facts_of(event: bytes | str, source: str, of: Try | None = None) -> Line | S
     """
     text = event.encode(errors="replace") if isinstance(event, str) else event
     try:
-        found = model.read(text)
+        document = model.read(text)
     except (ValueError, RecursionError):
         return Skipped(Reason.NO_JSON)
-    if found is None:
+    facts = _facts(document.event, of) if document else None
+    if document is None or facts is None:
         return Skipped(Reason.NO_RUN_EVENT)
-    facts = _facts(found.event, of)
-    if facts is None:
-        return Skipped(Reason.NO_RUN_EVENT)
-    made, left_out = columns(found.event.outputs or ())
-    return Line.of(facts, made, source, found.left_out + left_out)
+    lineage, left_out = columns(document.event.outputs or ())
+    return Line.of(facts, lineage, source, document.left_out + left_out)
 
 
 def _facts(event: model.Event, of: Try | None) -> Facts | None:
@@ -302,8 +300,6 @@ def _facts(event: model.Event, of: Try | None) -> Facts | None:
     run_id, namespace, job = event.run.runId, event.job.namespace, event.job.name
     if time is None or not run_id or namespace is None or not job:
         return None
-    facets = event.run.facets
-    check = facets.check if facets else None
     return Facts(
         run_id=run_id,
         namespace=namespace,
@@ -314,14 +310,11 @@ def _facts(event: model.Event, of: Try | None) -> Facts | None:
         degradations=_degradations(event),
         accesses=list(dict.fromkeys(accesses(event, who))),
         producer=scrub(event.producer) if event.producer else None,
-        check_status=check.status if check else None,
+        check_status=event.check.status,
         **run(event, of if who.is_ours else None),
     )
 
 
 def _degradations(event: model.Event) -> int:
-    capture = event.run.facets.capture if event.run.facets else None
-    if capture is None:
-        return 0
-    counts = capture.degradationCounts
-    return min(sum(counts.values()) if counts else len(capture.degradations or ()), _MAX_INT)
+    counts, listed = event.capture.degradationCounts, event.capture.degradations
+    return min(sum(counts.values()) if counts else len(listed or ()), _MAX_INT)

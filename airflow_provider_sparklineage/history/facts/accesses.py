@@ -30,7 +30,7 @@ declared or last known.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -40,7 +40,7 @@ from airflow_provider_sparklineage.model.producer import SCHEMA_BASE
 from airflow_provider_sparklineage.model.terms import Side, Witness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from airflow_provider_sparklineage.event import model
     from airflow_provider_sparklineage.history.facts.cells import Cell
@@ -66,7 +66,7 @@ class Extent(NamedTuple):
     condition: str | None = None
 
 
-class Known(NamedTuple):
+class EventParts(NamedTuple):
     """The parts of an event about one dataset that the run read or wrote.
 
     :param facets: the input or output facets of the dataset
@@ -85,15 +85,15 @@ class Known(NamedTuple):
     def condition(self) -> model.Condition | None:
         """The condition that describes the accessed part of the dataset; None if there is none."""
         subset = self.facets.subset if self.facets else None
-        if subset and (found := subset.output if self.mode else subset.input):
-            return found
+        if subset and (condition := subset.output if self.mode else subset.input):
+            return condition
         return self.checked.condition if self.checked else None
 
     @property
     def accessed(self) -> str | None:
         """The extent in this package's own run facets; None if they do not have the dataset."""
-        of = self.seen or self.checked
-        return of.accessed if of else None
+        entry = self.seen or self.checked
+        return entry.accessed if entry else None
 
     @property
     def counted(self) -> model.Counted | model.Partitions | None:
@@ -102,36 +102,36 @@ class Known(NamedTuple):
         A count of 0 in an output's own facet ``sparkLineage_partitions`` is ignored.
         """
         checked = self.checked
-        if checked and (found := checked.observed or (checked.unreported and checked.expected)):
-            return found if found.count is not None else None
+        extent = checked and (checked.observed or (checked.unreported and checked.expected))
+        if extent:
+            return extent if extent.count is not None else None
         facets = self.dataset.facets
         written = facets and facets.partitions if self.mode else None
         return written if written and written.count else None
 
 
-def extents(known: Known) -> list[Extent]:
+def extents(parts: EventParts) -> list[Extent]:
     """Give the accessed parts of a dataset, at least one, by the table at the module's top."""
-    condition, counted = known.condition, known.counted
+    condition, counted = parts.condition, parts.counted
     if condition and condition.type == PARTITION and condition.partitions is not None:
         return _named(condition.partitions)
-    if known.accessed == NONE or (counted and counted.count == 0):
+    if parts.accessed == NONE or (counted and counted.count == 0):
         return [Extent(NONE)]
     if counted and counted.first:
         return [_counted(counted, condition)]
-    if condition and (folders := _folders(known.dataset, condition)):
+    if condition and (folders := _folders(parts.dataset, condition)):
         return [_of_cell(cell) for cell in folders]
     if condition:
         return [Extent(CONDITION, condition=_condition_text(condition))]
-    described = known.facets and known.facets.described
+    described = parts.facets and parts.facets.described
     if described and described.description:
         return [Extent(CONDITION, condition=_description_text(described.description))]
-    is_all = known.accessed == ALL or (known.accessed is None and known.mode in _AS_A_WHOLE)
+    is_all = parts.accessed == ALL or (parts.accessed is None and parts.mode in _AS_A_WHOLE)
     return [Extent(ALL if is_all else UNKNOWN)]
 
 
 def _named(partitions: list[model.NamedPartition]) -> list[Extent]:
-    found = dict.fromkeys(map(_of_partition, partitions))
-    return list(found) or [Extent(NONE)]
+    return list(dict.fromkeys(map(_of_partition, partitions))) or [Extent(NONE)]
 
 
 def _of_partition(one: model.NamedPartition) -> Extent:
@@ -165,14 +165,14 @@ def _folders(dataset: model.Dataset, condition: model.Condition) -> list[Cell]:
     The listener reports partitions as locations.
     """
     root = f"{dataset.name.rstrip('/')}/"
-    found: dict[Cell, None] = {}
+    cells: dict[Cell, None] = {}
     for location in (condition.type == "location" and condition.locations) or ():
         _, is_below, folder = location.partition(root)
         cell = cell_of_text(folder) if is_below else None
         if cell is None:
             return []
-        found[cell] = None
-    return list(found)
+        cells[cell] = None
+    return list(cells)
 
 
 def _condition_text(condition: model.Condition) -> str | None:
@@ -213,37 +213,18 @@ def reporter(event: model.Event) -> Reporter:
     """
     facets, producer = event.run.facets, event.producer or ""
     is_ours = producer.startswith(_OURS) or bool(facets and (facets.capture or facets.check))
-    is_ours = is_ours or any(map(_is_declared, (*(event.inputs or ()), *(event.outputs or ()))))
+    is_ours = is_ours or any(map(_is_declared, event.datasets))
     return Reporter(is_ours, is_ours or _OF_SPARK in producer)
 
 
 def accesses(event: model.Event, who: Reporter) -> Iterator[Access]:
     """Yield the accesses of an event: all reads, then all writes."""
+    seen = event.accesses
     for side, datasets in ((Side.READ, event.inputs), (Side.WRITE, event.outputs)):
-        if datasets:
-            seen, checked = _entries(event.run.facets, side)
-            for dataset in datasets:
-                name = (dataset.namespace, dataset.name)
-                yield from _of_dataset(dataset, side, seen.get(name), checked.get(name), who)
-
-
-_Name = tuple[str, str]
-
-
-def _entries(
-    facets: model.RunFacets | None, side: Side
-) -> tuple[dict[_Name, model.Seen], dict[_Name, model.Checked]]:
-    """Give the entries in this package's run facets for one side, by name of the dataset."""
-    if facets is None:
-        return {}, {}
-    seen = [one for one in (facets.capture and facets.capture.datasets) or () if one.side == side]
-    check = facets.check
-    checked = (check and (check.reads if side is Side.READ else check.writes)) or ()
-    return _by_name(seen), _by_name(checked)
-
-
-def _by_name(entries: Iterable[Any]) -> dict[_Name, Any]:
-    return {(one.dataset.namespace, one.dataset.name): one for one in entries}
+        checked = {one.dataset.dataset_name: one for one in event.check.of_side(side)}
+        for dataset in datasets or ():
+            name = dataset.dataset_name
+            yield from _of_dataset(dataset, side, seen.get((side, name)), checked.get(name), who)
 
 
 def _of_dataset(
@@ -257,7 +238,7 @@ def _of_dataset(
     facets = dataset.outputFacets if is_write else dataset.inputFacets
     evidence = _evidence(dataset, seen, checked, who)
     mode = _mode(dataset, evidence, who) if is_write else ""
-    parts = extents(Known(dataset, facets, seen, checked, mode))
+    parts = extents(EventParts(dataset, facets, seen, checked, mode))
     rows, size = _counts(facets, is_write=is_write) if len(parts) == 1 else (None, None)
     is_failed = bool((seen and seen.failed) or (checked and checked.failed))
     name = dataset_name(dataset.namespace, dataset.name)
@@ -265,19 +246,12 @@ def _of_dataset(
         yield Access(
             side,
             *name,
-            part.extent,
-            is_failed,
-            part.partition,
-            part.cell,
-            part.dims,
-            part.first_partition,
-            part.last_partition,
-            part.partition_count,
-            part.condition,
-            evidence,
-            mode or None,
-            rows,
-            size,
+            **part._asdict(),
+            is_failed=is_failed,
+            evidence=evidence,
+            mode=mode or None,
+            row_count=rows,
+            byte_count=size,
         )
 
 
@@ -285,8 +259,8 @@ def _counts(facets: model.SideFacets | None, *, is_write: bool) -> tuple[int | N
     """Give the numbers of rows and bytes from the statistics facet; None for an unknown number."""
     if facets is None:
         return None, None
-    found = facets.output_statistics if is_write else facets.input_statistics
-    return (found.rowCount, found.size) if found else (None, None)
+    statistics = facets.output_statistics if is_write else facets.input_statistics
+    return (statistics.rowCount, statistics.size) if statistics else (None, None)
 
 
 def _evidence(

@@ -46,13 +46,25 @@ def output_of(
     timeout_s: float,
     take: Callable[[str], object] = lambda _: None,
 ) -> str:
-    """Run a command and give its output, without credentials in URLs.
+    """Run a command and give its output; see :func:`run`."""
+    return run(command, env, timeout_s, take)[1]
+
+
+def run(
+    command: list[str],
+    env: Mapping[str, str],
+    timeout_s: float,
+    take: Callable[[str], object] = lambda _: None,
+    folder: Path | None = None,
+) -> tuple[int, str]:
+    """Run a command; give its exit code, and its output without credentials in URLs.
 
     The function does not wait for processes that the command leaves running in the background. When
     the time is up, or the caller is interrupted, the command is killed with all processes of its
     group.
 
     :param take: is called with each line of the output as soon as the line is printed
+    :param folder: the folder in which the command runs; None for the present one
     :raise OSError: if the command cannot be started
     :raise subprocess.TimeoutExpired: if the command does not end in time; the error has the output
         up to then
@@ -60,6 +72,7 @@ def output_of(
     process = subprocess.Popen(  # noqa: S603  (Spark's commands, as the user named them)
         command,
         env=dict(env),
+        cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -78,7 +91,7 @@ def output_of(
         raise
     finally:
         _reap(process)
-    return "".join(lines)
+    return process.returncode, "".join(lines)
 
 
 def _printed(process: subprocess.Popen[bytes], ends: float) -> Iterator[bytes]:

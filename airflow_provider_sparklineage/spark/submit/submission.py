@@ -177,8 +177,8 @@ def _flag_value(text: str, flag: str) -> str:
     return match[1] if match else ""
 
 
-def shell_arguments(submission: Submission, properties_file: str | None) -> str:
-    """Give the arguments of a submission on one line, quoted for a shell."""
+def arguments(submission: Submission, properties_file: str | None) -> list[str]:
+    """Give the arguments of ``spark-submit`` for a submission, without the application."""
     flags = {
         "--properties-file": properties_file,
         "--jars": submission.jars,
@@ -188,4 +188,9 @@ def shell_arguments(submission: Submission, properties_file: str | None) -> str:
     words = [word for flag, value in flags.items() if value for word in (flag, value)]
     for key, value in submission.conf.items():
         words += ["--conf", f"{key}={value}"]
-    return shlex.join(words)
+    return words
+
+
+def shell_arguments(submission: Submission, properties_file: str | None) -> str:
+    """Give the arguments of a submission on one line, quoted for a shell."""
+    return shlex.join(arguments(submission, properties_file))
