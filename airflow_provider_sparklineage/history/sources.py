@@ -119,18 +119,6 @@ def has_events(name: str) -> bool:
     return name.removesuffix(".gz").endswith(SUFFIXES)
 
 
-class Readable(Protocol):
-    """A stream: a file, or an unpacked file."""
-
-    def readline(self, size: int = -1, /) -> bytes:
-        """Give the rest of the line, at most ``size`` bytes."""
-        ...
-
-    def read(self, size: int = -1, /) -> bytes:
-        """Give the next bytes, at most ``size``."""
-        ...
-
-
 class Documents:
     """The documents of a stream, from its position on: one in each line, or one in all lines.
 
@@ -144,7 +132,9 @@ class Documents:
     :param skipped: counts of skipped parts are added to it
     """
 
-    def __init__(self, stream: Readable, skipped: Counter[str], *, is_of_lines: bool) -> None:
+    def __init__(
+        self, stream: IO[bytes] | gzip.GzipFile, skipped: Counter[str], *, is_of_lines: bool
+    ) -> None:
         self._stream, self._skipped, self._is_of_lines = stream, skipped, is_of_lines
         self.taken = 0
         """Number of bytes in the complete lines that were read; 0 if the file is one document."""

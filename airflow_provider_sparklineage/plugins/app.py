@@ -57,7 +57,7 @@ def make_app() -> FastAPI:
     # Without FastAPI's own pages of documentation, which would be public.
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.get("/page/{file}")(_tab_file)
-    readable = [Depends(_uncached), Depends(requires_access_dag("GET", DagAccessEntity.XCOM))]
+    readable = [Depends(requires_access_dag("GET", DagAccessEntity.XCOM))]
     app.get("/api/dags/{dag_id}/lineage", dependencies=readable)(_task_lineage)
     app.get("/api/dags/{dag_id}/state", dependencies=readable)(_task_progress)
     app.get("/api/dags/{dag_id}/partitions", dependencies=readable)(_task_partitions)
@@ -101,26 +101,29 @@ Task = Annotated[TaskIdentity, Depends(_task)]
 def _task_lineage(
     wanted: Task,
     session: SessionDep,
+    response: Response,
     try_number: Annotated[int | None, Query(ge=1, le=_MAX_INTEGER)] = None,
 ) -> dict[str, Any]:
     of_try = msgspec.structs.replace(wanted, try_number=try_number or 0)
-    return _there(task_lineage.lineage(of_try, session))
+    return _there(response, task_lineage.lineage(of_try, session))
 
 
 # An open tab calls this again and again while the task runs, so it decodes no XCom and asks no
 # archive.
-def _task_progress(wanted: Task, session: SessionDep) -> dict[str, Any]:
-    return _there(task_lineage.progress(wanted, session))
+def _task_progress(wanted: Task, session: SessionDep, response: Response) -> dict[str, Any]:
+    return _there(response, task_lineage.progress(wanted, session))
 
 
 # The partitions that other runs accessed; an open tab asks for them when it has drawn this run.
-def _task_partitions(wanted: Task, session: SessionDep) -> dict[str, Any]:
-    return _there(task_lineage.history(wanted, session))
+def _task_partitions(wanted: Task, session: SessionDep, response: Response) -> dict[str, Any]:
+    return _there(response, task_lineage.history(wanted, session))
 
 
 def _there(
+    response: Response,
     answer: task_lineage.Answer | task_lineage.Progress | task_lineage.PartitionHistory | None,
 ) -> dict[str, Any]:
+    _uncached(response)
     if answer is None:
         raise HTTPException(404, "There is no such task instance.")
     return answer._asdict()

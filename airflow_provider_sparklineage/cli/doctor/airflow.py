@@ -41,10 +41,11 @@ from airflow_provider_sparklineage.spark.submit import deploy_mode
 from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import BaseOperator
 
+    from airflow_provider_sparklineage.event.archive import Entry
     from airflow_provider_sparklineage.settings.resolution import Settings, Source
 
 
@@ -55,7 +56,7 @@ _SHORT_S = 10
 """Seconds: Airflow's default, and the time for which clients retry while a backend restarts."""
 
 
-class Found(Frozen, frozen=True):
+class AirflowChecks(Frozen, frozen=True):
     """The checks, with the facts about the set-up that other checks need.
 
     :param settings: settings that a task would have; the defaults if they cannot be resolved
@@ -71,7 +72,7 @@ class Found(Frozen, frozen=True):
     delivers: bool
 
 
-def check(conn_id: str, spark_conn_id: str) -> Found:
+def check(conn_id: str, spark_conn_id: str) -> AirflowChecks:
     """Check the set-up that a task with these connections would have.
 
     :param conn_id: the operator's ``lineage_conn_id``
@@ -80,22 +81,24 @@ def check(conn_id: str, spark_conn_id: str) -> Found:
     checks, connection = _connection(conn_id)
     web_place = "web_url"
     try:
-        given = sources.for_settings(connection)
-        resolved = settings.resolve(*given)
+        origins = sources.for_settings(connection)
+        resolved = settings.resolve(*origins)
     except exceptions.SparkLineageError as error:
         resolved = settings.resolve()
         checks.append(failed(SETTINGS, error))
     else:
-        web_place = settings.place("web_url", *given)
+        web_place = settings.place("web_url", *origins)
         checks.append(_settings(resolved))
     checks += [*adoption_checks(resolved), *archive_checks(resolved)]
-    for found in _transport(connection, resolved, web_place):
-        if found.message not in {c.message for c in checks}:  # one error for a missing connection
-            checks.append(found)
+    for one in _transport(connection, resolved, web_place):
+        if one.message not in {c.message for c in checks}:  # one error for a missing connection
+            checks.append(one)
     spark, spark_binary, host = _spark_connection(spark_conn_id, resolved)
     checks += [spark, *cluster.location_checks(resolved), *cluster.endpoint_checks(resolved)]
     delivers = host.is_remote and bool(resolved.capture_location.url)
-    return Found(checks, resolved, connections.source_of(connection), spark_binary, delivers)
+    return AirflowChecks(
+        checks, resolved, connections.source_of(connection), spark_binary, delivers
+    )
 
 
 def for_people(checks: Iterable[Check], connection: Source) -> list[Check]:
@@ -304,13 +307,13 @@ def _endpoint_of(
     :param place: the place where the transport is configured, in words
     :return: None if no transport is HTTP
     """
-    for path, found in connections.transports_of(connections.HTTP_TYPES, transport):
-        if url := connections.api_url(str(found.get("url") or "")):
+    for path, part in connections.transports_of(connections.HTTP_TYPES, transport):
+        if url := connections.api_url(str(part.get("url") or "")):
             return backend.Endpoint(
                 url,
-                connections.api_key_of(found),
+                connections.api_key_of(part),
                 web_url,
-                found.get("verify") is not False,
+                part.get("verify") is not False,
                 place=UrlPlace(f"{path}.url in {place}", f"{path}.auth in {place}"),
                 web_place=web_place,
             )
@@ -444,11 +447,13 @@ _ARCHIVE_EXAMPLE = "s3://aws_default@lineage/tasks"
 def archive_checks(resolved: Settings) -> list[Check]:
     """Check whether events are archived, whether the archive can be used, and all were sent."""
     archive = archive_of(resolved)
-    return (
-        [_without_archive()]
-        if archive is None
-        else [_archive_place(archive), *_unsent_events(archive)]
-    )
+    if archive is None:
+        return [_without_archive()]
+    try:
+        unsent = archive.unsent()
+    except exceptions.ArchiveError as error:
+        return [Check(ARCHIVE, Status.WARNING, error.problem, error.fix)]
+    return [_archive_place(archive), *([_unsent_events(unsent)] if archive.has_marks else [])]
 
 
 def _without_archive() -> Check:
@@ -470,10 +475,6 @@ def _without_archive() -> Check:
 
 
 def _archive_place(archive: Archive) -> Check:
-    try:
-        archive.unsent()
-    except exceptions.ArchiveError as error:
-        return Check(ARCHIVE, Status.WARNING, error.problem, error.fix)
     if not archive.is_default:
         return Check(ARCHIVE, Status.OK, f"Events are kept in {archive.url}.")
     folder = Path(archive.url.removeprefix("file://"))
@@ -485,17 +486,11 @@ def _archive_place(archive: Archive) -> Check:
     return Check(ARCHIVE, Status.OK, f"Events are kept in {archive.url}, for this user only.")
 
 
-def _unsent_events(archive: Archive) -> list[Check]:
-    if not archive.has_marks:
-        return []
-    try:
-        unsent = archive.unsent()
-    except exceptions.ArchiveError:  # another check says so
-        return []
+def _unsent_events(unsent: Sequence[Entry]) -> Check:
     if not unsent:
-        return [Check(UNSENT, Status.OK, "All events of the archive were sent, as far as known.")]
+        return Check(UNSENT, Status.OK, "All events of the archive were sent, as far as known.")
     what = "1 event was" if len(unsent) == 1 else f"{len(unsent)} events were"
     oldest = min((entry.written for entry in unsent if entry.written), default=None)
     since = f", the first on {oldest:%Y-%m-%d at %H:%M} UTC" if oldest else ""
     fix = "Send them when the backend is up: airflow sparklineage resend"
-    return [Check(UNSENT, Status.WARNING, f"{what} not sent{since}.", fix)]
+    return Check(UNSENT, Status.WARNING, f"{what} not sent{since}.", fix)

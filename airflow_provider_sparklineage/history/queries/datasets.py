@@ -6,6 +6,7 @@ If a text names no dataset, partition or column, the error lists existing names.
 from __future__ import annotations
 
 import difflib
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
@@ -13,7 +14,7 @@ from airflow_provider_sparklineage.history.queries import sql
 from airflow_provider_sparklineage.history.queries.answers import of_tables
 from airflow_provider_sparklineage.model.datasets import DEFAULT_NAMING, DatasetName, untrimmed
 from airflow_provider_sparklineage.model.exceptions import UnknownNameError
-from airflow_provider_sparklineage.model.texts import truncated
+from airflow_provider_sparklineage.model.texts import some, truncated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,13 +37,19 @@ def dataset_of(history: sql.Rows, text: str) -> DatasetName:
     :raises UnknownNameError: no dataset has this name, or several have
     """
     known = [DatasetName(row["namespace"], row["name"]) for row in history.rows(_DATASETS)]
-    for found in (_exact(known, text), _by_uri(known, text), _by_end(known, text)):
-        if len(found) == 1:
-            return found[0]
-        if found:
-            msg = f"{text!r} is not one dataset: {_listed(_texts(found))}."
+    for matching in (_exact(known, text), _by_uri(known, text), _by_end(known, text)):
+        if len(matching) == 1:
+            return matching[0]
+        if matching:
+            msg = f"{text!r} is not one dataset: {some(matching, _LISTED_NAMES, _label)}."
             raise UnknownNameError(msg, "Write one of them.")
-    raise UnknownNameError(*_not_found(known, text))
+    if not known:
+        problem = "There is no dataset in the history."
+        raise UnknownNameError(problem, "Build it: `sparklineage history build`.")
+    problem = f"There is no dataset {text!r} in the history."
+    if near := _near(known, text):
+        raise UnknownNameError(problem, f"Similar: {some(near, _LISTED_NAMES)}.")
+    raise UnknownNameError(problem, f"There are: {some(known, _LISTED_NAMES, _label)}.")
 
 
 def _exact(known: Iterable[DatasetName], text: str) -> list[DatasetName]:
@@ -66,30 +73,16 @@ def _by_end(known: Iterable[DatasetName], text: str) -> list[DatasetName]:
     ]
 
 
-def _not_found(known: Sequence[DatasetName], text: str) -> tuple[str, str]:
-    if not known:
-        return "There is no dataset in the history.", "Build it: `sparklineage history build`."
+def _near(known: Sequence[DatasetName], text: str) -> list[str]:
+    """Give datasets with a similar name: first those whose last part is similar."""
     ends = {one.name.replace(".", "/").rpartition("/")[2]: one for one in known}
     last = text.replace(".", "/").rpartition("/")[2]
-    texts = _texts(known)
-    near = _texts(_near(ends, last))
-    near += [one for one in difflib.get_close_matches(text, texts, 3) if one not in near]
-    if near:
-        return f"There is no dataset {text!r} in the history.", f"Similar: {_listed(near)}."
-    return f"There is no dataset {text!r} in the history.", f"There are: {_listed(texts)}."
+    by_end = [_label(ends[end]) for end in difflib.get_close_matches(last, ends, 3)]
+    return [*dict.fromkeys((*by_end, *difflib.get_close_matches(text, map(_label, known), 3)))]
 
 
-def _near(ends: dict[str, DatasetName], last: str) -> list[DatasetName]:
-    return [ends[end] for end in difflib.get_close_matches(last, ends, 3)]
-
-
-def _texts(known: Iterable[DatasetName]) -> list[str]:
-    return [truncated(str(one), _LONGEST) for one in known]
-
-
-def _listed(texts: Sequence[str]) -> str:
-    more = len(texts) - _LISTED_NAMES
-    return ", ".join(texts[:_LISTED_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+def _label(dataset: DatasetName) -> str:
+    return truncated(str(dataset), _LONGEST)
 
 
 _KNOWN = "namespace = $namespace AND name = $name AND cell IS NOT NULL"
@@ -120,14 +113,14 @@ def cell_of(history: sql.Rows, dataset: DatasetName, partition: str | None) -> s
     """
     if partition is None:
         return None
-    found = cell_of_text(partition.strip("/"))
-    if found is None:
+    parsed = cell_of_text(partition.strip("/"))
+    if parsed is None:
         msg = f"{partition!r} is no partition."
         raise UnknownNameError(msg, "Write dt=2024-10-15, or dt=2024-10-15/region=eu.")
-    cell, labels = found.cell, set(found.dims.split(","))
-    asked = {"namespace": dataset.namespace, "name": dataset.name, "cell": cell}
-    if history.rows(_IS_CELL, asked) or (
-        _has_dimensions(history, dataset, labels) and history.rows(_MEETS_CELL, asked)
+    cell, labels = parsed.cell, set(parsed.dims.split(","))
+    parameters = {**dataset._asdict(), "cell": cell}
+    if history.rows(_IS_CELL, parameters) or (
+        _has_dimensions(history, dataset, labels) and history.rows(_MEETS_CELL, parameters)
     ):
         return cell
     raise UnknownNameError(*_no_partition(history, dataset, cell, labels))
@@ -139,8 +132,8 @@ _DIMS = " UNION ".join(
 
 
 def _has_dimensions(history: sql.Rows, dataset: DatasetName, labels: set[str]) -> bool:
-    found = history.rows(_DIMS, dataset._asdict())
-    return labels <= {label for row in found for label in row["dims"].split(",")}
+    rows = history.rows(_DIMS, dataset._asdict())
+    return labels <= {label for row in rows for label in row["dims"].split(",")}
 
 
 def _no_partition(
@@ -166,7 +159,7 @@ def _nearest(cells: Sequence[str], cell: str) -> list[str]:
 
     :param cells: sorted as texts
     """
-    after = next((place for place, one in enumerate(cells) if one > cell), len(cells))
+    after = bisect_right(cells, cell)
     return list(cells[max(after - 1, 0) : after + 1])
 
 
@@ -195,8 +188,8 @@ def is_written(
 
     :param versions: run_id and end of the run of each version
     """
-    asked = {**sql.lists(sql.RUN, versions), **dataset._asdict(), "column": column}
-    return bool(history.rows(_IS_COLUMN_WRITTEN, asked))
+    parameters = {**sql.lists(sql.RUN, versions), **dataset._asdict(), "column": column}
+    return bool(history.rows(_IS_COLUMN_WRITTEN, parameters))
 
 
 def check_column(history: sql.Rows, dataset: DatasetName, column: str) -> None:
@@ -253,14 +246,14 @@ def content(
     :return: rows with run_id, cell, valid_from, is_coarse (written to more than one cell) and
         is_certain
     """
-    asked = {**dataset._asdict(), "as_of": of_tables(as_of)}
+    parameters = {**dataset._asdict(), "as_of": of_tables(as_of)}
     if cell is None:
-        return history.rows(_CONTENT_OF_ALL, asked)
-    asked["cell"] = cell
-    rows = history.rows(_CONTENT_OF_CELL, asked)
+        return history.rows(_CONTENT_OF_ALL, parameters)
+    parameters["cell"] = cell
+    rows = history.rows(_CONTENT_OF_CELL, parameters)
     if any(row["is_coarse"] for row in rows):
         # If a later write has replaced the cell, the cell has nothing of earlier coarse writes.
-        for last in history.rows(_LAST_REPLACED, asked):
+        for last in history.rows(_LAST_REPLACED, parameters):
             since = (last["valid_from"], last["run_id"])
             rows = [
                 row

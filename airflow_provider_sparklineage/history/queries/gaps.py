@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
+from airflow_provider_sparklineage.history.queries.answers import Dataset, at_utc_if_known
 from airflow_provider_sparklineage.history.queries.patterns.axes import (
     UNITS,
     Step,
@@ -28,7 +28,7 @@ from airflow_provider_sparklineage.history.queries.patterns.observed import (
     dates_of,
     writes_of,
 )
-from airflow_provider_sparklineage.history.queries.patterns.pattern import Dataset, Run
+from airflow_provider_sparklineage.history.queries.patterns.pattern import Run
 from airflow_provider_sparklineage.history.queries.patterns.rules import (
     Points,
     Relation,

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.history.queries import answers, sql
 from airflow_provider_sparklineage.history.queries.gaps import Gap, gaps
 from airflow_provider_sparklineage.history.queries.patterns.observed import known_of, learned_of
-from airflow_provider_sparklineage.history.queries.patterns.rules import Following
+from airflow_provider_sparklineage.history.queries.patterns.rules import InverseRelation
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition
 
@@ -281,16 +281,16 @@ class _Output:
         }
         self._labels = {frozenset(label for label, _ in due) for due in self._due}
         known = list(known_of(history, name)) if self._due else []
-        self._learned: dict[DatasetName, list[tuple[str, Following]]] = defaultdict(list)
+        self._learned: dict[DatasetName, list[tuple[str, InverseRelation]]] = defaultdict(list)
         for pattern, learned in learned_of(history, name) if self._due else ():
             source = DatasetName(pattern.input.namespace, pattern.input.name)
-            following = Following(learned.relation, known)
-            self._learned[source].append((pattern.job, following))
+            inverse = InverseRelation(learned.relation, known)
+            self._learned[source].append((pattern.job, inverse))
 
     def following(self, part: Part) -> Iterator[Gap]:
         """Give the gaps that a task would fill from a part, by the pattern of that task."""
-        for job, rule in self._learned[part.dataset]:
-            for cell in rule.of(part.cell):
+        for job, inverse in self._learned[part.dataset]:
+            for cell in inverse.given_cells(part.cell):
                 values = answers.values_of(cell) or {}
                 for labels in self._labels:
                     key = frozenset((k, v) for k, v in values.items() if k in labels)
@@ -307,7 +307,7 @@ class _Outputs:
         self._names: dict[DatasetName, list[DatasetName]] = {}
         self._known: dict[DatasetName, _Output] = {}
 
-    def of(self, dataset: DatasetName) -> Iterator[tuple[DatasetName, _Output]]:
+    def made_of(self, dataset: DatasetName) -> Iterator[tuple[DatasetName, _Output]]:
         """Yield the datasets that runs made from a dataset, each by name and with its gaps."""
         if dataset not in self._names:
             rows = self._history.rows(_OUTPUTS, dataset._asdict())
@@ -330,7 +330,7 @@ def unwritten(history: sql.Rows, parts: Mapping[Part, int]) -> list[Unwritten]:
     while waiting:
         new: dict[Part, int] = {}
         for part, wave in waiting.items():
-            for name, missing in outputs.of(part.dataset):
+            for name, missing in outputs.made_of(part.dataset):
                 for gap in missing.following(part):
                     output = Part(name, gap.cell)
                     before = found.get(output)

@@ -108,7 +108,7 @@ class Catalog:
 
 def catalog_of(history: OpenedHistory) -> Catalog:
     """Give the catalog of the opened state of the store; it is made once for all requests."""
-    catalog: Catalog = cache_of(history).of("catalog", lambda: Catalog(history))
+    catalog: Catalog = cache_of(history).answer("catalog", lambda: Catalog(history))
     return catalog
 
 

@@ -95,7 +95,7 @@ class AnswerCache:
         self._answers = _LatestValues(most)
         self._working = Lock()
 
-    def of(self, question: Hashable, work_out: Callable[[], Any]) -> Any:
+    def answer(self, question: Hashable, work_out: Callable[[], Any]) -> Any:
         """Give the answer to a question; the answer is worked out only once.
 
         :param work_out: gives the answer, which must not be None
@@ -178,7 +178,8 @@ class OpenedHistory:
 
     def gaps(self, dataset: DatasetName) -> list[dict[str, Any]]:
         """List the partitions of a dataset that are expected but were never written."""
-        answer = self._cache.of(("gaps", dataset), lambda: _packed(gaps(self._history, dataset)))
+        question = ("gaps", dataset)
+        answer = self._cache.answer(question, lambda: _packed(gaps(self._history, dataset)))
         return _unpacked(answer, list[dict[str, Any]])
 
     def drift(self, task: str) -> list[dict[str, Any]]:
@@ -186,12 +187,12 @@ class OpenedHistory:
 
         :param task: name of the task's job
         """
-        answer = self._cache.of(("drift", task), lambda: _packed(drift(self._history, task)))
+        answer = self._cache.answer(("drift", task), lambda: _packed(drift(self._history, task)))
         return _unpacked(answer, list[dict[str, Any]])
 
     def _stale(self, dataset: DatasetName) -> list[Stale]:
         # Whether one dataset is stale depends on all others, so all are worked out at once.
-        answer = self._cache.of("stale", self._stale_of_all).get(dataset)
+        answer = self._cache.answer("stale", self._stale_of_all).get(dataset)
         return _unpacked(answer, list[Stale]) if answer else []
 
     def _stale_of_all(self) -> dict[DatasetName, bytes]:

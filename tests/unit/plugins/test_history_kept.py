@@ -18,7 +18,7 @@ class State(NamedTuple):
 
 def test_a_question_is_worked_out_once():
     known, asked = AnswerCache(), []
-    found = [known.of("stale", lambda: asked.append(1) or ["a"]) for _ in range(3)]
+    found = [known.answer("stale", lambda: asked.append(1) or ["a"]) for _ in range(3)]
     assert (found, asked) == ([["a"]] * 3, [1])
 
 
@@ -34,7 +34,7 @@ def test_who_asks_meanwhile_waits_and_one_thing_is_worked_out_at_a_time():
 
     def ask(question):
         begun.wait()
-        known.of(question, work_out)
+        known.answer(question, work_out)
 
     threads = [threading.Thread(target=ask, args=(n % 2,)) for n in range(4)]
     for thread in threads:
@@ -47,19 +47,19 @@ def test_who_asks_meanwhile_waits_and_one_thing_is_worked_out_at_a_time():
 def test_a_question_that_failed_is_asked_anew():
     known = AnswerCache()
     with pytest.raises(ZeroDivisionError):
-        known.of("stale", lambda: 1 // 0)
-    assert known.of("stale", lambda: "found") == "found"
+        known.answer("stale", lambda: 1 // 0)
+    assert known.answer("stale", lambda: "found") == "found"
 
 
 def test_what_was_asked_for_longest_ago_is_forgotten():
     known, asked = AnswerCache(most=2), []
     for question in (1, 2, 1, 3, 1, 2):
-        known.of(question, lambda question=question: asked.append(question) or question)
+        known.answer(question, lambda question=question: asked.append(question) or question)
     assert asked == [1, 2, 3, 2]
 
 
 def test_each_state_of_a_store_is_known_by_itself():
     before, after = (opened.cache_of(State("/store", generation)) for generation in "12")
-    assert before.of("stale", lambda: "before") == "before"
-    assert after.of("stale", lambda: "after") == "after"
+    assert before.answer("stale", lambda: "before") == "before"
+    assert after.answer("stale", lambda: "after") == "after"
     assert opened.cache_of(State("/store", "1")) is before

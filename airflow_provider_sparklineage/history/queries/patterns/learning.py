@@ -209,7 +209,7 @@ class Observed(NamedTuple):
     found: set[Points]
 
 
-class Known:
+class KnownPoints:
     """The known points, and since when each is there, by their coordinates on the kept axes.
 
     :param since: for each point, since when it is there; None for a point that was always there
@@ -235,7 +235,7 @@ class Known:
                 yield points
 
 
-def judged(relation: Relation, run: Observed, known: Known) -> float:
+def judged(relation: Relation, run: Observed, known: KnownPoints) -> float:
     """Give a run's mark: 1 if it follows the relation, 0.9 if partly, 0 if it does not.
 
     A run that found only a part of the expected points follows partly if the other points were not
@@ -268,7 +268,7 @@ def _has(box: Box, points: Points) -> bool:
     return all(point in side for point, side in zip(points, box, strict=True))
 
 
-def _missing(run: Observed, known: Known, boxes: Sequence[Box]) -> Iterator[Points]:
+def _missing(run: Observed, known: KnownPoints, boxes: Sequence[Box]) -> Iterator[Points]:
     """Give the points that are expected and were there, but that the run did not find."""
     expected: Iterable[Points]
     if _size_of_boxes(boxes) <= 20 * len(run.found) + 1_000:
@@ -280,7 +280,7 @@ def _missing(run: Observed, known: Known, boxes: Sequence[Box]) -> Iterator[Poin
 
 
 def deviation(
-    relation: Relation, run: Observed | None, pair: Pair, known: Known
+    relation: Relation, run: Observed | None, pair: Pair, known: KnownPoints
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Give the missing cells and the unexpected cells of a run that does not follow.
 
@@ -371,7 +371,7 @@ def _learned(
     sample = _sample(runs)
     links = tuple(_best(n, given, found, sample, since) for n in range(len(found.axes)))
     relation = Relation(given, found, links)
-    there = Known(since, relation.kept)
+    there = KnownPoints(since, relation.kept)
     follow = {run.pair.run_id for run in runs if judged(relation, run, there)}
     if len(follow) * 2 <= len(pairs):
         return Learned(Relation(given, found, special=NONE), 0, len(pairs), {})
@@ -442,7 +442,7 @@ def _best(
     """
     one = Axes(frozenset(), (found.axes[n],))
     alone = [run._replace(found={(points[n],) for points in run.found}) for run in runs]
-    there = Known(_earliest(n, since), (0,))
+    there = KnownPoints(_earliest(n, since), (0,))
     best: tuple[tuple[float, ...], Link] | None = None
     for axis, other in enumerate(given.axes):
         points = [({p[axis] for p in run.given}, {p[0] for p in run.found}) for run in alone]

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
-from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
+from airflow_provider_sparklineage.history.queries.answers import Dataset, at_utc_if_known
 from airflow_provider_sparklineage.history.queries.patterns.axes import axes_of
 from airflow_provider_sparklineage.history.queries.patterns.learning import Pair, learn
 from airflow_provider_sparklineage.history.queries.patterns.pattern import (
-    Dataset,
     Deviation,
     Learned,
     Pattern,

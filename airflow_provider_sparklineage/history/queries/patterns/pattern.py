@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from airflow_provider_sparklineage.history.queries.answers import Dataset
 from airflow_provider_sparklineage.history.queries.patterns.rules import (
     Constant,
     Months,
@@ -19,13 +20,6 @@ from airflow_provider_sparklineage.history.queries.patterns.rules import (
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.history.queries.patterns.axes import Axis
     from airflow_provider_sparklineage.history.queries.patterns.rules import Link, Relation
-
-
-class Dataset(msgspec.Struct, frozen=True):
-    """A dataset by OpenLineage's names."""
-
-    namespace: str
-    name: str
 
 
 class RuleOfAxis(msgspec.Struct, frozen=True, omit_defaults=True):

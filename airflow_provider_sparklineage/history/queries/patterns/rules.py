@@ -1,11 +1,11 @@
 """Rules from the points of one axis to the points of another, and relations of several axes.
 
-A rule works both ways: :meth:`Rule.of` gives the found points that follow from a given point, and
-:meth:`Rule.inverse` gives the given points from which a found point follows. Each gives a ``range``
-or a short list.
+A rule works both ways: :meth:`Rule.following` gives the found points that follow from a given
+point, and :meth:`Rule.inverse` gives the given points from which a found point follows. Each gives
+a ``range`` or a short list.
 
 A relation works both ways, too. :class:`Relation` gives the found partitions that follow from given
-ones. :class:`Following` gives the given partitions from which a found one follows, e.g. the
+ones. :class:`InverseRelation` gives the given partitions from which a found one follows, e.g. the
 partitions to write after another run has written a partition that the task reads.
 """
 
@@ -49,7 +49,7 @@ class Rule(Frozen, frozen=True):
     order = 0
     """A simpler rule has a lower order: of rules that explain the same runs, it is chosen."""
 
-    def of(self, point: Point) -> Collection[Point]:
+    def following(self, point: Point) -> Collection[Point]:
         """Give the found points that follow from a given point."""
         raise NotImplementedError
 
@@ -70,7 +70,7 @@ class Equal(Rule, frozen=True):
 
     kind = "same"
 
-    def of(self, point: Point) -> Collection[Point]:
+    def following(self, point: Point) -> Collection[Point]:
         """Give the point itself."""
         return (point,)
 
@@ -135,7 +135,7 @@ class Span(Rule, frozen=True):
     def _is_coarser(self) -> bool:
         return self.first.anchor == self.found
 
-    def of(self, point: Point) -> range:
+    def following(self, point: Point) -> range:
         """Give the points between the bounds; an empty range outside of the years 1 to 9999."""
         try:
             return range(self._first(int(point)), self._last(int(point)) + 1)
@@ -194,7 +194,7 @@ class Offsets(Rule, frozen=True):
     kind = "offsets"
     order = 3
 
-    def of(self, point: Point) -> Collection[Point]:
+    def following(self, point: Point) -> Collection[Point]:
         """Give the point plus each offset."""
         return tuple(int(point) + offset for offset in self.offsets)
 
@@ -218,7 +218,7 @@ class Months(Rule, frozen=True):
     kind = "months"
     order = 5
 
-    def of(self, point: Point) -> Collection[Point]:
+    def following(self, point: Point) -> Collection[Point]:
         """Give the one point that follows; () if it is outside of the years 1 to 9999."""
         try:
             return (months_later(self.found, int(point), self.months),)
@@ -247,7 +247,7 @@ class Constant(Rule, frozen=True):
     kind = "constant"
     order = 7
 
-    def of(self, point: Point) -> Collection[Point]:
+    def following(self, point: Point) -> Collection[Point]:
         """Give the rule's own points, for any given point."""
         return self.points
 
@@ -266,7 +266,7 @@ class Every(Rule, frozen=True):
     kind = "every"
     order = 8
 
-    def of(self, point: Point) -> Collection[Point]:
+    def following(self, point: Point) -> Collection[Point]:
         """Give (), because the found points are in the data and not in the rule."""
         return ()
 
@@ -384,7 +384,7 @@ class Relation(Frozen, frozen=True):
         axes = [link.axis for link in links]
         distinct = dict.fromkeys(tuple(points[n] for n in axes) for points in given)
         each = (
-            tuple(link.rule.of(at) for link, at in zip(links, points, strict=True))
+            tuple(link.rule.following(at) for link, at in zip(links, points, strict=True))
             for points in distinct
         )
         return (
@@ -393,35 +393,12 @@ class Relation(Frozen, frozen=True):
             else [*dict.fromkeys(each)]
         )
 
-    def expected(self, cells: Iterable[str], known: Collection[str] = ()) -> list[str]:
-        """List the found cells that follow from given cells.
-
-        :param known: known cells of the found side; dimensions whose rule is :class:`Every` take
-            their values from these cells
-        """
-        given = [points for cell in cells if (points := self.given.read(cell)) is not None]
-        if self.special or not given:
-            return []
-        expected = (points for box in self.boxes(given) for points in product(*box))
-        if len(self.kept) < len(self.links):
-            wanted = set(islice(expected, MOST_CELLS))
-            read = dict(self._read(self.found, known))
-            kept = self.on_kept(read.values())
-            return [cell for cell, points in zip(read, kept, strict=True) if points in wanted]
-        return written(self.found, expected)
-
     def on_kept(self, found: Iterable[Points]) -> Iterable[Points]:
         """Reduce points on all found axes to their coordinates on the kept axes."""
         kept = self.kept
         if len(kept) == len(self.links):
             return found
         return (tuple(points[n] for n in kept) for points in found)
-
-    def _read(self, axes: Axes, cells: Iterable[str]) -> Iterator[tuple[str, Points]]:
-        for cell in cells:
-            points = axes.read(cell)
-            if points is not None:
-                yield cell, points
 
 
 def product_of(boxes: Iterable[Sequence[Collection[Point]]]) -> Iterator[Points]:
@@ -458,7 +435,7 @@ def _merged(sets: Iterable[Collection[Point]]) -> list[Collection[Point]]:
     return joined
 
 
-class Following:
+class InverseRelation:
     """The inverse of a relation: the given partitions from which a found partition follows.
 
     :param known: known cells of the given side. An axis that no rule uses takes its values from
@@ -476,7 +453,7 @@ class Following:
         self._step = cache(self._step_of)
         self._others = cache(self._others_of)
 
-    def of(self, cell: str) -> list[str]:
+    def given_cells(self, cell: str) -> list[str]:
         """List the given cells from which a found cell follows."""
         at = self._relation.found.read(cell)
         if self._relation.special or at is None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_sparklineage.history.queries.patterns import rules
 from airflow_provider_sparklineage.history.queries.patterns.learning import Pair, learn
-from airflow_provider_sparklineage.history.queries.patterns.rules import Following
+from airflow_provider_sparklineage.history.queries.patterns.rules import InverseRelation
 
 FIRST = date(2024, 1, 1)
 START = datetime(2024, 1, 1)  # noqa: DTZ001  (times of the tables have no zone)
@@ -33,6 +35,19 @@ def month_of(number: int) -> str:
 
 def days_of(month: str) -> list[str]:
     return [day(n) for n in range(366) if month_of(n) == month]
+
+
+def expected(relation, given, known=()):
+    """Give the found cells that follow from given cells; known ones where values do not follow."""
+    points = [at for cell in given if (at := relation.given.read(cell)) is not None]
+    if not relation.links or not points:
+        return []
+    wanted = [at for box in relation.boxes(points) for at in product(*box)]
+    if len(relation.kept) == len(relation.links):
+        return rules.written(relation.found, wanted)
+    read = {cell: relation.found.read(cell) for cell in known}
+    on_kept = relation.on_kept(read.values())
+    return [cell for cell, at in zip(read, on_kept, strict=True) if at in wanted]
 
 
 RULES = {
@@ -106,15 +121,15 @@ def test_a_month_needs_its_days_also_one_that_was_never_written():
     relation = learn(pairs).relation
     february = [f"dt=2025-02-{n:02}" for n in range(1, 29)]
     assert relation.kind == "parts"
-    assert relation.expected(["month=2025-02"]) == february
-    assert Following(relation).of("dt=2025-02-28") == ["month=2025-02"]
+    assert expected(relation, ["month=2025-02"]) == february
+    assert InverseRelation(relation).given_cells("dt=2025-02-28") == ["month=2025-02"]
 
 
 def test_a_report_by_week_follows_from_a_day_on_its_monday_only():
     weeks = [pair(n, [day(7 * n)], [day(7 * n + k) for k in range(7)]) for n in range(8)]
     relation = learn(weeks).relation
     written = [day(7 * n) for n in range(8)]
-    assert Following(relation, written).of(day(101)) == [day(98)]
+    assert InverseRelation(relation, written).given_cells(day(101)) == [day(98)]
 
 
 def test_the_same_day_of_the_month_before_ends_with_a_short_month():
@@ -125,8 +140,10 @@ def test_the_same_day_of_the_month_before_ends_with_a_short_month():
 
     relation = daily(before, 200).relation
     assert relation.described() == "dt = dt - 1 month"
-    assert relation.expected(["dt=2024-03-31"]) == ["dt=2024-02-29"]
-    assert Following(relation).of("dt=2024-02-29") == [f"dt=2024-03-{n}" for n in (29, 30, 31)]
+    assert expected(relation, ["dt=2024-03-31"]) == ["dt=2024-02-29"]
+    assert InverseRelation(relation).given_cells("dt=2024-02-29") == [
+        f"dt=2024-03-{n}" for n in (29, 30, 31)
+    ]
 
 
 def test_a_dimension_that_nothing_follows_from_takes_every_value_that_is_there():
@@ -137,7 +154,7 @@ def test_a_dimension_that_nothing_follows_from_takes_every_value_that_is_there()
     learned = learn(pairs)
     assert learned.relation.described() == "dt = dt, shard = every value"
     known = [f"{day(3)}/shard=1", f"{day(3)}/shard=77", f"{day(4)}/shard=1"]
-    assert learned.relation.expected([day(3)], known) == known[:2]
+    assert expected(learned.relation, [day(3)], known) == known[:2]
 
 
 def test_dimensions_of_one_table_have_rules_of_their_own():
@@ -148,13 +165,15 @@ def test_dimensions_of_one_table_have_rules_of_their_own():
     ]
     relation = learn(pairs).relation
     assert relation.kind == "offset"
-    assert relation.expected(["dt=2024-05-06/region=pl"]) == ["dt=2024-05-05/region=pl"]
-    assert Following(relation).of("dt=2024-05-05/region=pl") == ["dt=2024-05-06/region=pl"]
+    assert expected(relation, ["dt=2024-05-06/region=pl"]) == ["dt=2024-05-05/region=pl"]
+    assert InverseRelation(relation).given_cells("dt=2024-05-05/region=pl") == [
+        "dt=2024-05-06/region=pl"
+    ]
 
 
 def test_without_a_rule_that_most_follow_none_is_learned():
     relation = daily(lambda n: [day(n * n % 37), day(n * 7 % 11)]).relation
-    assert (relation.kind, relation.expected([day(3)])) == ("none", [])
+    assert (relation.kind, expected(relation, [day(3)])) == ("none", [])
 
 
 def test_few_runs_are_little_confidence():
@@ -185,8 +204,8 @@ def test_cells_at_the_ends_of_time_and_without_sense_harm_nothing(cell):
     pairs = [pair(n, [day(n)], [day(n - 1)]) for n in range(20)]
     learned = learn([*pairs, pair(20, [cell], [cell])])
     assert (learned.relation.kind, learned.support) == ("offset", 20)
-    assert len(learned.relation.expected([cell])) < 2
-    assert len(Following(learned.relation).of(cell)) < 2
+    assert len(expected(learned.relation, [cell])) < 2
+    assert len(InverseRelation(learned.relation).given_cells(cell)) < 2
 
 
 @settings(deadline=None)
@@ -203,15 +222,15 @@ def test_a_window_is_learned_through_noise_and_noise_is_the_exceptions(first, wi
         return [day(n + k) for k in range(first, first + width + 1)]
 
     learned = daily(found, days)
-    expected = [day(1000 + k) for k in range(first, first + width + 1)]
-    assert learned.relation.expected([day(1000)]) == expected
+    days_read = [day(1000 + k) for k in range(first, first + width + 1)]
+    assert expected(learned.relation, [day(1000)]) == days_read
     assert set(learned.exceptions) == {str(n) for n in broken}
-    assert day(1000) in Following(learned.relation).of(expected[0])
+    assert day(1000) in InverseRelation(learned.relation).given_cells(days_read[0])
 
 
 @settings(deadline=None)
 @given(shift=st.integers(-5, 5), unit=st.sampled_from(["%Y-%m", "%G-W%V", "%Y"]))
 def test_what_follows_from_a_partition_leads_back_to_it(shift, unit):
     relation = daily(lambda n: [f"p={FIRST + timedelta(n + 7 * shift):{unit}}"], 800).relation
-    for cell in relation.expected(["dt=2030-06-15"]):
-        assert "dt=2030-06-15" in Following(relation).of(cell)
+    for cell in expected(relation, ["dt=2030-06-15"]):
+        assert "dt=2030-06-15" in InverseRelation(relation).given_cells(cell)

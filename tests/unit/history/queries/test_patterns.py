@@ -12,7 +12,7 @@ pytest.importorskip("duckdb", reason="the extra history has it")
 from airflow_provider_sparklineage.history.queries.drift import drift
 from airflow_provider_sparklineage.history.queries.gaps import gaps
 from airflow_provider_sparklineage.history.queries.patterns.observed import learned_of, patterns
-from airflow_provider_sparklineage.history.queries.patterns.rules import Following
+from airflow_provider_sparklineage.history.queries.patterns.rules import InverseRelation
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import HistoryError
 from tests.unit.history.queries.answers import START, Answers
@@ -115,7 +115,7 @@ def test_days_of_a_month_are_its_days_though_it_is_not_over(answers):
 def test_a_partition_that_was_never_written_is_planned_by_the_pattern(answers):
     daily(answers)
     (_, learned), *_ = learned_of(answers, REVENUE)
-    assert Following(learned.relation).of(day(400)) == [day(401)]
+    assert InverseRelation(learned.relation).given_cells(day(400)) == [day(401)]
 
 
 def test_a_dataset_that_nobody_wrote_has_no_patterns_and_no_gaps(answers):
