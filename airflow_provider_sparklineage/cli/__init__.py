@@ -57,8 +57,8 @@ def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace)
             raise
         what = texts.truncated(credentials.scrub(f"{type(error).__name__}: {error}"), 500)
         note(
-            f"sparklineage: This is a defect in sparklineage ({what}). Please report it, with what "
-            f"{TRACEBACK}=1 prints in front of the same command."
+            f"sparklineage: This is a defect in sparklineage ({what}). Please report it, with the "
+            f"output of the same command with {TRACEBACK}=1 in front."
         )
         return 1
 
@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> _Parser:
     parser = _Parser(
         prog="sparklineage",
-        description="Lineage of Spark jobs run by Airflow, from what was captured.",
+        description="Lineage of Spark jobs run by Airflow, from captured events.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:

@@ -432,6 +432,6 @@ def show_adoption(args: argparse.Namespace) -> int:
         print_survey(shown, sys.stdout)
         if adopt in ("", "off") and not args.adopt:
             commands.note(
-                "Adoption is off. What it would do: airflow sparklineage adoption --adopt all"
+                "Adoption is off. To see its effect: airflow sparklineage adoption --adopt all"
             )
     return 1 if any(check.status is Status.FAILED for check in shown.problems) else 0

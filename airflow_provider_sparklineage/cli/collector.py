@@ -121,8 +121,8 @@ def find_bundles(
         problem = f"There is no capture bundle of {choice.run} in {location}."
         fix = (
             "The run, DAG or task has another id, or its lineage was collected and the bundle "
-            "removed. Where capture_location is set as on the workers, what drivers have delivered "
-            "is found."
+            "removed. Where capture_location is set as on the workers, the bundles that drivers "
+            "have delivered are found."
         )
         raise exceptions.CaptureError(problem, fix)
     return sorted(bundles, key=lambda one: (str(one.manifest.started), one.place))
@@ -315,7 +315,8 @@ class Collector:
                 if merged.unfinished and not now:
                     self._note(
                         f"The job of {one} is still running as far as is known. "
-                        f"{merged.unfinished} If it was killed, --now collects what there is."
+                        f"{merged.unfinished} If it was killed, --now collects the part "
+                        "that is there."
                     )
                 elif not merged.is_news and not again:
                     self.lines.append(f"{one} was collected already; --again sends it once more.")
@@ -404,7 +405,7 @@ class Collector:
         if not shown:
             commands.note(
                 f"sparklineage: The XCom of {merged.bundle} could not be replaced, so its page in "
-                "Airflow shows what the task knew."
+                "Airflow shows the lineage that the task had."
             )
 
     def _note(self, problem: str) -> None:

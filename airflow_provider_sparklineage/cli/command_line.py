@@ -58,8 +58,8 @@ _MERGE = Command(
             "--format",
             choices=("openlineage", "datahub"),
             default="openlineage",
-            help="what to print: the event, or what DataHub is asked to store, as `datahub ingest` "
-            "reads it from a file",
+            help="print the event, or the metadata that DataHub would store, in the form of a file "
+            "for `datahub ingest`",
         ),
         argument(
             "--transport",
@@ -81,7 +81,7 @@ _MERGE = Command(
 )
 _SHOW = Command(
     "show",
-    "Show what a task read and wrote, column by column, and what is missing",
+    "Show the datasets that a task read and wrote, column by column, and the missing lineage",
     "events:show_events",
     (
         argument(
@@ -145,19 +145,19 @@ _PLAN = (
     switch("--plan", "print the rerun plan alone"),
     switch(
         "--clear",
-        "run what the plan lists again, wave by wave: Airflow clears it, after a question; only "
-        "where Airflow has its database",
+        "run the task instances of the plan again, wave by wave: Airflow clears them, after a "
+        "question; only where Airflow has its database",
     ),
     switch("--yes", "clear without the question"),
 )
 
 _HISTORY = Group(
     "history",
-    "Build the tables of what many runs did, and show what is in them",
+    "Build the tables of the reads and writes of many runs, and show their content",
     (
         Command(
             "build",
-            "Add events to the history: what is new in the archive, or in what is named",
+            "Add events to the history: the new ones of the archive, or of the named sources",
             "history.store:build",
             (
                 argument(
@@ -181,7 +181,7 @@ _HISTORY = Group(
         ),
         Command(
             "show",
-            "Show what is in the history: its datasets, their partitions and runs",
+            "Show the content of the history: its datasets, their partitions and runs",
             "history.store:show_datasets",
             _OUTPUT,
         ),
@@ -210,13 +210,13 @@ _QUESTIONS = (
     ),
     Command(
         "impact",
-        "Show all that was made of a partition or a column, and what to run again, in which order",
+        "Show all data made of a partition or a column, and the runs to repeat, in their order",
         "history.questions:answer_impact",
         (_DATASET, _PARTITION, _COLUMN, _AS_OF, _DEPTH, *_PLAN, _ALL, _EVENTS, *_OUTPUT),
     ),
     Command(
         "stale",
-        "List partitions made of data that has changed since, why, and what to run again",
+        "List partitions made of data that has changed since, the changes, and the runs to repeat",
         "history.questions:answer_stale",
         (
             argument("dataset", metavar="DATASET", nargs="?", help=f"only of it: {_ONE_DATASET}"),
@@ -242,7 +242,7 @@ _QUESTIONS = (
     ),
     Command(
         "drift",
-        "List what changed from one run of a task to the next: sources of columns, inputs, numbers "
+        "List the changes from one run of a task to the next: sources of columns, inputs, numbers "
         "of partitions, the rule by which it reads",
         "history.questions:answer_drift",
         (
@@ -291,13 +291,14 @@ _RUN = (
         "--run",
         dest="of_run",
         metavar="BUNDLE_OR_FILE",
-        help="show what a run did: a capture bundle (directory or URL), or a file of events",
+        help="show the partitions of a run that has ended: a capture bundle (directory or URL), or "
+        "a file of events",
     ),
     switch("--json", "print the explanation as JSON"),
 )
 _EXPLAIN_TEMPLATES = Command(
     "explain",
-    "Show which datasets and partitions templates mean for a run, and what made each value",
+    "Show which datasets and partitions templates mean for a run, and the source of each value",
     "explain:explain_templates",
     (
         argument(
@@ -345,7 +346,7 @@ _SETTINGS = Command(
 _ADOPTION = Command(
     "adoption",
     "List the tasks of Spark operators: which get lineage without a change of their DAG, which do "
-    "not and why, and what is wrong with the rules",
+    "not and why, and the problems of the rules",
     "adoption_survey:show_adoption",
     (
         argument(
@@ -378,7 +379,7 @@ _RESEND = Command(
             help="events of the last 30m, 2h or 7d, of the DAG if given",
         ),
         switch("--dry-run", "list them, and send nothing"),
-        _conn_id(", for what its backend needs"),
+        _conn_id(", by which events are adapted for its backend"),
     ),
     needs_airflow=True,
 )
@@ -398,8 +399,8 @@ _COLLECT = Command(
         argument("--dag", metavar="DAG", help="of that DAG alone"),
         argument("--task", metavar="TASK", help="of that task alone"),
         switch("--now", "also of jobs that have not reported their end, because they were killed"),
-        switch("--again", "also what was collected already"),
-        switch("--dry-run", "list what would be sent, and change nothing"),
+        switch("--again", "also bundles that were collected already"),
+        switch("--dry-run", "list the events that would be sent, and change nothing"),
         _conn_id(", which may have the capture location"),
     ),
     needs_airflow=True,
@@ -411,8 +412,9 @@ _COLLECT = Command(
 
 _SCHEMA = Command(
     "schema",
-    "Print a JSON Schema of what this package writes, of a row of a table of the history, or "
-    "of a line that a question of the history answers under --json; without a name, list them",
+    "Print a JSON Schema of a document that this package writes, of a row of a table of the "
+    "history, or of a line that a question of the history answers under --json; without a name, "
+    "list them",
     "schemas:print_schema",
     (argument("name", nargs="?", metavar="NAME", help="name of the schema"),),
 )
@@ -461,13 +463,13 @@ _CHECKS = (
 )
 _CHECK_MACHINE = Command(
     "doctor",
-    "Check Java, Spark, the listener and the place for captures, and say what to fix",
+    "Check Java, Spark, the listener and the place for captures, and give a fix for each problem",
     "doctor:check_machine",
     (*_CHECKS, _SPARK_BINARY),
 )
 _CHECK_AIRFLOW = Command(
     "doctor",
-    "Check all that lineage needs, from Spark to the lineage backend, and say what to fix",
+    "Check all that lineage needs, from Spark to the lineage backend, and give fixes",
     "doctor:check_airflow",
     (
         *_CHECKS,

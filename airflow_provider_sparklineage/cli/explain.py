@@ -34,7 +34,7 @@ def _explain_run(args: argparse.Namespace, job: str = "") -> int:
     :raise UnusableInputError: if a run is of another job, or arguments for a run to come are given
     """
     if any(getattr(args, name) for name in _OF_A_RUN_TO_COME):
-        msg = "Give --run by itself: what the run was, is in its bundle."
+        msg = "Give --run by itself: the bundle says which run it was."
         raise exceptions.UnusableInputError(msg)
     events = events_of([args.of_run])
     if job and (others := {e.event.job.name or "" for e in events} - {job}):
@@ -76,7 +76,7 @@ _OF_A_RUN_TO_COME = (
 def explain_templates(args: argparse.Namespace) -> int:
     """Print the partitions that templates mean, or those of a run; return the exit code."""
     if args.of_run and args.text:
-        msg = "Give templates to see what they mean, or --run to see what a run did."
+        msg = "Give templates, or --run for a run that has ended."
         raise exceptions.UnusableInputError(msg)
     if args.of_run:
         return _explain_run(args)

@@ -460,7 +460,9 @@ class Lock:
         """
         if not self._is_mine():
             problem = "Another build has taken over this store, as this one did not move for long."
-            raise HistoryError(problem, "What the other one builds is whole. Build again after it.")
+            raise HistoryError(
+                problem, "The store of the other build is whole. Build again after it."
+            )
 
     def _take(self, name: str) -> None:
         """Create a lock, or take it over from an owner that is gone.

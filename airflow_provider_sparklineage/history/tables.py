@@ -55,12 +55,12 @@ _RUN = (
     Column("data_interval_end", TIME, "End of the data interval, itself outside of it."),
 )
 _PRODUCER = (
-    Column("producer", TEXT, "Who made the event, a URI."),
+    Column("producer", TEXT, "Producer of the event, a URI."),
     Column("parent_run_id", TEXT, "Run of the parent, e.g. the DAG run."),
     Column("root_run_id", TEXT, "Run at the root."),
     Column("is_ours", FLAG, "Whether this package made the event."),
-    Column("check_status", TEXT, "How expected and observed partitions compare: matched, …"),
-    Column("degradations", INT, "How many statements the event has that something is missing."),
+    Column("check_status", TEXT, "Expected against observed partitions: matched, …"),
+    Column("degradations", INT, "Number of losses that the event states."),
     Column("source", TEXT, "The file that the event was read from."),
 )
 _DATASET = (
@@ -68,9 +68,13 @@ _DATASET = (
     Column("name", TEXT, "Name of the dataset."),
 )
 _EXTENT = (
-    Column("extent", TEXT, "How much: partition, all, range, condition, none or unknown."),
+    Column(
+        "extent",
+        TEXT,
+        "The part: partition, all, range, condition, none or unknown.",
+    ),
     Column("partition", TEXT, "The partition, dt=2024-10-15/region=eu, if extent is partition."),
-    Column("cell", TEXT, "The partition with its dimensions sorted by name: what joins compare."),
+    Column("cell", TEXT, "The partition with its dimensions sorted by name, for joins."),
     Column("dims", TEXT, "Names of the dimensions, sorted, with commas between."),
 )
 _RANGE = (
@@ -82,11 +86,9 @@ _ACCESS = (
     *_DATASET,
     *_EXTENT,
     *_RANGE,
-    Column("partition_count", LONG, "How many partitions a range has."),
+    Column("partition_count", LONG, "Number of partitions of a range."),
     Column("condition", TEXT, "OpenLineage's subset condition, JSON, if extent is condition."),
-    Column(
-        "evidence", TEXT, "Whose word it is: both, observer, listener, declared, last_known, other."
-    ),
+    Column("evidence", TEXT, "The witness: both, observer, listener, declared, last_known, other."),
     Column("mode", TEXT, "Of a write: overwrite, append, create, drop, truncate, …, unknown."),
     Column("row_count", LONG, "Rows, where it is the only access of its dataset, side and run."),
     Column("byte_count", LONG, "Bytes, under the same rule."),
@@ -110,7 +112,7 @@ EDGE = Table("edge", "An element of `columns` of the facts.", _EDGE)
 
 FACTS = Table(
     "facts",
-    "One event: what it says about a run, its accesses and its columns.",
+    "One event: the facts about a run, its accesses and its columns.",
     (
         Column("event_id", TEXT, "Checksum of the event, by which it is counted once."),
         *_RUN,
@@ -118,8 +120,8 @@ FACTS = Table(
         Column("event_time", TIME, "The event's own time."),
         Column("started", TIME, "When the run started, if the event says so."),
         *_PRODUCER,
-        Column("accesses", f"{ACCESS.struct()}[]", "What was read and written."),
-        Column("columns", f"{EDGE.struct()}[]", "Which columns were made of which."),
+        Column("accesses", f"{ACCESS.struct()}[]", "The reads and writes."),
+        Column("columns", f"{EDGE.struct()}[]", "Each column, and a column that it was made of."),
     ),
 )
 
@@ -129,7 +131,7 @@ RUNS = Table(
     (
         *_RUN,
         Column("state", TEXT, "COMPLETE, FAIL, ABORT, or RUNNING while no end is known."),
-        Column("started", TIME, "When it started; its end, if nobody knows."),
+        Column("started", TIME, "When it started; its end, if the start is not known."),
         Column("ended", TIME, "When it ended."),
         Column("is_time_certain", FLAG, "Whether its start is known."),
         *_PRODUCER,
@@ -138,7 +140,7 @@ RUNS = Table(
 )
 ACCESSES = Table(
     "accesses",
-    "What each run read and wrote, a row for each partition.",
+    "The reads and writes of each run, a row for each partition.",
     (
         Column("run_id", TEXT, "The run; never null."),
         Column("accessed_at", TIME, "When: the start of the run for a read, its end for a write."),
@@ -149,7 +151,7 @@ ACCESSES = Table(
 )
 COLUMNS = Table(
     "columns",
-    "Which column each run made of which.",
+    "The columns that each run made, each with a column that it was made of.",
     (
         Column("run_id", TEXT, "The run; never null."),
         Column("ended", TIME, "The end of the run."),
@@ -159,14 +161,14 @@ COLUMNS = Table(
 )
 CHANGES = Table(
     "changes",
-    "The versions of partitions: each successful write, and how long it was what is there.",
+    "The versions of partitions: each successful write, and the time for which it was there.",
     (
         *_DATASET,
         *_EXTENT,
         *_RANGE,
         Column("run_id", TEXT, "The run that wrote it; never null."),
         Column("mode", TEXT, "overwrite, append, create, drop, truncate, merge or unknown."),
-        Column("evidence", TEXT, "Whose word the write is, as in accesses."),
+        Column("evidence", TEXT, "The witness of the write, as in accesses."),
         Column("valid_from", TIME, "When the write had ended."),
         Column("valid_to", TIME, "When it was replaced; null: it is there."),
         Column("replaced_by", TEXT, "The run that replaced it."),
@@ -182,11 +184,11 @@ BINDINGS = Table(
         *_DATASET,
         *_EXTENT,
         *_RANGE,
-        Column("evidence", TEXT, "Whose word the read is, as in accesses."),
+        Column("evidence", TEXT, "The witness of the read, as in accesses."),
         Column("reader_run_id", TEXT, "The run that read; never null."),
         Column("read_at", TIME, "When it began to read."),
-        Column("version_run_id", TEXT, "The run that wrote the version; null: nobody knows."),
-        Column("version_extent", TEXT, "How much was written: as in changes."),
+        Column("version_run_id", TEXT, "The run that wrote the version; null if it is not known."),
+        Column("version_extent", TEXT, "The part that was written, as in changes."),
         Column("version_cell", TEXT, "The cell that was written; null: more than one."),
         Column("valid_from", TIME, "When the version was written."),
         Column("valid_to", TIME, "When the version was replaced; null: it is there."),
@@ -196,13 +198,13 @@ BINDINGS = Table(
 )
 CHANGES_BY_RUN = Table(
     "changes_by_run",
-    "The rows of changes in the order of time, to find what a run wrote.",
+    "The rows of changes in the order of time, to find the writes of a run.",
     CHANGES.columns,
     ("valid_from", "run_id"),
 )
 BINDINGS_BY_RUN = Table(
     "bindings_by_run",
-    "The rows of bindings in the order of time, to find what a run read.",
+    "The rows of bindings in the order of time, to find the reads of a run.",
     BINDINGS.columns,
     ("read_at", "reader_run_id"),
 )

@@ -184,7 +184,10 @@ def test_of_a_job_that_runs_nothing_is_sent(lake, archive, backend, execute, col
     folder = delivered(lake, has_ended=False)
     code, out, err = collect()
     assert (code, out) == (1, "")
-    assert "It has not reported its end. If it was killed, --now collects what there is." in err
+    assert (
+        "It has not reported its end. If it was killed, --now collects the part that is there."
+        in err
+    )
     assert backend.events == []
     assert archive.read(TRY) == before
     assert folder.exists()

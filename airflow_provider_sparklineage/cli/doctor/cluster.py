@@ -72,7 +72,7 @@ def location_checks(settings: Settings, timeout_s: float = _PROBE_S) -> list[Che
             Status.FAILED,
             f"This worker cannot {steps[-1]} {captures.url} ({why}).",
             "Check the connection whose id is before the @, its permissions, and that the provider "
-            "of this file system is installed. What drivers deliver there cannot be collected.",
+            "of this file system is installed. Files of drivers there cannot be collected.",
         )
     ]
 
@@ -86,11 +86,11 @@ def _probe(url: str, steps: list[str]) -> None:
     try:
         steps.append("list")
         if store.names(folder) != ["probe"]:
-            msg = "what was written is not listed"
+            msg = "the written file is not listed"
             raise FileNotFoundError(msg)
         steps.append("read from")
         if store.read(f"{folder}/probe") != _PROBE:
-            msg = "what is read is not what was written"
+            msg = "the content that is read is not the written one"
             raise ValueError(msg)
     finally:
         if steps[-1] == "read from":

@@ -290,7 +290,7 @@ NOT_RUN = Check(
     TRIAL,
     Status.FAILED,
     "No application was run, because it would have no listener.",
-    "Fix what failed above first.",
+    "Fix the failed checks above first.",
 )
 
 ORDERS = {
@@ -315,7 +315,7 @@ _CAUSES = (
     ),
     (r"Cannot run program \"python3?\".*", "Set PYSPARK_PYTHON to a Python on this machine."),
     (r"UnknownHostException.*", "Set SPARK_LOCAL_IP to an IP address of this machine."),
-    (r"Connection refused.*|Failed to connect.*", "Check what spark-defaults.conf connects to."),
+    (r"Connection refused.*|Failed to connect.*", "Check the addresses in spark-defaults.conf."),
     (
         r"ClassNotFoundException.*",
         "A class that spark-defaults.conf names is not on Spark's class path.",
@@ -423,9 +423,7 @@ def _judged(
             TRIAL,
             Status.FAILED,
             f"Spark {machine.spark.version} did not end within {TIMEOUT_S} seconds.",
-            explained(
-                log, "Run `spark-submit --master local[1]` by hand and see what it waits for."
-            ),
+            explained(log, "Run `spark-submit --master local[1]` by hand and look for the cause."),
         )
     if code != 0:
         return Check(

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _PAUSE_S = 2.0
 _HOW_TO_GO_ON = (
-    "Have that succeed in Airflow first. What comes after it is stale then and can be cleared: "
+    "Have that succeed in Airflow first. The runs after it are stale then and can be cleared: "
     "sparklineage history build, then sparklineage stale --clear"
 )
 _NO_AIRFLOW = "There is no Airflow here that could run anything again."
@@ -120,7 +120,7 @@ def run(
         try:
             ended = _wait(wave, runner, pause, f"Wave {number} of {len(waves)} runs")
         except KeyboardInterrupt:
-            commands.note("What was cleared goes on in Airflow.")
+            commands.note("The cleared task instances go on in Airflow.")
             ended = runner.states(wave)
         failed = {key: ended.get(key, "not at its end") for key in wave}
         failed = {key: state for key, state in failed.items() if state != "success"}
@@ -225,7 +225,7 @@ def answer_drift(args: argparse.Namespace) -> int:
     """Print the changes from each run of a task to the next; return the exit code."""
     with opened(args) as history, counted("Comparing runs"):
         rows = msgspec.to_builtins(drift(history, args.task))
-    return _listed(args, rows, _drift_columns, "Each run did what the one before it did.")
+    return _listed(args, rows, _drift_columns, "Each run did the same as the one before it.")
 
 
 def _drift_columns(rows: Sequence[tables.Document]) -> Sequence[tables.Column]:
@@ -253,7 +253,7 @@ def answer_patterns(args: argparse.Namespace) -> int:
         dataset = dataset_of(history, args.dataset)
         found = observed.patterns(history, dataset)
         unruled = observed.without_pattern(history, dataset, found)
-    empty = "" if unruled else "No run is known that read what it is made of."
+    empty = "" if unruled else "No run is known that read its sources."
     code = _listed(args, msgspec.to_builtins(found), _pattern_columns, empty)
     if unruled and not args.json:
         names = show.escape(some([str(one) for one in unruled], _MAX_UNRULED))

@@ -221,7 +221,7 @@ def _archive_url() -> str:
 
     :raise UnusableInputError: if there is no archive, or Airflow is not installed
     """
-    fix = "Name what has events: sparklineage history build SOURCE…"
+    fix = "Name the sources of events: sparklineage history build SOURCE…"
     with commands.logging_to_stderr():
         try:
             from airflow_provider_sparklineage.hooks.sources import archive_url

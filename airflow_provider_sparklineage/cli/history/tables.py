@@ -291,7 +291,7 @@ def _hop_note(hop: Document) -> str:
 # --- why something is stale -----------------------------------------------------------------------
 
 
-INDIRECTLY = "what it read is stale"
+INDIRECTLY = "its source is stale"
 
 _CHANGES = {"overwrite": "was rewritten", "append": "was added to", "create": "was made anew"}
 _CHANGES |= {"drop": "was dropped", "truncate": "was emptied"}

@@ -30,7 +30,7 @@ class Run(Struct, frozen=True):
 
 
 class Transformation(Struct, frozen=True, order=True):
-    """How a column came into another one, in the words of OpenLineage's columnLineage facet."""
+    """A transformation of a column, in the words of OpenLineage's facet columnLineage."""
 
     type: str = ""
     subtype: str = ""
@@ -39,15 +39,16 @@ class Transformation(Struct, frozen=True, order=True):
 
 
 class Hop(Struct, frozen=True):
-    """A version of a partition that fed another one, or was made of it.
+    """A version of a partition of which the question's subject was made, or one made of it.
 
-    :param depth: how many runs are between it and what was asked about
-    :param partition: values by dimension; None: the whole dataset, or it is not known which part
-    :param column: None: all of them, or it is not known which
-    :param run: who wrote it; None: nobody known
-    :param transformations: from this column, or into it, on the hop that is nearer
+    :param depth: number of runs between the version and the subject of the question
+    :param partition: values by dimension; null for the whole dataset, or if the part is not known
+    :param column: null for all columns, or if the column is not known
+    :param run: the run that wrote the version; null if no such run is known
+    :param transformations: of this column on the way to the hop one depth nearer, or from it
     :param is_certain: whether nothing of this hop is assumed
-    :param via: run_ids of the versions one depth nearer to what was asked about
+    :param via: run_ids of the versions one depth nearer to the subject of the question
+    :param note: a remark for people; null if there is none
     """
 
     depth: int
@@ -62,8 +63,9 @@ class Hop(Struct, frozen=True):
 
 
 class Cause(Struct, frozen=True):
-    """A change that a run has missed.
+    """A change that came after a run had read the data.
 
+    :param at: when the change was written
     :param how: the mode of the write: overwrite, append, truncate, …
     """
 
@@ -75,10 +77,13 @@ class Cause(Struct, frozen=True):
 
 
 class Stale(Struct, frozen=True):
-    """A version that is there and was made of what was changed since.
+    """A version that is there, and whose sources have changed since it was made.
 
-    :param is_direct: its own run missed the change; else it was made of a version that is stale
-    :param cause: the first change that was missed, by it or by what it was made of
+    :param run: the run that wrote the version
+    :param is_direct: whether this run read the changed data itself; else it read a stale version
+    :param cause: the first change that was missed, by this run or by the writer of the stale
+        version
+    :param is_certain: whether nothing of this is assumed
     """
 
     dataset: Dataset
@@ -90,11 +95,13 @@ class Stale(Struct, frozen=True):
 
 
 class Reason(Struct, frozen=True):
-    """Why something is to be run again: what it read, and what is wrong with that.
+    """A reason to repeat a run: data that the run read, and the change of this data.
 
-    :param columns: ``price → amount``: the columns through which it goes, if they are known
-    :param cause: the change that it missed; None if what it read was asked about, or is run again
-    :param is_direct: whether it read this itself; else it read what is stale because of that
+    :param columns: ``price → amount``: the columns through which the data goes, if they are known
+    :param cause: the change that the run missed; null if the data is the subject of the question,
+        or is made again by the plan
+    :param text: the reason as a sentence
+    :param is_direct: whether the run read this data itself; else it read a version made from it
     """
 
     dataset: Dataset
@@ -108,7 +115,10 @@ class Reason(Struct, frozen=True):
 class Step(Struct, frozen=True):
     """A task instance to clear.
 
-    :param wave: what is cleared together; each wave reads what earlier ones write
+    :param run_id: its latest run; empty if it has not run
+    :param ended: the end of that run
+    :param wave: number of the group in which it is cleared; each group reads data that earlier
+        groups write
     """
 
     dag_id: str
@@ -122,7 +132,10 @@ class Step(Struct, frozen=True):
 
 
 class ByHand(Struct, frozen=True):
-    """A run that Airflow did not start, in the order of :class:`Step`."""
+    """A run that a person has to repeat, because Airflow did not start it.
+
+    :param wave: number of its group, as in the steps of the plan
+    """
 
     job: str | None
     run_id: str

@@ -67,12 +67,12 @@ FROM columns WHERE run_id IN (SELECT run_id FROM runs WHERE job = $task)
 class Drift(msgspec.Struct, frozen=True):
     """A difference between two runs of a task.
 
-    :param kind: as in the table above
+    :param kind: ``input_appeared``, ``sources_changed``, ``partition_count``, …
     :param run: the run that differs
     :param before: the run that it is compared with; null for ranges and patterns
-    :param message: what differs, for people
-    :param was: sources or the usual counts; of a broken pattern what is missing
-    :param now: the same of this run; of a broken pattern what is unexpected
+    :param message: the difference, for people
+    :param was: the sources before, or the usual counts; for a broken pattern the missing partitions
+    :param now: the sources or the count of this run; for a broken pattern the unexpected partitions
     """
 
     kind: str

@@ -81,15 +81,16 @@ ORDER BY valid_from
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """A partition that is not there.
+    """A partition that is expected and not there.
 
-    :param partition: its values by dimension; only of those that follow from the run
+    :param partition: values by dimension, of the dimensions that follow from the run
     :param cell: the same as one text, ``dt=2024-10-15``
-    :param job: the task that should have written it; empty where only the step is known
-    :param run: its last try for that date, if one is known
-    :param reason: ``failed``, ``running``, ``not_written`` (the run succeeded and wrote something
-        else), ``dropped`` (it was there), ``no_run`` (the task did not run, or nobody recorded it)
-    :param confidence: of the rule by which it is expected, as patterns have it
+    :param job: the task that should have written the partition; empty if the partition is expected
+        only because of the regular step between the others
+    :param run: the last try of the task for that date, if one is known
+    :param reason: ``failed``, ``running``, ``not_written`` (the run succeeded and wrote other
+        partitions), ``dropped`` (it was there), ``no_run`` (no run of the task is recorded)
+    :param confidence: confidence of the rule by which the partition is expected, as in patterns
     """
 
     dataset: Dataset

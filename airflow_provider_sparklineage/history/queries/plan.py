@@ -235,7 +235,7 @@ def _written(reason: answers.Reason, columns: tuple[str, ...]) -> answers.Reason
     text = _text(reason)
     if reason.cause:
         text += f", changed {reason.cause.at:%Y-%m-%d %H:%M} UTC ({reason.cause.how})"
-    text = f"read {text}" if reason.is_direct else f"what it read is stale: {text}"
+    text = f"read {text}" if reason.is_direct else f"its source is stale: {text}"
     return structs.replace(reason, columns=columns, text=text)
 
 

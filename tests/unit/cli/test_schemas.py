@@ -48,8 +48,12 @@ def test_the_schema_of_a_hop_has_its_keys_in_their_order_and_says_what_they_mean
     assert hop["required"][:6] == [
         "depth", "dataset", "partition", "column", "run", "transformations",
     ]  # fmt: skip
-    assert hop["properties"]["run"]["description"] == "who wrote it; None: nobody known"
-    assert hop["description"] == "A version of a partition that fed another one, or was made of it."
+    assert hop["properties"]["run"]["description"] == (
+        "the run that wrote the version; null if no such run is known"
+    )
+    assert hop["description"] == (
+        "A version of a partition of which the question's subject was made, or one made of it."
+    )
 
 
 def test_the_list_of_schemas_has_the_answers(run):

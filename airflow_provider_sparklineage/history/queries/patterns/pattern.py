@@ -25,15 +25,17 @@ if TYPE_CHECKING:
 class RuleOfAxis(msgspec.Struct, frozen=True, omit_defaults=True):
     """The rule of one or several dimensions.
 
-    :param labels: the dimensions that follow
-    :param of: the dimensions that they follow from
-    :param kind: as that of :class:`Pattern`
+    :param labels: the dimensions whose values follow
+    :param of: the dimensions from whose values they follow
+    :param kind: the kind of the rule, as in the pattern
     :param unit: ``day``, ``month``, …, ``number`` or ``text``
-    :param first: of a span: how many units of ``first_of`` it begins after the given partition;
-        without a ``first_of`` it always begins at ``first``, numbered in ``unit``
-    :param last: the same of its end
-    :param offsets: of an irregular set, or of one offset of months
-    :param values: of a constant
+    :param first: of a span: number of units ``first_of`` from the written partition to its
+        beginning; without a ``first_of`` it always begins at ``first``, numbered in ``unit``
+    :param last: of a span: the same for its end
+    :param first_of: the unit of ``first``
+    :param last_of: the unit of ``last``
+    :param offsets: of an irregular set: its offsets; of a shift by months: the number of months
+    :param values: of a constant: its values
     """
 
     labels: tuple[str, ...]
@@ -49,7 +51,7 @@ class RuleOfAxis(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """A run, as queries name it."""
+    """A run, and its state when it ended."""
 
     run_id: str
     job: str
@@ -58,10 +60,10 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Deviation(msgspec.Struct, frozen=True):
-    """A run that does not follow.
+    """A run that does not follow the pattern.
 
-    :param missing: partitions that it should have, up to 20
-    :param unexpected: partitions that it should not have, up to 20
+    :param missing: partitions that the run should have read, up to 20
+    :param unexpected: partitions that the run should not have read, up to 20
     """
 
     run: Run
@@ -72,18 +74,21 @@ class Deviation(msgspec.Struct, frozen=True):
 class Pattern(msgspec.Struct, frozen=True):
     """The rule by which the partitions that a task reads follow from those that it writes.
 
-    :param output: the dataset that is written
-    :param input: the dataset that is read
+    :param output: the dataset that the task writes
+    :param input: the dataset that the task reads
+    :param namespace: OpenLineage's namespace of the task's job
     :param job: the task, ``dag_id.task_id``
     :param kind: ``same``, ``offset``, ``window``, ``offsets``, ``period`` (the month of a day),
         ``parts`` (the days of a month), ``months``, ``span``, ``constant``, ``every``, ``whole`` or
         ``none``
     :param relation: the rule for people, ``dt = dt - 1 day``
-    :param support: runs that follow
-    :param seen: runs that wrote and read partitions
-    :param unclear: runs of which it is not known what they read: conditions, unknown parts
-    :param confidence: the least share of runs that the rule holds for, at 95 % (Wilson's interval):
-        0.2 after one run, 0.9 after 30
+    :param rules: the rule of each dimension that is read
+    :param support: number of runs that follow the rule
+    :param seen: number of runs whose written and read partitions are known
+    :param unclear: number of runs whose read partitions are not known: conditions, unknown parts
+    :param confidence: the least share of runs for which the rule holds, at 95 % (Wilson's
+        interval): 0.2 after one run, 0.9 after 30
+    :param exceptions: the runs that do not follow the rule
     """
 
     output: Dataset

@@ -45,7 +45,7 @@ def test_what_does_not_succeed_ends_it(capsys, state):
         f"{state}  b",
         "not cleared, as it comes after  c",
         "not cleared, as it comes after  d",
-        "Have that succeed in Airflow first. What comes after it is stale then and can be cleared: "
+        "Have that succeed in Airflow first. The runs after it are stale then and can be cleared: "
         "sparklineage history build, then sparklineage stale --clear",
     ]
 
@@ -56,7 +56,7 @@ def test_a_person_who_does_not_want_to_wait_learns_what_is_left(capsys):
 
     assert questions.run([["a"], ["b"]], Airflow(looks=9), interrupted) == 1
     printed = capsys.readouterr().err
-    assert "What was cleared goes on in Airflow.\nnot at its end  a\n" in printed
+    assert "The cleared task instances go on in Airflow.\nnot at its end  a\n" in printed
     assert "not cleared, as it comes after  b" in printed
 
 

@@ -98,7 +98,7 @@ def test_the_plan_names_the_change_and_runs_in_the_order_of_the_data(history):
     expected = "read orders dt=1, changed 2024-10-15 00:09 UTC (overwrite)"
     assert plan.steps[0].reasons[0].text == expected
     change = expected.removeprefix("read ")
-    assert plan.steps[1].reasons[0].text == f"what it read is stale: {change}"
+    assert plan.steps[1].reasons[0].text == f"its source is stale: {change}"
 
 
 def test_after_the_plan_nothing_is_stale(history):
