@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 # --- for a transport that converts events ---------------------------------------------------------
 #
-# The kept event has facets of other producers as they came. Airflow redacts such facets by the
+# The archived event has facets of other producers as they came. Airflow redacts such facets by the
 # names of their keys when it sends an event, but does not see the neutral event that the sent one
 # carries; so they are redacted here. The neutral event's text of the job is the user's own. The
 # sent one's may begin with a description of the run, for a backend that shows no other text
@@ -128,14 +128,14 @@ class Candidate(NamedTuple):
 
 
 def candidate(name: str, event: Event) -> Candidate:
-    """Describe a kept event.
+    """Describe an archived event.
 
     :raise ValueError: if it cannot be sent because it has no run or no time
     """
     run_id, job = event["run"].get("runId"), event["job"]
     if not isinstance(run_id, str) or not isinstance(job.get("namespace"), str):
         msg = "it is of no run"
-        raise ValueError(msg)  # noqa: TRY004  (the kept event is wrong, not the caller)
+        raise ValueError(msg)  # noqa: TRY004  (the event is wrong, not the caller)
     time = datetime.fromisoformat(str(event.get("eventTime")))
     time = time if time.tzinfo else time.replace(tzinfo=UTC)
     state = str(event.get("eventType"))

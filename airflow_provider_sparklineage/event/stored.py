@@ -228,7 +228,7 @@ class _Datasets(msgspec.Struct):
 
 
 def last_run(document: Mapping[str, Any]) -> LastRun:
-    """Read the run and its datasets from a merged event that was kept.
+    """Read the run and its datasets from a stored merged event.
 
     Each dataset has only those of its facets that distinguish it (:data:`.last_run.KEPT`).
 

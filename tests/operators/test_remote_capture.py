@@ -332,7 +332,7 @@ def test_a_task_that_is_killed_meanwhile_has_time_left_for_its_event(asks, of_st
 
     deadline, manifest = Deadline(), Manifest("r", remote="file:///nowhere/try1")
     capture = Capture(resolve(), CaptureBundle(None, manifest), OwnFiles(None), is_refused=True)
-    for name in ("remove", "sweep_at_times"):
+    for name in ("remove", "sweep"):
         monkeypatch.setattr(remote_bundles, name, lambda *_, **__: None)
     monkeypatch.setattr(remote_bundles, of_store, hang)
     asks(capture, deadline)

@@ -140,7 +140,8 @@ def end(
             log.debug("%s", error)
     else:
         remove(manifest.remote, budget)
-    sweep_at_times(location, older_than=older_than, now=now, budget=budget)
+    if is_sweep_due(location.folder / _SWEPT, older_than, now):
+        sweep(location.url, older_than=older_than, now=now, budget=budget)
 
 
 def earlier_try(
@@ -222,18 +223,6 @@ def sweep(location: str, *, older_than: timedelta, now: datetime, budget: Budget
             remove(url, budget)
             removed += 1
     return removed
-
-
-def sweep_at_times(
-    location: CaptureLocation, *, older_than: timedelta, now: datetime, budget: Budget
-) -> int:
-    """Call :func:`sweep`, unless a try of this user on this worker has swept within the last hour.
-
-    :return: the number of deleted folders; 0 if no sweep was due
-    """
-    if is_sweep_due(location.folder / _SWEPT, older_than, now):
-        return sweep(location.url, older_than=older_than, now=now, budget=budget)
-    return 0
 
 
 def _is_old(url: str, older_than: timedelta, now: datetime, budget: Budget) -> bool:

@@ -363,8 +363,8 @@ def refuse_connect(submission: Submission, master: str, env: Mapping[str, str]) 
         fix = (
             "Set spark.api.mode=classic. Or start the server with the OpenLineage listener: its "
             f"jar in --jars, spark.extraListeners={LISTENER_CLASS}, and {PREFIX}transport.* with "
-            "the URL of your backend, which then sees what all clients of the server read and "
-            "write, as the server's application and not as this task."
+            "the URL of your backend, which then sees the reads and writes of all clients of the "
+            "server, as the server's application and not as this task."
         )
         raise ListenerError(problem, fix)
 
