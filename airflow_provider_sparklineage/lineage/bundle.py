@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -18,21 +18,32 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
     SparkApplication,
     accumulate,
 )
-from airflow_provider_sparklineage.lineage.application.repairs import Clock, with_canonical_names
+from airflow_provider_sparklineage.lineage.application.repairs import with_canonical_names
 from airflow_provider_sparklineage.lineage.columns import edges
 from airflow_provider_sparklineage.lineage.declared_and_last_known import Completion
 from airflow_provider_sparklineage.lineage.merge import merge
-from airflow_provider_sparklineage.lineage.observed.corrections import observed
+from airflow_provider_sparklineage.lineage.observed.binding import Observed
+from airflow_provider_sparklineage.lineage.observed.corrections import corrected
 from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
-from airflow_provider_sparklineage.model.budget import MORE_TIME, Budget, garbage_collector_paused
+from airflow_provider_sparklineage.model.budget import (
+    Budget,
+    SpentError,
+    because,
+    garbage_collector_paused,
+)
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.model.representation import ColumnLineageForm
 from airflow_provider_sparklineage.model.terms import Outcome, Side
+from airflow_provider_sparklineage.spark.capture.observations import Messages
+from airflow_provider_sparklineage.spark.capture.reading import Reading
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    from airflow_provider_sparklineage.lineage.observed.accesses import Observations
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
-    from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 
 
 # --- the lineage ----------------------------------------------------------------------------------
@@ -46,53 +57,110 @@ def task_lineage(bundle: CaptureBundle, allowance: Allowance = UNLIMITED) -> Tas
     :raise CaptureError: if the event file is there but cannot be read
     """
     manifest = bundle.manifest
-    locator = manifest.locator
-    is_late = partial(allowance.is_over, Stage.READING)
-    events = bundle.events(is_late)
-    clock = Clock(manifest.application_run_id, lambda: bundle.clock_put_back(is_late))
-    if bundle.is_in_order:
-        events = clock.corrected(events)
-    application = accumulate(events, manifest.application_run_id)
-    application = with_canonical_names(application, locator)
-    looking = Budget(lambda: 0.0 if allowance.is_over(Stage.OBSERVATIONS) else math.inf)
-    witnessed = observed(bundle, application, locator, looking)
-    observations = None if clock.put_back else witnessed.observations
-    application = application if clock.put_back else witnessed.application
+    reading = Reading(bundle, partial(allowance.is_over, Stage.READING))
+    application = accumulate(reading.events(), manifest.application_run_id)
+    application = with_canonical_names(application, manifest.locator)
+    # Missing events are not reported where their reason is known already, or reading was cut.
+    is_delivered = bool(manifest.remote)
+    reasons = _UNDELIVERED if is_delivered else _WITHOUT_LISTENER
+    explained = any(d.code in reasons for d in manifest.degradations)
+    met = [] if explained or reading.report.cut else incomplete(application, is_delivered)
+    degradations = [*manifest.degradations, *met, *left_out(application), *reading.of_events()]
+
+    witnessed = _observed(reading, application, manifest, allowance)
+    degradations += witnessed.degradations
+    if reading.clock.put_back:  # only times bind what was observed to actions
+        witnessed = _Witnessed(application)
     lineage = merge(
-        application,
-        outcome_of(bundle, application),
+        witnessed.application,
+        outcome_of(manifest, application),
         declared_inputs=manifest.declared_inputs,
         allowance=allowance,
         declared_outputs=manifest.declared_outputs,
-        observations=observations,
+        observations=witnessed.observations,
         expectations=manifest.expectations,
-        locator=locator,
+        locator=manifest.locator,
         limits=manifest.limits,
         intermediates=manifest.intermediates,
     )
     if manifest.column_lineage == ColumnLineageForm.LEGACY:
         lineage = in_legacy_form(lineage)
-    # Missing events are not reported where their reason is known already, or reading was cut.
-    is_delivered = bool(manifest.remote)
-    reasons = _UNDELIVERED if is_delivered else _WITHOUT_LISTENER
-    explained = any(d.code in reasons for d in manifest.degradations)
-    met = [] if explained or bundle.report.cut else incomplete(application, is_delivered)
-    degradations = [
-        *manifest.degradations,
-        *met,
-        *left_out(bundle.report, application),
-        *clock.degradations(),
-        *witnessed.degradations,
-        *lineage.degradations,
-    ]
+    degradations += lineage.degradations
     is_part = any(d.code is DegradationCode.DELIVERY_INCOMPLETE for d in manifest.degradations)
     if is_part:
         lineage = _of_a_part(lineage)
     # Without all events, missing outputs do not show that the application wrote none.
-    if bundle.report.cut or is_part or not application.events:
+    if reading.report.cut or is_part or not application.events:
         degradations = [d for d in degradations if d.code is not DegradationCode.NOTHING_WRITTEN]
     lineage = replace(lineage, degradations=tuple(degradations))
     return _completed(lineage, manifest)
+
+
+# --- both witnesses -------------------------------------------------------------------------------
+
+
+class _Witnessed(NamedTuple):
+    """An application as both witnesses, the listener and the observer, report it.
+
+    :param application: has the actions that only the observer saw, and no skipped writes
+    :param observations: None if the observer wrote nothing, or its records were not used
+    """
+
+    application: SparkApplication
+    observations: Observations | None = None
+    degradations: tuple[Degradation, ...] = ()
+
+
+def _observed(
+    reading: Reading, application: SparkApplication, manifest: Manifest, allowance: Allowance
+) -> _Witnessed:
+    """Read the observer's records, and correct by them what the listener reported."""
+    is_over = partial(allowance.is_over, Stage.OBSERVATIONS)
+    budget = Budget(lambda: 0.0 if is_over() else math.inf)
+    try:
+        records = reading.records(is_over)
+        if not records and not reading.observed.malformed_lines:
+            return _Witnessed(application, degradations=_nothing_observed(manifest, application))
+        seen = corrected(Observed.of(application, records, manifest.locator, budget))
+        observations = seen.observations()
+    except CaptureError as error:  # the events are still valid without observations
+        lost = Degradation(DegradationCode.OBSERVATIONS_MISSING, str(error))
+        return _Witnessed(application, degradations=(lost,))
+    except SpentError as reason:
+        return _Witnessed(application, degradations=(_unobserved(reason),))
+    found = (*reading.of_observations(), *_unmatched(observations))
+    return _Witnessed(seen.application, observations, found)
+
+
+def _nothing_observed(manifest: Manifest, application: SparkApplication) -> tuple[Degradation, ...]:
+    # A job that ends before it makes a session has no events either, which is reported already.
+    if not {"py_files", "observer"} & set(manifest.injected) or not application.events:
+        return ()
+    return (
+        Degradation(
+            DegradationCode.OBSERVATIONS_MISSING,
+            "The observer wrote nothing, so no partitions are known; another "
+            "sitecustomize before ours on the driver's Python path would explain it.",
+        ),
+    )
+
+
+def _unobserved(reason: object) -> Degradation:
+    return Degradation(
+        DegradationCode.COLLECTION_CUT,
+        "The partitions that were observed were left out, and those that the listener reports are "
+        f"used, {because(reason)}",
+    )
+
+
+def _unmatched(observations: Observations) -> Iterator[Degradation]:
+    messages = Messages(observations.unmatched)
+    if messages.count:
+        text = f"Read or written, but it cannot be named as a dataset: {messages}."
+        yield Degradation(DegradationCode.OBSERVATION_UNTIED, text)
+
+
+# --- outcome and form -----------------------------------------------------------------------------
 
 
 def _of_a_part(lineage: TaskLineage) -> TaskLineage:
@@ -104,13 +172,13 @@ def _of_a_part(lineage: TaskLineage) -> TaskLineage:
     return replace(lineage, inputs=inputs, outputs=outputs)
 
 
-def outcome_of(bundle: CaptureBundle, application: SparkApplication) -> Outcome:
+def outcome_of(manifest: Manifest, application: SparkApplication) -> Outcome:
     """Give the outcome of the try, as its worker reports it.
 
     Without such a report, the outcome is COMPLETE if the application reported its end, else FAIL.
     """
-    if bundle.manifest.outcome:
-        return Outcome(bundle.manifest.outcome)
+    if manifest.outcome:
+        return Outcome(manifest.outcome)
     return Outcome.COMPLETE if application.finished else Outcome.FAIL
 
 
@@ -203,8 +271,8 @@ def incomplete(application: SparkApplication, is_delivered: bool = False) -> lis
     return missing
 
 
-def left_out(report: ReadReport, application: SparkApplication) -> list[Degradation]:
-    """Report the events, lines and facets of the event file that were not merged."""
+def left_out(application: SparkApplication) -> list[Degradation]:
+    """Report the events and facets that were read and not merged."""
     troubles = []
     if application.foreign_events:
         troubles.append(
@@ -220,30 +288,6 @@ def left_out(report: ReadReport, application: SparkApplication) -> list[Degradat
             Degradation(
                 DegradationCode.COLLECTION_CUT,
                 f"The events are more than merging keeps in memory, and {what} were left out.",
-            )
-        )
-    if report.torn:
-        troubles.append(
-            Degradation(
-                DegradationCode.TORN_EVENT,
-                "The last line of the event file is incomplete, because the driver ended while "
-                "writing it.",
-            )
-        )
-    if report.malformed_lines:
-        named = "; ".join(report.malformed)
-        troubles.append(
-            Degradation(
-                DegradationCode.MALFORMED_EVENTS,
-                f"{report.malformed_lines} line(s) cannot be read as OpenLineage run events and "
-                f"were left out: {named}.",
-            )
-        )
-    if report.cut:
-        troubles.append(
-            Degradation(
-                DegradationCode.COLLECTION_CUT,
-                f"Collecting took too long and ended after {report.events} events; {MORE_TIME}.",
             )
         )
     return troubles

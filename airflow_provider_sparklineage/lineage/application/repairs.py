@@ -1,17 +1,4 @@
-"""Repair the listener's mistakes in times, names and actions, before anything else uses them.
-
-Times of events (:class:`Clock`):
-
-- One listener writes its events one after the other. If the driver's clock is put back (as NTP can
-  do), a write that came before a read seems to come after that read, by the times alone. Then the
-  times of all later events in the file are moved forward until they fit the order of the file. A
-  repeated line proves nothing.
-- The driver knows whether its clock was put back: the observer compares the clock with a monotonic
-  one. The observer's report decides, even against the times of the events.
-- Without that report, an end whose time is earlier than that of an event before it in the file
-  proves that the clock was put back: Spark stamps an end and reports it at once. A start proves
-  nothing: Spark stamps it, plans for seconds, and may report it after the ends of inner executions
-  and of other threads.
+"""Repair the listener's mistakes in names and actions, before anything else uses them.
 
 Names of datasets (:func:`with_canonical_names`):
 
@@ -45,9 +32,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from datetime import UTC, datetime, timedelta
-from functools import cache
-from itertools import starmap
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -55,10 +39,9 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.lineage.application.accesses import united_locations
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
 from airflow_provider_sparklineage.model.datasets import is_files, looks_like_file
-from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
     from airflow_provider_sparklineage.lineage.application.accumulation import (
@@ -67,117 +50,6 @@ if TYPE_CHECKING:
     )
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.locations import Locator
-    from airflow_provider_sparklineage.spark.capture.events import SparkEvent
-
-
-# --- times ----------------------------------------------------------------------------------------
-
-
-CLOCK_TOLERANCE = timedelta(seconds=1)
-"""A smaller gap proves nothing: threads of recorded jobs overtake each other by up to 20 ms."""
-MAX_WAITING = 1000
-"""Number of starts that are held back in memory: no job plans so many queries at a time."""
-_ENDS = frozenset({"COMPLETE", "FAIL", "ABORT"})
-
-
-class Clock:
-    """The clock of one driver, which may have been put back while the job ran.
-
-    :param run_id: OpenLineage run id of the driver's application
-    :param by_driver: a function that gives the time by which the clock was put back, as the driver
-        reports it, or None if the driver reports nothing; called once, and only if events are not
-        in the order of their times
-    :ivar put_back: the total time by which the clock was put back
-    """
-
-    def __init__(
-        self, run_id: str, by_driver: Callable[[], timedelta | None] = lambda: None
-    ) -> None:
-        self._run_id = run_id
-        self._by_driver = cache(by_driver)
-        self._gap = timedelta()
-        self.put_back = timedelta()
-
-    def corrected(self, events: Iterable[SparkEvent]) -> Iterator[SparkEvent]:
-        """Give the events with times that fit their order in the file.
-
-        A start that seems too early is held back until a later event proves that the clock was put
-        back, or until the end of the file, so it may come later than in the file.
-
-        :param events: the events of one file, in the order of the file; events of other
-            applications prove nothing
-        """
-        latest: datetime | None = None
-        seen: set[int] = set()  # hashes of lines, which take less memory than the lines
-        waiting: list[tuple[SparkEvent, datetime]] = []  # each with the latest time before it
-        for event in events:
-            if self._run_id not in (event.run.run_id, event.parent_run_id):
-                yield event
-                continue
-            at = event.event_time
-            line = hash((event.run.run_id, event.event_type, at))
-            if self.put_back:
-                at = _later(at, self.put_back)
-            if latest is None or at > latest:
-                latest = at
-            elif latest - at > CLOCK_TOLERANCE and line not in seen:
-                is_proof = self._is_proof(event)
-                if is_proof is None and event.event_type == "START" and len(waiting) < MAX_WAITING:
-                    # The greatest gap counts: later events can narrow the gap of a held start.
-                    self._gap = max(self._gap, latest - at)
-                    waiting.append((event, latest))
-                    seen.add(line)
-                    continue
-                if is_proof:
-                    back, self._gap = max(self._gap, latest - at), timedelta()
-                    self.put_back += back
-                    yield from starmap(self._shifted, waiting)
-                    waiting.clear()
-                    at = _later(at, back)
-                    latest = max(at, latest)
-                elif is_proof is None:
-                    at = latest
-            seen.add(line)
-            yield event if at == event.event_time else replace(event, event_time=at)
-        yield from starmap(self._shifted, waiting)
-
-    def _is_proof(self, event: SparkEvent) -> bool | None:
-        """Whether an event that is too early proves that the clock was put back.
-
-        :return: None for an event that is no end, if the driver reports nothing: a later event
-            may be the proof
-        """
-        reported = self._by_driver()
-        if reported is not None:
-            return reported > CLOCK_TOLERANCE
-        return True if event.event_type in _ENDS else None
-
-    def _shifted(self, event: SparkEvent, latest: datetime) -> SparkEvent:
-        return replace(event, event_time=min(_later(event.event_time, self.put_back), latest))
-
-    def degradations(self) -> Iterator[Degradation]:
-        """Report that the clock was put back.
-
-        In this case observations are not used: they have the driver's times too, and only these
-        times match observations to actions.
-        """
-        if self.put_back:
-            seconds = (self._by_driver() or self.put_back).total_seconds()
-            yield Degradation(
-                DegradationCode.CLOCK_WENT_BACKWARDS,
-                f"The driver's clock was put back by {seconds:g} s while the job ran. Its actions "
-                "are in the order of the event file, and what was observed (partitions, and reads "
-                "that the listener does not report) is not used, because it belongs to actions by "
-                "time alone; see to it that the clock is adjusted slowly (chrony, ntpd -x).",
-            )
-
-
-def _later(at: datetime, by: timedelta) -> datetime:
-    """Give a later time, at most the last possible one: a damaged event may name any year."""
-    try:
-        return at + by
-    except OverflowError:
-        return datetime.max.replace(tzinfo=UTC)
 
 
 # --- names ----------------------------------------------------------------------------------------

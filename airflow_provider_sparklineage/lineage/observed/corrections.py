@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -18,15 +18,7 @@ from airflow_provider_sparklineage.lineage.observed.unreported_actions import (
     with_starts,
     with_unreported_actions,
 )
-from airflow_provider_sparklineage.model.budget import TOO_LONG, Budget, SpentError, because
 from airflow_provider_sparklineage.model.datasets import DatasetName, looks_like_file
-from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.model.exceptions import CaptureError
-from airflow_provider_sparklineage.spark.capture.observations import (
-    Messages,
-    ObservationRecord,
-    ObservationReport,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,12 +27,8 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset, Span
     from airflow_provider_sparklineage.lineage.application.accumulation import (
         Action,
-        SparkApplication,
     )
-    from airflow_provider_sparklineage.lineage.observed.accesses import Observations
     from airflow_provider_sparklineage.lineage.observed.binding import ObservedQuery
-    from airflow_provider_sparklineage.model.locations import Locator
-    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
 
     _Written = DatasetName | str
     _Timelines = Mapping[_Written, Timeline[Span]]
@@ -245,125 +233,3 @@ def corrected(seen: Observed) -> Observed:
     for correction in CORRECTIONS:
         seen = correction(seen)
     return seen
-
-
-# --- both witnesses -------------------------------------------------------------------------------
-
-
-MAX_PARTITIONS = 500_000
-"""Partitions in all records; each takes up to 1 KB. A repeated list of partitions counts as one."""
-
-
-class Witnessed(NamedTuple):
-    """An application as both witnesses, the listener and the observer, report it.
-
-    :param application: has the actions that only the observer saw, and no skipped writes
-    :param observations: None if the observer wrote nothing, or its records were not used
-    """
-
-    application: SparkApplication
-    observations: Observations | None = None
-    degradations: tuple[Degradation, ...] = ()
-
-
-def observed(
-    bundle: CaptureBundle,
-    application: SparkApplication,
-    locator: Locator,
-    budget: Budget,
-) -> Witnessed:
-    """Read the observer's records, and correct the application by them.
-
-    If not all records can be read, no record is used: the partitions of only some records would be
-    wrong.
-
-    :param application: the application as the listener reported it
-    """
-    report = ObservationReport()
-    try:
-        records = _bounded(bundle.observations(report, budget.is_spent), report)
-        if not records and not report.malformed_lines:
-            return Witnessed(application, degradations=_nothing_observed(bundle, application))
-        seen = corrected(Observed.of(application, records, locator, budget))
-        observations = seen.observations()
-    except CaptureError as error:  # the events are still valid without observations
-        lost = Degradation(DegradationCode.OBSERVATIONS_MISSING, str(error))
-        return Witnessed(application, degradations=(lost,))
-    except SpentError as reason:
-        return Witnessed(application, degradations=(_unobserved(reason),))
-    return Witnessed(
-        seen.application, observations, tuple(_observation_troubles(report, observations))
-    )
-
-
-def _nothing_observed(
-    bundle: CaptureBundle, application: SparkApplication
-) -> tuple[Degradation, ...]:
-    # A job that ends before it makes a session has no events either, which is reported already.
-    if not {"py_files", "observer"} & set(bundle.manifest.injected) or not application.events:
-        return ()
-    return (
-        Degradation(
-            DegradationCode.OBSERVATIONS_MISSING,
-            "The observer wrote nothing, so no partitions are known; another "
-            "sitecustomize before ours on the driver's Python path would explain it.",
-        ),
-    )
-
-
-def _bounded(
-    records: Iterable[ObservationRecord], report: ObservationReport
-) -> list[ObservationRecord]:
-    """List the records, within the bound on partitions.
-
-    :param report: the report on reading the records
-    :raise SpentError: if the records have more than :data:`MAX_PARTITIONS` partitions, or there was
-        no time to read all records
-    """
-    found: list[ObservationRecord] = []
-    partitions, lists = 0, set()
-    for record in records:
-        layouts = [
-            *(layout for read in record.reads for layout in read.layouts or ()),
-            *(layout for write in record.writes for layout in (*write.layouts, *write.removed)),
-        ]
-        for listed in (layout.partitions for layout in layouts if layout.partitions):
-            partitions += 1 if id(listed) in lists else len(listed)  # equal ones are one object
-            lists.add(id(listed))
-        if partitions > MAX_PARTITIONS:
-            msg = f"they are more than {MAX_PARTITIONS}"
-            raise SpentError(msg)
-        found.append(record)
-    if report.cut:
-        raise SpentError(TOO_LONG)
-    return found
-
-
-def _unobserved(reason: object) -> Degradation:
-    return Degradation(
-        DegradationCode.COLLECTION_CUT,
-        "The partitions that were observed were left out, and those that the listener reports are "
-        f"used, {because(reason)}",
-    )
-
-
-def _observation_troubles(
-    report: ObservationReport, observations: Observations
-) -> list[Degradation]:
-    malformed = Messages(report.malformed)
-    malformed.count = report.malformed_lines
-    problems = (
-        (report.errors, DegradationCode.OBSERVER_FAILED, "The observer failed at times: {}."),
-        (
-            malformed,
-            DegradationCode.MALFORMED_OBSERVATIONS,
-            "Lines of the observer's file cannot be read and were left out: {}.",
-        ),
-        (report.stopped, DegradationCode.OBSERVATION_CUT, "The observer stopped looking: {}."),
-        (
-            Messages(observations.unmatched),
-            DegradationCode.OBSERVATION_UNTIED,
-            "Read or written, but it cannot be named as a dataset: {}.",
-        ),
-    )
-    return [Degradation(code, text.format(met)) for met, code, text in problems if met.count]

@@ -13,11 +13,11 @@ from airflow_provider_sparklineage.event.pipeline import merged_events
 from airflow_provider_sparklineage.lineage.application import accumulation
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.lineage.columns import composition
-from airflow_provider_sparklineage.lineage.observed import corrections
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
 from airflow_provider_sparklineage.model.budget import Budget
 from airflow_provider_sparklineage.model.representation import Adaptation
 from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture import reading
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from tests.budgets import lasting
 
@@ -264,7 +264,7 @@ def test_a_statement_that_there_is_no_room_for_may_have_written_a_part(monkeypat
 
 
 def test_observed_partitions_are_bounded(chain, monkeypatch):
-    monkeypatch.setattr(corrections, "MAX_PARTITIONS", 3)
+    monkeypatch.setattr(reading, "MAX_PARTITIONS", 3)
     bundle = chain(tables=1, columns=2)
     layout = {"base": "/0", "dimensions": [{"field": "dt"}], "partitions": [["1"]] * 4}
     read = {"node": "scan", "roots": ["/0"], "layouts": [layout]}
@@ -282,7 +282,7 @@ def test_partitions_that_many_queries_read_count_once(chain, monkeypatch):
     layout = {"base": "/0", "dimensions": [{"field": "dt"}], "partitions": [["1"], ["2"], ["3"]]}
     query = {"kind": "query", "reads": [{"node": "scan", "roots": ["/0"], "layouts": [layout]}]}
     bundle.observations_path.write_text((json.dumps(query) + "\n") * 4)
-    few = "airflow_provider_sparklineage.lineage.observed.corrections.MAX_PARTITIONS"
+    few = "airflow_provider_sparklineage.spark.capture.reading.MAX_PARTITIONS"
     monkeypatch.setattr(few, 3 + 1 + 1 + 1)  # each list takes room, however much of it is shared
     assert messages(task_lineage(bundle)) == []
     monkeypatch.setattr(few, 3 + 1 + 1)

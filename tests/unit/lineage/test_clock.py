@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.lineage.application import repairs
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model.terms import EVENTS
 from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture import reading
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from airflow_provider_sparklineage.spark.capture.events import read_events
 from airflow_provider_sparklineage.spark.capture.lines import ReadReport
@@ -149,10 +149,10 @@ def test_the_driver_knows_better_than_its_events(merged):
 
 def test_few_starts_wait_for_an_end(monkeypatch):
     """A file of nothing but starts, each too early, is not kept in memory."""
-    monkeypatch.setattr(repairs, "MAX_WAITING", 2)
+    monkeypatch.setattr(reading, "MAX_WAITING", 2)
     starts = [event(f"run-{n}", right(n), "START", ("/in",)) for n in range(5)]
     lines = [msgspec.json.encode(e) for e in [event(RUN, right(100), "START"), *starts]]
-    clock = repairs.Clock(RUN)
+    clock = reading.Clock(RUN)
     order = [one.run.run_id for one in clock.corrected(read_events(lines, ReadReport(), source=""))]
     assert order == [RUN, "run-2", "run-3", "run-4", "run-0", "run-1"]
     assert clock.put_back == timedelta()
