@@ -381,21 +381,23 @@ def _with_listener(
     def take_events() -> Mapping[str, str]:
         return own_files.listen(settings.capture_endpoint, cast("Path", bundle.events_path))
 
-    names = identity(capture, before.submission, context)
-    options = settings.capturing
-    after = additions.injected(before, target, bundle, options, names, own_files.links, take_events)
-    submission, properties_file = _with_file(capture, after.submission, target, is_injected=True)
-    capture = replace(capture, is_awaited=after.is_awaited)
-    for code, problem in after.degradations:
-        capture = capture.degraded(code, problem)
-    if after.delivers and bundle.path is not None:
-        capture = capture.noted(remote=f"{settings.capture_location.url}/{bundle.path.name}")
-    versions = {"spark": before.spark.version, "scala": before.spark.scala}
-    capture = capture.noted(
-        injected=injection.injected_names(before.submission, after.submission),
-        versions={**bundle.manifest.versions, **versions},
+    defaults, options = identity(capture, before.submission, context), settings.capturing
+    after = additions.injected(
+        before, target, bundle, options, defaults, own_files.links, take_events
     )
-    return Submittable(capture, submission, properties_file)
+    properties_file = _properties_file(capture, after.submission.new_file, target)
+    manifest = bundle.manifest
+    remote = manifest.remote
+    if after.delivers and bundle.path is not None:
+        remote = f"{settings.capture_location.url}/{bundle.path.name}"
+    versions = {"spark": before.spark.version, "scala": before.spark.scala}
+    capture = replace(capture, is_awaited=after.is_awaited).noted(
+        *after.degradations,
+        remote=remote,
+        injected=after.names,
+        versions={**manifest.versions, **versions},
+    )
+    return Submittable(capture, after.submission, properties_file)
 
 
 def protected(capture: Capture, submission: Submission, target: SubmitTarget) -> Submittable:
@@ -407,7 +409,7 @@ def protected(capture: Capture, submission: Submission, target: SubmitTarget) ->
     try:
         safe = additions.without_secrets(submission, target)
         mask(*injection.transport_secrets(safe))
-        return Submittable(capture, *_with_file(capture, safe, target))
+        return Submittable(capture, safe, _properties_file(capture, safe.new_file, target))
     except Exception as error:
         log.debug("Secrets cannot be moved to a file.", exc_info=True)
         reason = str(error)
@@ -423,22 +425,17 @@ def protected(capture: Capture, submission: Submission, target: SubmitTarget) ->
     return Submittable(capture, after, None)
 
 
-def _with_file(
-    capture: Capture, submission: Submission, target: SubmitTarget, *, is_injected: bool = False
-) -> tuple[Submission, str | None]:
-    """Write the properties file that a submission needs, if it needs one.
+def _properties_file(
+    capture: Capture, properties: Mapping[str, str] | None, target: SubmitTarget
+) -> str | None:
+    """Write the properties file that a submission needs; give its path.
 
-    For a command of the user's own, all added properties go into the file: then the command's own
-    arguments, which are not known here, win over these properties.
-
-    :return: the submission, and the path of the file; None if no file is needed
+    :param properties: content of the file; None if no file is needed
     :raise CaptureError: if the file can be written to no folder, or if spark-submit runs on another
         machine
     """
-    if target.is_command and is_injected and not target.is_elsewhere:
-        submission = submission.all_in_file()
-    if submission.new_file is None:
-        return submission, None
+    if properties is None:
+        return None
     if target.is_elsewhere:
         problem = "What may be a secret has to be in a file, and there is none of ours."
         fix = "Leave spark.openlineage.transport.* to the files of that place."
@@ -449,4 +446,4 @@ def _with_file(
         folders = folders[1:]
     elif target.is_command:  # the command may run spark-submit after the other folders are swept
         folders = (files.links.plain(own), *folders)
-    return submission, files.properties.write(submission.new_file, folders)
+    return files.properties.write(properties, folders)

@@ -30,6 +30,7 @@ from airflow_provider_sparklineage.spark.submit.injection import (
     SUBMIT_OPTS,
     Injection,
     inject,
+    injected_names,
     refuse_connect,
 )
 
@@ -58,11 +59,13 @@ class ResolvedSubmission(NamedTuple):
 class Injected(NamedTuple):
     """A submission with the listener in it, and a degradation for each part that is missing.
 
+    :param names: names of the parts that were added or changed
     :param delivers: whether the driver delivers its captured files to the capture location's URL
     :param is_awaited: whether the task ends no earlier than its application
     """
 
     submission: Submission
+    names: tuple[str, ...]
     degradations: tuple[tuple[DegradationCode, str], ...]
     delivers: bool
     is_awaited: bool
@@ -178,8 +181,14 @@ def injected(
         observation=observation,
         sending=listen() if files.are_sent else {},
     )
+    after = inject(submission, injection)
+    names = injected_names(submission, after)
+    if target.is_command and not target.is_elsewhere:
+        # The command's own arguments, which are not known here, win over properties in a file.
+        after = after.all_in_file()
     return Injected(
-        inject(submission, injection),
+        after,
+        names,
         tuple(missing),
         delivers=bool(files.delivered_to),
         is_awaited=files.is_awaited,
