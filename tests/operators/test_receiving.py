@@ -12,7 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 from airflow.providers.apache.spark.hooks import spark_submit as hook_module
+from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_sparklineage.operators import partition_check
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 
 pytestmark = pytest.mark.airflow
@@ -203,6 +205,16 @@ def test_events_without_the_token_are_not_taken_and_counted(execute, sends, spar
     execute(task)
     assert "2 request(s) did not have the token" in degradations(task)["driver_elsewhere"]
     assert lineage_of(task).inputs == []
+
+
+def test_what_is_missing_is_reported_once_if_a_check_fails_the_task(execute, monkeypatch):
+    failure = AirflowFailException("other partitions")
+    monkeypatch.setattr(partition_check, "follow_up", lambda *_: [failure])
+    task = operator()
+    with pytest.raises(AirflowFailException):
+        execute(task)
+    facet = lineage_of(task).run_facets["sparkLineage_capture"]
+    assert [d["code"] for d in facet.degradations].count("driver_elsewhere") == 1
 
 
 def refused(spark_submit, execute, task):

@@ -85,14 +85,15 @@ def collect(
             raise _not_awaited(capture)  # noqa: TRY301  (handled like all other failures here)
         timeout_s = capture.settings.collect_timeout.total_seconds()
         deadline.begin(timeout_s)
-        capture = ended(capture, outcome, deadline.left)
+        missing = _missing_events(capture.own_files.receiver, deadline.left)
+        capture = _ended(capture, outcome, missing)
         capture = received(capture, deadline)
         merged = _merged(capture.bundle, last_known, deadline)
         if has_failed(merged.lineage):
             outcome = Outcome.FAIL
             del merged  # two lineages of a large job may not fit into memory
             deadline.begin(timeout_s)
-            capture = ended(_unread(capture), outcome, deadline.left)
+            capture = _ended(_unread(capture), outcome)
             merged = _merged(capture.bundle, last_known, deadline)
         if capture.settings.relay_spark_events:
             from airflow_provider_sparklineage.operators.attempt.publish import relayed
@@ -204,18 +205,48 @@ def _earlier_bundle(
     return None if theirs is None else replace(own, manifest=theirs)
 
 
-def ended(capture: Capture, outcome: Outcome, seconds: float) -> Capture:
-    """Note that the job has ended, and close the receiver of a driver that sends its events.
+def _ended(
+    capture: Capture, outcome: Outcome, problems: Iterable[tuple[DegradationCode, str]] = ()
+) -> Capture:
+    """Note that the job has ended; this is saved before other steps, which may take long."""
+    return capture.noted(*problems, ended=datetime.now(UTC), outcome=str(outcome))
 
+
+_ON_ITS_WAY_S = 2.0
+"""Longest wait for the last events of a driver that has just ended."""
+
+
+def _missing_events(
+    receiver: Receiver | None, seconds: float
+) -> tuple[tuple[DegradationCode, str], ...]:
+    """Close a receiver, as Spark has ended; give a degradation if it got no event or lost one.
+
+    :param receiver: None if the driver does not send its events to this worker
     :param seconds: time left for collecting and merging; the receiver waits for the last events for
         at most a quarter of this time
     """
-    receiver = capture.own_files.receiver
-    missing: Iterable[tuple[DegradationCode, str]] = ()
-    if receiver is not None:
-        receiver.close(min(_ON_ITS_WAY_S, seconds / 4))
-        missing = _missing_events(receiver)
-    return capture.noted(*missing, ended=datetime.now(UTC), outcome=str(outcome))
+    if receiver is None:
+        return ()
+    receiver.close(min(_ON_ITS_WAY_S, seconds / 4))
+    problems = []
+    if not receiver.events:
+        tokens = ""
+        if receiver.refused:
+            tokens = f" {receiver.refused} request(s) did not have the token of this try."
+        problem = (
+            f"The driver ran in a cluster, and no event of it came to {receiver.url}, where this "
+            f"worker listened.{tokens} If the job did start a SparkSession, look in the driver's "
+            "log for messages of HttpTransport, and let drivers reach [sparklineage] "
+            "capture_endpoint."
+        )
+        problems.append((DegradationCode.DRIVER_ELSEWHERE, problem))
+    if receiver.lost:
+        problem = (
+            f"{len(receiver.lost)} event(s) that the driver sent to this worker were not taken: "
+            f"{receiver.lost[0]}."
+        )
+        problems.append((DegradationCode.DELIVERY_INCOMPLETE, problem))
+    return tuple(problems)
 
 
 # Each call to the store has a time limit, and a failure of the store is a degradation. The module
@@ -246,31 +277,6 @@ def received(capture: Capture, deadline: Deadline) -> Capture:
     problems = ((d.code, d.message) for d in delivered.degradations)
     capture = replace(capture, is_delivered=delivered.is_complete)
     return capture.noted(*problems, degradations=delivered.earlier)
-
-
-_ON_ITS_WAY_S = 2.0
-"""Longest wait for the last events of a driver that has just ended."""
-
-
-def _missing_events(receiver: Receiver) -> Iterator[tuple[DegradationCode, str]]:
-    """Yield a degradation if a closed receiver got no events, and one if it lost some."""
-    if not receiver.events:
-        tokens = ""
-        if receiver.refused:
-            tokens = f" {receiver.refused} request(s) did not have the token of this try."
-        yield (
-            DegradationCode.DRIVER_ELSEWHERE,
-            f"The driver ran in a cluster, and no event of it came to {receiver.url}, where this "
-            f"worker listened.{tokens} If the job did start a SparkSession, look in the driver's "
-            "log for messages of HttpTransport, and let drivers reach [sparklineage] "
-            "capture_endpoint.",
-        )
-    if receiver.lost:
-        yield (
-            DegradationCode.DELIVERY_INCOMPLETE,
-            f"{len(receiver.lost)} event(s) that the driver sent to this worker were not taken: "
-            f"{receiver.lost[0]}.",
-        )
 
 
 # The merge of the bundle, and the completion of its gaps.
