@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
@@ -140,10 +141,6 @@ class DatasetSubset:
             if isinstance(value, PartitionRange):
                 texts = [str(render(t, context)) for t in (value.start, value.end, value.step)]
                 return PartitionRange(value.dimension, *texts)
-            if isinstance(value, Mapping):
-                return {str(key): rendered(item) for key, item in value.items()}
-            if isinstance(value, (list, tuple)):
-                return [rendered(item) for item in value]
             if isinstance(value, str) and "{" not in value:
                 return value  # native rendering would turn the text 1.10 into the number 1.1
             return render(value, context)
@@ -151,8 +148,8 @@ class DatasetSubset:
         dataset = self.dataset
         return DatasetSubset(
             render(dataset, context) if isinstance(dataset, str) else dataset,
-            rendered(self.partitions),
-            rendered(self.where),
+            _with_leaves(rendered, self.partitions),
+            _with_leaves(rendered, self.where),
             template=self,
         )
 
@@ -166,18 +163,14 @@ class DatasetSubset:
         def plain(value: Any) -> Any:
             if isinstance(value, PartitionRange):
                 return str(value)
-            if isinstance(value, Mapping):
-                return {str(key): plain(item) for key, item in value.items()}
-            if isinstance(value, (list, tuple)):
-                return [plain(item) for item in value]
-            if isinstance(value, (set, frozenset)):
-                return sorted(map(plain, value), key=str)  # a set's own order differs by process
+            if isinstance(value, (set, frozenset)):  # a set's own order differs by process
+                return sorted((_with_leaves(plain, item) for item in value), key=str)
             return value
 
         dataset = self.dataset
         return {
             "dataset": dataset if isinstance(dataset, str) else str(getattr(dataset, "uri", "")),
-            "partitions": plain(self.partitions),
+            "partitions": _with_leaves(plain, self.partitions),
             "where": self.where,
         }
 
@@ -185,6 +178,15 @@ class DatasetSubset:
         """Write the declaration, equally in each process, as Airflow stores it for mapped tasks."""
         arguments = ", ".join(f"{key}={value!r}" for key, value in self.serialize().items())
         return f"DatasetSubset({arguments})"
+
+
+def _with_leaves(changed: Callable[[Any], Any], value: Any) -> Any:
+    """Change the values in nested mappings, lists and tuples by a function."""
+    if isinstance(value, Mapping):
+        return {str(key): _with_leaves(changed, item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_leaves(changed, item) for item in value]
+    return changed(value)
 
 
 # --- the partitions of a declaration, from each form in which the author may write them -----------
@@ -222,10 +224,8 @@ def _product(entry: DatasetSubset, part: Mapping[Any, Any]) -> Iterable[Partitio
     if len({label.casefold() for label in labels}) < len(labels):
         msg = f"The partitions of {entry.dataset} name a column twice: {', '.join(labels)}."
         raise DeclarationError(msg)
-    choices = [_choices(entry, _label(entry, label), value) for label, value in part.items()]
-    size = 1
-    for choice in choices:
-        size *= len(choice)
+    choices = [_choices(entry, *one) for one in zip(labels, part.values(), strict=True)]
+    size = math.prod(map(len, choices))
     if size > MAX_PARTITIONS:
         problem = (
             f"The partitions of {entry.dataset} are {size}, more than the {MAX_PARTITIONS} that a "
