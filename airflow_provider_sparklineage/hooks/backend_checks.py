@@ -88,7 +88,7 @@ def _checked_pages(endpoint: Endpoint, backend: BackendName) -> list[Check]:
     if backend is BackendName.DATAHUB:
         return [checked_web(endpoint)]
     message = f"Lineage is sent to DataHub, and links at {endpoint.web_url} are those of {backend}."
-    fix = "Set [sparklineage] backend to datahub; what is sent to DataHub is the same."
+    fix = "Set [sparklineage] backend to datahub; the same is sent to DataHub."
     return [Check(WEB, Status.WARNING, message, fix)]
 
 
@@ -131,10 +131,10 @@ def check_transport(transport: Mapping[str, Any], path: str, place: str) -> list
         return [failed(TRANSPORT, error)]
     except Exception as error:  # any: the provider of tokens is others' code
         problem = f"{path}.auth in {place} gives no token ({type(error).__name__})."
-        fix = "Look for what that provider of tokens asks of it."
+        fix = "Check the arguments that this provider of tokens needs."
         return [Check(TRANSPORT, Status.FAILED, problem, fix)]
     if target.server is None:
-        text = f"What DataHub is to store is written to {target.folder}, and not sent."
+        text = f"Proposals for DataHub are written to {target.folder}, and not sent."
         return [Check(TRANSPORT, Status.OK, text)]
     headers = target.server.headers
     if bearer:
@@ -190,7 +190,7 @@ def _checked_server(endpoint: Endpoint) -> Check:
 
 
 _OLD = re.compile(r"v?0\.")
-_REFUSES = "Before 1.0 it refuses what is stored of the datasets of a run."
+_REFUSES = "Before 1.0 it refuses the datasets of a run."
 _NEWER = "Upgrade DataHub to 1.0 or newer."
 
 
@@ -200,9 +200,7 @@ def _checked_write(endpoint: Endpoint) -> Check:
         with_protocol, "POST", _PATH, {"proposals": [_unknown_proposal()], "async": "false"}
     )
     if answer.status == 403 and _DATASET.encode() in answer.body:
-        problem = (
-            f"The token in {endpoint.place.key} is of somebody who may not change datasets (403)."
-        )
+        problem = f"The user of the token in {endpoint.place.key} may not change datasets (403)."
         fix = (
             "Give that user of DataHub the privilege Edit Entity for datasets, tasks, pipelines "
             "and their runs, e.g. by a policy, or the role Editor."

@@ -94,7 +94,7 @@ class SparkLineageHook(BaseHook):
         texts = wrong or [check.message for check in checks]
         if not failed and self.connection.transport is None:
             texts.append(
-                "To be what [openlineage] config_conn_id names, its extra needs "
+                "For [openlineage] config_conn_id to name it, its extra needs "
                 f'"transport": {self.connection.wanted_transport}.'
             )
         return not failed, " ".join(texts)

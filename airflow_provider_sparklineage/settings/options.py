@@ -62,9 +62,9 @@ OPTIONS = (
         kinds.TEXT,
         "off",
         "all",
-        "Which tasks of Airflow's own Spark operators, and of operators made of these, get lineage "
-        "without a change of their DAG: `off`, `all`, or rules, which are a YAML file or stand "
-        "here themselves (docs/adoption.md).",
+        "The tasks of Airflow's own Spark operators, and of operators made of these, that get "
+        "lineage without a change of their DAG: `off`, `all`, or rules, which are a YAML file or "
+        "stand here themselves (docs/adoption.md).",
         in_connection=False,
     ),
     Option(
@@ -72,9 +72,9 @@ OPTIONS = (
         kinds.TEXT,
         "",
         "/etc/airflow/declarations.yaml",
-        "What adopted tasks read and write, as `reads`, `writes` and `on_partition_mismatch` of "
-        "the operator say it: rules, which are a YAML file or stand here themselves "
-        "(docs/adoption.md).",
+        "The datasets that adopted tasks read and write, in the operator's terms `reads`, "
+        "`writes` and `on_partition_mismatch`: rules, which are a YAML file or stand here "
+        "themselves (docs/adoption.md).",
         in_connection=False,
     ),
     Option(
@@ -99,10 +99,10 @@ OPTIONS = (
         kinds.BACKEND,
         "marquez",
         "generic",
-        "The lineage backend that events are sent to. `marquez`: what Marquez would refuse, or "
-        "break on, is repaired before it is sent, and the event says so. `datahub` and `generic`: "
-        "events stay as OpenLineage defines them. What Airflow keeps, and what is converted for "
-        "DataHub, is the same with each.",
+        "The lineage backend that events are sent to. `marquez`: parts that Marquez would refuse "
+        "or break on are repaired before an event is sent, and the event says so. `datahub` and "
+        "`generic`: events stay as OpenLineage defines them. The events that Airflow keeps, and "
+        "those that are converted for DataHub, are the same with each.",
     ),
     Option(
         "web_url",
@@ -150,7 +150,7 @@ OPTIONS = (
         kinds.EXISTING_TRANSPORT,
         "keep",
         "collect_only",
-        "What becomes of a transport that a job has in `spark.openlineage.transport.*`: `keep`, "
+        "The fate of a transport that a job has in `spark.openlineage.transport.*`: `keep`, "
         "Spark sends there as well, or `collect_only`, only the task's own event is sent.",
     ),
     Option(
@@ -159,9 +159,9 @@ OPTIONS = (
         "",
         "s3://aws_default@lake/lineage",
         "Directory on the worker for capture bundles, private to the worker's user. Empty: a "
-        "directory of the user in the temporary folder. A URL: drivers in a cluster deliver there "
-        "what they capture, and the worker collects it through Airflow's ObjectStoragePath, with a "
-        "connection's id before the @.",
+        "directory of the user in the temporary folder. A URL: drivers in a cluster deliver "
+        "their captures there, and the worker collects them through Airflow's ObjectStoragePath, "
+        "with a connection's id before the @.",
     ),
     Option(
         "capture_location_in_spark",
@@ -211,10 +211,10 @@ OPTIONS = (
         kinds.COUNT,
         str(DEFAULT_MAX_COLUMNS),
         "10000",
-        "Columns that one event for Marquez may have, which takes most of a millisecond for each: "
-        "those of schemas, those with column lineage once more, and one for every four edges. Of "
-        "a larger event those go first that no edge names, then the column lineage of whole "
-        "outputs, and a degradation says so. What Airflow keeps has them all.",
+        "Columns that one event for Marquez may have, which takes most of a millisecond for "
+        "each: those of schemas, those with column lineage once more, and one for every four "
+        "edges. Of a larger event those go first that no edge names, then the column lineage of "
+        "whole outputs, and a degradation says so. The event that Airflow keeps has them all.",
     ),
     Option(
         "describe_datasets",
@@ -222,8 +222,9 @@ OPTIONS = (
         "True",
         "False",
         "Describe jobs, datasets and columns in events for Marquez, whose pages show that first: "
-        "which partitions were read and written, and what a column is made of. Tables and columns "
-        "that have descriptions of their own keep them, and a job its text, after that.",
+        "the partitions that were read and written, and the columns that a column is made of. "
+        "Tables and columns that have descriptions of their own keep them, and a job its text, "
+        "after that.",
     ),
     Option(
         "redact_literals",
@@ -254,8 +255,8 @@ OPTIONS = (
         kinds.COLUMN_LINEAGE,
         "compact",
         "legacy",
-        "How column lineage writes what influences all columns of an output (filters, joins, "
-        "groupings): `compact`, once, or `legacy`, for every column, for backends that know no "
+        "How column lineage writes the filters, joins and groupings that influence all columns "
+        "of an output: `compact`, once, or `legacy`, for every column, for backends that know no "
         "other form. Above 500 edges per output `compact` is used, and the event says so.",
     ),
     Option(

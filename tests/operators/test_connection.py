@@ -264,7 +264,7 @@ def test_a_connection_without_the_transport_is_given_the_one_of_its_own_fields(
     ok, message = SparkLineageHook().test_connection()
     assert ok
     assert message == (
-        f"Marquez answers. To be what [openlineage] config_conn_id names, its extra needs {wanted}."
+        f"Marquez answers. For [openlineage] config_conn_id to name it, its extra needs {wanted}."
     )
     connection({"transport": {"type": "console"}}, host="https://lineage.example.org")
     assert SparkLineageHook().test_connection() == (True, "Marquez answers.")
