@@ -29,7 +29,6 @@ import random
 import re
 import stat
 import time
-import uuid
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -40,7 +39,6 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.stored import stored
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
-from airflow_provider_sparklineage.model.rule_files import open_regular
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.spark.capture.ownership import is_own, is_sweep_due, modified
 from airflow_provider_sparklineage.storage.bounded import reason, within
@@ -57,7 +55,7 @@ if TYPE_CHECKING:
 # --- the folder if no archive is configured -------------------------------------------------------
 #
 # Only its user can read it, whatever the umask: folders are 0700, files 0600. A folder of another
-# user is refused. Writing to it needs no further import, and takes a millisecond for each file.
+# user is refused.
 
 
 # No folder of a DAG begins with "=": all characters but letters, digits and "_.-~" are encoded.
@@ -67,65 +65,30 @@ RETENTION = timedelta(days=90)
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 
 
-class OwnFolder(Frozen, frozen=True):
-    """A folder of this user, with the methods of :class:`.Objects` that an archive calls."""
+class OwnFolder(Objects, frozen=True):
+    """A folder of this machine that only this user can enter."""
 
-    root: Path
+    @property
+    def root(self) -> Path:
+        """The path of the folder."""
+        return Path(self.url.removeprefix("file://"))
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file that appears complete or not at all."""
         self.make_private()
         file = self.root / name
-        try:
-            self._write(file, content)
-        except FileNotFoundError:  # another process swept the folder, which was still empty
-            self._write(file, content)
-
-    def _write(self, file: Path, content: bytes) -> None:
         _make(file.parent)
-        partial = file.with_name(f"{file.name}.{uuid.uuid4().hex}.part")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        handle = os.open(partial, flags, _PRIVATE_FILE)
         try:
-            with os.fdopen(handle, "wb") as stream:
-                os.fchmod(handle, _PRIVATE_FILE)
-                stream.write(content)
-            partial.replace(file)
-        except BaseException:  # no space is left, or the task's time is up
-            partial.unlink(missing_ok=True)
-            raise
+            super().write(name, content)
+        except FileNotFoundError:  # another process swept the folder, which was still empty
+            _make(file.parent)
+            super().write(name, content)
+        file.chmod(_PRIVATE_FILE)
 
-    def read(self, name: str) -> bytes:
-        """Give the content of a file.
-
-        :raise OSError: if it cannot be read
-        """
-        self._check()
-        with open_regular(self.root / name) as stream:
-            return stream.read()
-
-    def remove(self, name: str) -> None:
-        """Delete a file, if it is there."""
-        self._check()
-        (self.root / name).unlink(missing_ok=True)
-
-    def names(self, folder: str) -> list[str]:
-        """List the names of a folder's entries; [] if the folder does not exist."""
-        try:
-            self._check()
-            return [file.name for file in (self.root / folder).iterdir()]
-        except FileNotFoundError:
-            return []
-
-    def walk(self, folder: str) -> Iterator[tuple[str, datetime | None]]:
-        """Yield the paths of the files below a folder, with the times of their last writes.
-
-        Paths are relative to the root. Nothing is yielded if the folder does not exist.
-        """
+    def _place(self, name: str) -> tuple[Any, str]:
         with suppress(FileNotFoundError):
             self._check()
-            for file, written in _files(self.root / folder):
-                yield str(file.relative_to(self.root)), written
+        return super()._place(name)
 
     def sweep(self, *, older_than: timedelta, now: datetime, seconds: float) -> int:
         """Delete the files older than ``older_than``, and the folders that are empty after that.
@@ -388,10 +351,8 @@ class Archive(Frozen, frozen=True):
         """Give the same archive with a time limit of at most ``timeout_s``."""
         return replace(self, timeout_s=min(self.timeout_s, timeout_s))
 
-    def _store(self) -> OwnFolder | Objects:
-        if self.is_default:
-            return OwnFolder(Path(self.url.removeprefix("file://")))
-        return Objects(self.url)
+    def _store(self) -> Objects:
+        return OwnFolder(self.url) if self.is_default else Objects(self.url)
 
     def _bounded(self, action: Callable[[], T], verb: str) -> T:
         try:

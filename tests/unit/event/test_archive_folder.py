@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from airflow_provider_sparklineage.event import archive as archives
 from airflow_provider_sparklineage.event.archive import Archive, OwnFolder
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
+from airflow_provider_sparklineage.storage.objects import Objects
 
 TASK = TaskIdentity("shop", "revenue", "manual", 1)
 FILE = "shop/manual/revenue/-1/1.json"
@@ -104,7 +107,7 @@ def test_nothing_stays_of_what_could_not_be_written(archive, root, monkeypatch):
     def fails(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", fails)
+    monkeypatch.setattr(shutil, "move", fails)
     with pytest.raises(ArchiveError, match="No space left"):
         archive.write(TASK, Written(event("second")))
     assert files(root) == [FILE]
@@ -113,30 +116,31 @@ def test_nothing_stays_of_what_could_not_be_written(archive, root, monkeypatch):
 
 def test_what_could_not_be_written_is_not_marked(archive, monkeypatch):
     """There would be nothing to send, and for as long as the mark is there somebody would try."""
-    write = OwnFolder._write
+    write = Objects.write
 
-    def full(folder, file, content):
+    def full(folder, name, content):
         if content:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        write(folder, file, content)
+        write(folder, name, content)
 
-    monkeypatch.setattr(OwnFolder, "_write", full)
+    monkeypatch.setattr(Objects, "write", full)
     with pytest.raises(ArchiveError, match="No space left"):
         archive.write(TASK, Written(event()), is_unsent=True)
     assert archive.unsent() == []
 
 
 def test_a_folder_that_was_swept_while_it_was_empty_is_made_again(archive, root, monkeypatch):
-    real, calls = os.open, []
+    real, calls = LocalFileSystem.pipe_file, []
 
-    def swept(path, *args):
+    def swept(store, path, *args):
         calls.append(path)
         if len(calls) == 1:
             Path(path).parent.rmdir()
-        return real(path, *args)
+        return real(store, path, *args)
 
-    monkeypatch.setattr(os, "open", swept)
+    monkeypatch.setattr(LocalFileSystem, "pipe_file", swept)
     archive.write(TASK, Written(event()))
+    assert len(calls) == 2
     monkeypatch.undo()
     assert archive.read(TASK) == event()
 
@@ -252,9 +256,9 @@ def test_a_sweep_ends_when_its_time_is_up(archive, root):
     for number in range(20):
         archive.write(of_run(str(number)), Written(event()))
     aged(root, 1000)
-    assert OwnFolder(root).sweep(older_than=QUARTER, now=NOW, seconds=-1) == 0
+    assert OwnFolder(f"file://{root}").sweep(older_than=QUARTER, now=NOW, seconds=-1) == 0
     assert len(files(root)) == 20
-    assert OwnFolder(root).sweep(older_than=QUARTER, now=NOW, seconds=60) == 20
+    assert OwnFolder(f"file://{root}").sweep(older_than=QUARTER, now=NOW, seconds=60) == 20
     assert list(root.iterdir()) == []
 
 
@@ -265,7 +269,7 @@ def test_a_sweep_follows_no_link(archive, root, tmp_path):
     (root / "shop" / "link").symlink_to(tmp_path / "theirs")
     aged(root, 1000)
     aged(tmp_path / "theirs", 1000)
-    OwnFolder(root).sweep(older_than=QUARTER, now=NOW, seconds=60)
+    OwnFolder(f"file://{root}").sweep(older_than=QUARTER, now=NOW, seconds=60)
     assert (tmp_path / "theirs" / "file").exists()
 
 
