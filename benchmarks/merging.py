@@ -11,7 +11,7 @@ import msgspec
 
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
-from airflow_provider_sparklineage.model import budget
+from airflow_provider_sparklineage.model.allowance import garbage_collector_paused
 from airflow_provider_sparklineage.model.terms import EVENTS
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from benchmarks.amplification import ACTIONS, amplified, run_id
@@ -58,7 +58,7 @@ def merge(folder: Path) -> tuple[TaskLineage, Event]:
     return lineage, merged_event(bundle, lineage)
 
 
-@budget.garbage_collector_paused()
+@garbage_collector_paused()
 def decode(folder: Path, file: str = EVENTS) -> list[object]:
     """Read a file of a bundle and decode its lines to plain objects, which then are all there.
 

@@ -21,7 +21,7 @@ from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.event.steps.size import ever_smaller
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
-from airflow_provider_sparklineage.model import budget
+from airflow_provider_sparklineage.model.allowance import garbage_collector_paused
 from airflow_provider_sparklineage.model.terms import EVENTS
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest, TaskIdentity
 from benchmarks import submitting, wide_writes
@@ -173,7 +173,7 @@ def growing() -> Result:
 def _collect(folder: Path) -> None:
     bundle = CaptureBundle(folder, Manifest(application_run_id=wide_writes.RUN_ID))
     event = merged_event(bundle, task_lineage(bundle))
-    with budget.garbage_collector_paused():
+    with garbage_collector_paused():
         xcom.encode(Written(event), xcom.MAX_BYTES, ever_smaller(event, ""))
 
 

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage, changed, mapped
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected, extent
-from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
-from airflow_provider_sparklineage.model.budget import MORE_TIME
+from airflow_provider_sparklineage.model.allowance import MORE_TIME, UNLIMITED, Allowance, Stage
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.subset import (
     Binary,

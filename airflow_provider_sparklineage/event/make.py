@@ -35,13 +35,13 @@ from airflow_provider_sparklineage.event.partition_facets import (
 )
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.model.allowance import (
-    MAX_FORWARDED_BYTES,
+    MORE_TIME,
     UNLIMITED,
     Allowance,
     Bound,
+    Limit,
     Stage,
 )
-from airflow_provider_sparklineage.model.budget import MORE_TIME
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_REPRESENTATION,
@@ -143,7 +143,7 @@ class Forwarding:
 
     def __init__(self, allowance: Allowance = UNLIMITED) -> None:
         self._allowance = allowance
-        self._memory = Bound(MAX_FORWARDED_BYTES)
+        self._memory = Bound(Limit.FORWARDED_BYTES)
         self._without = 0
         self._lost: list[Degradation] = []
         self._decoded = lru_cache(maxsize=_REMEMBERED)(_decoded)

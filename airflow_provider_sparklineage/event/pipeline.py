@@ -60,8 +60,12 @@ from airflow_provider_sparklineage.event.steps.texts import (
     with_lines,
     without_credentials,
 )
-from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
-from airflow_provider_sparklineage.model.budget import garbage_collector_paused
+from airflow_provider_sparklineage.model.allowance import (
+    UNLIMITED,
+    Allowance,
+    Stage,
+    garbage_collector_paused,
+)
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_REPRESENTATION,
     Representation,

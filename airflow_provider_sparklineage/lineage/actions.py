@@ -34,8 +34,7 @@ from airflow_provider_sparklineage.lineage.dataset import LineageDataset, joined
 from airflow_provider_sparklineage.lineage.gaps import ColumnWrite
 from airflow_provider_sparklineage.lineage.partitions.selection import extent
 from airflow_provider_sparklineage.model import predicates
-from airflow_provider_sparklineage.model.allowance import Stage
-from airflow_provider_sparklineage.model.budget import MORE_TIME, SpentError
+from airflow_provider_sparklineage.model.allowance import MORE_TIME, SpentError, Stage
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.subset import EVERYTHING, Condition, disjunction

@@ -8,7 +8,6 @@ the bundle: events that are missing, left out, or not delivered.
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,10 +23,11 @@ from airflow_provider_sparklineage.lineage.declared_and_last_known import Comple
 from airflow_provider_sparklineage.lineage.merge import merge
 from airflow_provider_sparklineage.lineage.observed.binding import Observed
 from airflow_provider_sparklineage.lineage.observed.corrections import corrected
-from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
-from airflow_provider_sparklineage.model.budget import (
-    Budget,
+from airflow_provider_sparklineage.model.allowance import (
+    UNLIMITED,
+    Allowance,
     SpentError,
+    Stage,
     because,
     garbage_collector_paused,
 )
@@ -115,13 +115,11 @@ def _observed(
     reading: Reading, application: SparkApplication, manifest: Manifest, allowance: Allowance
 ) -> _Witnessed:
     """Read the observer's records, and correct by them what the listener reported."""
-    is_over = partial(allowance.is_over, Stage.OBSERVATIONS)
-    budget = Budget(lambda: 0.0 if is_over() else math.inf)
     try:
-        records = reading.records(is_over)
+        records = reading.records(partial(allowance.is_over, Stage.OBSERVATIONS))
         if not records and not reading.observed.malformed_lines:
             return _Witnessed(application, degradations=_nothing_observed(manifest, application))
-        seen = corrected(Observed.of(application, records, manifest.locator, budget))
+        seen = corrected(Observed.of(application, records, manifest.locator, allowance))
         observations = seen.observations()
     except CaptureError as error:  # the events are still valid without observations
         lost = Degradation(DegradationCode.OBSERVATIONS_MISSING, str(error))

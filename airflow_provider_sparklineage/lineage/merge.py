@@ -59,8 +59,13 @@ from airflow_provider_sparklineage.lineage.gaps import gaps
 from airflow_provider_sparklineage.lineage.ledger import Ledgers
 from airflow_provider_sparklineage.lineage.observed.accesses import UnknownPartitionsError
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
-from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
-from airflow_provider_sparklineage.model.budget import MORE_TIME, because
+from airflow_provider_sparklineage.model.allowance import (
+    MORE_TIME,
+    UNLIMITED,
+    Allowance,
+    Stage,
+    because,
+)
 from airflow_provider_sparklineage.model.datasets import DatasetName, is_files
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator

@@ -20,8 +20,7 @@ from airflow_provider_sparklineage.lineage.partitions.selection import (
     located,
     selected,
 )
-from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
-from airflow_provider_sparklineage.model.budget import SpentError
+from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, SpentError, Stage
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition

@@ -1,30 +1,58 @@
-"""The time and the memory that lineage may take, which its stages ask between two units of work.
+"""The time and the memory that lineage may take; stages ask for both between two units of work.
 
-A task waits for its lineage, so a stage that takes too long is cut short; and a task shares its
-machine, so each kind of thing that is kept has a bound. A degradation in the event reports what is
-left out. The bounds of memory are constants, so a replay gives the same as the task did; those of
-time are the task's alone.
+A task waits for its lineage, so a stage that takes too long is cut short. Tasks share a machine, so
+each kind of thing in memory has a bound. A degradation in the event reports the parts that are left
+out. The bounds of memory are constants, so a replay gives the same as the task did; those of time
+are the task's alone.
 This module reads no clock: the caller passes a function that gives the seconds that are left.
 """
 
 from __future__ import annotations
 
+import gc
+from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.model.budget import TOO_LONG, SpentError
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+
+# --- when time or memory is up --------------------------------------------------------------------
+
+
+MORE_TIME = (
+    "raise [sparklineage] collect_timeout, or see the whole with `sparklineage show` on the "
+    "capture bundle"
+)
+"""The remedy for a person, as a part of a sentence."""
+TOO_LONG = "merging took too long"
+
+
+def because(reason: object) -> str:
+    """Write "because …", the end of a sentence about a part that was left out.
+
+    The text has the reason and, if there is one, the remedy.
+
+    :param reason: the reason of a :class:`SpentError`, or the error itself
+    """
+    fix = f"; {MORE_TIME}" if str(reason) == TOO_LONG else ""
+    return f"because {reason}{fix}."
+
+
+class SpentError(Exception):
+    """Raised when no time or memory is left; the message is the reason in a few words."""
+
 
 # --- time -----------------------------------------------------------------------------------------
 
 
 class Stage(float, Enum):
-    """The part of the time at which a stage is over; what a quick stage leaves, the next one has.
+    """The stages in their order, each with the part of the whole time at which it is over.
 
-    Merging leaves a third, so that an event of the merged parts goes out; columns leave some of
-    merging's time, because datasets and partitions must not wait for them.
+    A stage also has the time that the stages before it have left. Merging leaves a third, so that
+    an event of the merged parts goes out. Columns leave some of the time of merging, because
+    datasets and partitions must not wait for columns.
     """
 
     READING = 1 / 3
@@ -40,9 +68,9 @@ class Stage(float, Enum):
 class Allowance:
     """The time of all stages together.
 
-    :param left: gives the seconds that are left, which may become fewer at once; None if the time
-        is unlimited
-    :param after: the stages up to this one are over already
+    :param left: gives the seconds that are left, which become few at once if Airflow ends the task;
+        None if the time is unlimited
+    :param after: a stage that is over already, as are those before it
     """
 
     def __init__(self, left: Callable[[], float] | None = None, after: Stage | None = None) -> None:
@@ -57,7 +85,7 @@ class Allowance:
     def check(self, stage: Stage) -> None:
         """Check that some time is left for a stage.
 
-        :raise SpentError: if a stage is over
+        :raise SpentError: if the stage is over
         """
         if self.is_over(stage):
             raise SpentError(TOO_LONG)
@@ -82,20 +110,30 @@ UNLIMITED = Allowance()
 # --- memory ---------------------------------------------------------------------------------------
 
 
-MAX_FACETS_BYTES = 192 * 1024 * 1024
-"""Size of all facets of an application, each distinct facet counted once."""
-MAX_STATEMENTS_BYTES = 32 * 1024 * 1024
-"""Size of the SQL of all actions, each distinct statement counted once."""
-MAX_TRANSFORMATIONS = 1_000_000
-"""A transformation takes about 400 bytes of memory. A task's event has room for a tenth of them."""
-MAX_FORWARDED_BYTES = 64 * 1024 * 1024
-"""JSON of all facets that an event repeats; as objects they take ten times as much memory."""
+class Limit:
+    """The bounds of memory, each for the things of one kind in one application."""
+
+    FACET_BYTES = 32 * 1024 * 1024
+    """Size of one facet; column lineage of that size has 100,000 edges. A task's event has 4 MB."""
+    FACETS_BYTES = 192 * 1024 * 1024
+    """Size of all facets of an application, each distinct facet counted once."""
+    STATEMENTS_BYTES = 32 * 1024 * 1024
+    """Size of the SQL of all actions, each distinct statement counted once."""
+    DATASETS = 50_000
+    """Datasets of all actions, counted once for each action; each takes 10 to 25 KB of memory."""
+    PARTITIONS = 500_000
+    """Partitions in all records; each takes up to 1 KB. A repeated list counts as one partition."""
+    TRANSFORMATIONS = 1_000_000
+    """Transformations of columns of all writes, as reported and composed; each takes about 400
+    bytes. A task's event can have a tenth of them."""
+    FORWARDED_BYTES = 64 * 1024 * 1024
+    """JSON of all facets that an event repeats; as objects they take ten times as much memory."""
 
 
 class Bound:
     """A bound of memory, which the object that keeps the things of one kind counts against.
 
-    :param limit: the number of things, or their size in bytes
+    :param limit: the number of things, or their size in bytes; one of :class:`Limit`
     :param reason: why things are left out once the limit is reached
     """
 
@@ -122,3 +160,38 @@ class Bound:
             return False
         self._taken += amount
         return True
+
+
+# --- the garbage collector ------------------------------------------------------------------------
+
+
+@contextmanager
+def garbage_collector_paused() -> Iterator[None]:
+    """Switch the garbage collector off for a while, and on again after it.
+
+    The collector's passes over many new objects take longer than making the objects. The pause is
+    for work whose memory stays bounded without the collector: of the objects that merging makes,
+    hardly any is part of a cycle. A pause inside another pause does nothing. The collector is also
+    switched on again if a timeout is raised within the pause.
+    """
+    was_enabled = gc.isenabled()
+    try:
+        gc.disable()
+        yield
+    finally:
+        if was_enabled:
+            _take_as_old()
+            gc.enable()
+
+
+def _take_as_old() -> None:
+    """Move all present objects to the oldest generation, which only a full collection visits.
+
+    Otherwise the first quick collection would visit all objects that were made during the pause,
+    and the next collections would visit these objects again.
+    """
+    # Freezing and unfreezing moves objects to that generation. It is not done if other code has
+    # frozen objects, because these would be unfrozen, too.
+    if not gc.get_freeze_count():
+        gc.freeze()
+        gc.unfreeze()

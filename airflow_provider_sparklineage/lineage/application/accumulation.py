@@ -32,11 +32,7 @@ import msgspec
 from msgspec import field
 
 from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
-from airflow_provider_sparklineage.model.allowance import (
-    MAX_FACETS_BYTES,
-    MAX_STATEMENTS_BYTES,
-    Bound,
-)
+from airflow_provider_sparklineage.model.allowance import Bound, Limit
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.terms import Frozen, Witness
 from airflow_provider_sparklineage.spark.capture.lines import RawFacets, decode_facet
@@ -54,11 +50,6 @@ if TYPE_CHECKING:
 # --- memory: how much of the events is kept; the rest is counted ----------------------------------
 
 
-MAX_FACET_BYTES = 32 * 1024 * 1024
-"""Size of one facet. Column lineage of that size has 100,000 edges; the task's event has 4 MB."""
-MAX_DATASETS = 50_000
-"""Datasets of all actions, counted once for each action; each takes 10 to 25 KB of memory."""
-
 LEFT_OUT = msgspec.Raw(b"")
 """Stands for a facet that did not fit into memory."""
 _LEFT_OUT_STATEMENT = "PARTITION ("
@@ -75,14 +66,14 @@ class Memory:
         self.left_out: Counter[str] = Counter()
         self._facets: dict[bytes, msgspec.Raw] = {}
         self._statements: dict[str, str] = {}
-        self._facets_bytes = Bound(MAX_FACETS_BYTES)
-        self._statements_bytes = Bound(MAX_STATEMENTS_BYTES)
-        self._datasets = Bound(MAX_DATASETS)
+        self._facets_bytes = Bound(Limit.FACETS_BYTES)
+        self._statements_bytes = Bound(Limit.STATEMENTS_BYTES)
+        self._datasets = Bound(Limit.DATASETS)
 
     def facet(self, raw: msgspec.Raw) -> msgspec.Raw:
         """Give the stored copy of a facet; :data:`LEFT_OUT` if it is empty or does not fit."""
         size = len(memoryview(raw))
-        if not 0 < size <= MAX_FACET_BYTES:
+        if not 0 < size <= Limit.FACET_BYTES:
             return LEFT_OUT
         text = bytes(raw)  # a copy, because a view would hold the full line in memory
         known = self._facets.get(text)

@@ -33,13 +33,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     each_once,
     mapped,
 )
-from airflow_provider_sparklineage.model.allowance import (
-    MAX_TRANSFORMATIONS,
-    UNLIMITED,
-    Allowance,
-    Bound,
-    Stage,
-)
+from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Bound, Limit, Stage
 from airflow_provider_sparklineage.model.texts import truncated
 
 if TYPE_CHECKING:
@@ -370,8 +364,8 @@ class Provenance(NamedTuple):
 
 def memory_for_columns() -> Bound:
     """Make the bound of the transformations of all writes, as reported and composed."""
-    reason = f"the job has more than {MAX_TRANSFORMATIONS} transformations of columns"
-    return Bound(MAX_TRANSFORMATIONS, reason)
+    reason = f"the job has more than {Limit.TRANSFORMATIONS} transformations of columns"
+    return Bound(Limit.TRANSFORMATIONS, reason)
 
 
 def compose(

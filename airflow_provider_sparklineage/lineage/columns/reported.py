@@ -54,8 +54,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     union,
     unite_into,
 )
-from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
-from airflow_provider_sparklineage.model.budget import SpentError
+from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, SpentError, Stage
 from airflow_provider_sparklineage.model.datasets import DatasetName, is_database
 
 if TYPE_CHECKING:

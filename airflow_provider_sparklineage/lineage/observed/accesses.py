@@ -30,8 +30,7 @@ from msgspec import field
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.application.accesses import SLACK, Timeline
 from airflow_provider_sparklineage.model import predicates
-from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
-from airflow_provider_sparklineage.model.budget import SpentError
+from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, SpentError, Stage
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.subset import EVERYTHING, conjunction, disjunction
 from airflow_provider_sparklineage.model.terms import Frozen

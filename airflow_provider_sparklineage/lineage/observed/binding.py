@@ -39,7 +39,7 @@ from airflow_provider_sparklineage.lineage.observed.accesses import (
     WritePlan,
     WritePlanThen,
 )
-from airflow_provider_sparklineage.model.budget import UNLIMITED, Budget
+from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
 from airflow_provider_sparklineage.model.datasets import DatasetName, looks_like_file
 from airflow_provider_sparklineage.model.locations import (
     DEFAULT_LOCATOR,
@@ -88,14 +88,11 @@ if TYPE_CHECKING:
 
 
 class FolderPartitions:
-    """Makes the partitions of layouts; equal partitions, and equal sets of partitions, are shared.
+    """Makes the partitions of layouts; equal partitions, and equal sets of them, are shared."""
 
-    :param budget: the time for all layouts
-    """
-
-    def __init__(self, locator: Locator, budget: Budget = UNLIMITED) -> None:
+    def __init__(self, locator: Locator, allowance: Allowance = UNLIMITED) -> None:
         self._locator = locator
-        self._budget = budget
+        self._allowance = allowance
         self._makers: dict[_Labels, _PartitionMaker] = {}
         self._sets: dict[tuple[_Labels, tuple[Values, ...]], frozenset[Partition]] = {}
 
@@ -136,7 +133,7 @@ class FolderPartitions:
         maker = self._makers.setdefault(labels, _PartitionMaker(*labels))
         for start in range(0, len(listed), _AT_ONCE):
             some = listed[start : start + _AT_ONCE]
-            self._budget.work(len(some))
+            self._allowance.work(Stage.OBSERVATIONS, len(some))
             yield from map(maker.__getitem__, some)
 
 
@@ -562,13 +559,13 @@ class Observed(NamedTuple):
     """An application as the listener reports it, and the queries that were observed of it.
 
     :param datasets: finds the datasets of the application, and those that only the observer saw
-    :param budget: the time that is left for corrections
+    :param allowance: for corrections
     """
 
     application: SparkApplication
     queries: tuple[ObservedQuery, ...]
     datasets: DatasetIndex
-    budget: Budget = UNLIMITED
+    allowance: Allowance = UNLIMITED
 
     @classmethod
     def of(
@@ -576,15 +573,15 @@ class Observed(NamedTuple):
         application: SparkApplication,
         records: Iterable[ObservationRecord],
         locator: Locator = DEFAULT_LOCATOR,
-        budget: Budget = UNLIMITED,
+        allowance: Allowance = UNLIMITED,
     ) -> Observed:
         """Bind the records of an application.
 
         :raise SpentError: if there is no time left
         """
         index = DatasetIndex(identities(application.actions), locator)
-        queries = bind(records, index, application.actions, budget)
-        return cls(application, queries, index, budget)
+        queries = bind(records, index, application.actions, allowance)
+        return cls(application, queries, index, allowance)
 
     def with_actions(self, actions: Iterable[Action]) -> Observed:
         """Replace the application's actions, which are in the order of their start."""
@@ -616,7 +613,7 @@ def bind(
     records: Iterable[ObservationRecord],
     index: DatasetIndex,
     actions: Iterable[Action] = (),
-    budget: Budget = UNLIMITED,
+    allowance: Allowance = UNLIMITED,
 ) -> tuple[ObservedQuery, ...]:
     """Bind records to datasets and actions.
 
@@ -627,10 +624,14 @@ def bind(
     each = (one for record in records for one in _commits(record))
     records = [at_roots(record, index.locator) for record in each]
     for path, table in _places(records):
-        budget.work()
+        allowance.work(Stage.OBSERVATIONS)
         index.name(path, table)
-    binding, lengths = _Binding(index, budget), actions_by_length(actions)
-    return tuple(binding.query(record, action_of(record, lengths)) for record in records)
+    binding = _Binding(index, FolderPartitions(index.locator, allowance))
+    lengths, queries = actions_by_length(actions), []
+    for record in records:
+        allowance.check(Stage.OBSERVATIONS)
+        queries.append(binding.query(record, action_of(record, lengths)))
+    return tuple(queries)
 
 
 def _commits(record: ObservationRecord) -> Iterator[ObservationRecord]:
@@ -678,17 +679,15 @@ _REPLACING_MODES = (*_FULL_MODES, "static", "dynamic")
 class _Binding:
     """Turns records into queries."""
 
-    def __init__(self, index: DatasetIndex, budget: Budget) -> None:
+    def __init__(self, index: DatasetIndex, folders: FolderPartitions) -> None:
         self._index = index
-        self._budget = budget
-        self._folders = FolderPartitions(index.locator, budget)
+        self._folders = folders
 
     def query(self, record: ObservationRecord, action: Action | None) -> ObservedQuery:
         """Bind one record.
 
         :raise SpentError: if there is no time left
         """
-        self._budget.check()
         ended = action.ended if action else None
         span = (
             timestamp(record.started),

@@ -39,10 +39,10 @@ from airflow_provider_sparklineage.lineage.application.accesses import (
     overlap,
 )
 from airflow_provider_sparklineage.lineage.application.accumulation import (
-    MAX_DATASETS,
     Action,
     ActionState,
 )
+from airflow_provider_sparklineage.model.allowance import Limit, Stage
 from airflow_provider_sparklineage.model.producer import facet
 from airflow_provider_sparklineage.model.terms import Witness
 
@@ -139,11 +139,11 @@ class _Making:
     def __init__(self, seen: Observed) -> None:
         actions = seen.application.actions
         self._application = seen.application
-        self._budget = seen.budget
+        self._allowance = seen.allowance
         self._queries = [query for query in seen.queries if query.is_query]
         self._commits = [query for query in seen.queries if query.is_commit]
         self._datasets = _Datasets(actions, self._queries)
-        self._room = MAX_DATASETS - sum(len(a.inputs) + len(a.outputs) for a in actions)
+        self._room = Limit.DATASETS - sum(len(a.inputs) + len(a.outputs) for a in actions)
         self._numbers = count()
         self.actions: list[Action] = []
         self.left_out = 0
@@ -189,7 +189,7 @@ class _Making:
                 reported.claim(name, write.span)
         hidden = []
         for write in writes:
-            self._budget.work()
+            self._allowance.work(Stage.OBSERVATIONS)
             modes = {
                 name: mode
                 for name, mode in write.modes.items()
@@ -218,7 +218,7 @@ class _Making:
         known = _Spans((*self._application.actions, *self.actions))
         groups: dict[_Reads, list[ObservedQuery]] = {}
         for query in self._queries:
-            self._budget.work()
+            self._allowance.work(Stage.OBSERVATIONS)
             names = [n for n in query.inputs if not known.have_read(n, query.span)]
             if not names:
                 continue

@@ -26,7 +26,7 @@ from airflow_provider_sparklineage.event.model import DOCUMENTATION_KEY
 from airflow_provider_sparklineage.event.pipeline import shows_descriptions
 from airflow_provider_sparklineage.event.steps.size import ever_smaller
 from airflow_provider_sparklineage.hooks import sources
-from airflow_provider_sparklineage.model import budget
+from airflow_provider_sparklineage.model.allowance import garbage_collector_paused
 from airflow_provider_sparklineage.model.credentials import logger, scrub
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import (
@@ -280,7 +280,7 @@ def publish(
     written = Written(event)
     with (
         _warning("The lineage of this try is not shown in Airflow"),
-        budget.garbage_collector_paused(),
+        garbage_collector_paused(),
     ):
         _push(written, context)
     with _warning("The event of this try is not in the archive"):

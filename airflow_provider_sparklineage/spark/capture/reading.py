@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.model.budget import MORE_TIME, TOO_LONG, SpentError
+from airflow_provider_sparklineage.model.allowance import MORE_TIME, TOO_LONG, Limit, SpentError
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.spark.capture.observations import Messages, ObservationReport
 
@@ -36,10 +36,6 @@ if TYPE_CHECKING:
 
 
 # --- both files -----------------------------------------------------------------------------------
-
-
-MAX_PARTITIONS = 500_000
-"""Partitions in all records; each takes up to 1 KB. A repeated list of partitions counts as one."""
 
 
 class Reading:
@@ -73,7 +69,7 @@ class Reading:
 
         :param is_over: whether the time for observations is over
         :raise CaptureError: if the file exists but cannot be read
-        :raise SpentError: if the records have more than :data:`MAX_PARTITIONS` partitions, or there
+        :raise SpentError: if the records have more partitions than :class:`Limit` allows, or there
             was no time to read all records
         """
         records: list[ObservationRecord] = []
@@ -86,8 +82,8 @@ class Reading:
             for listed in (layout.partitions for layout in layouts if layout.partitions):
                 partitions += 1 if id(listed) in lists else len(listed)  # equal ones are one object
                 lists.add(id(listed))
-            if partitions > MAX_PARTITIONS:
-                msg = f"they are more than {MAX_PARTITIONS}"
+            if partitions > Limit.PARTITIONS:
+                msg = f"they are more than {Limit.PARTITIONS}"
                 raise SpentError(msg)
             records.append(record)
         if self.observed.cut:

@@ -12,12 +12,10 @@ import pytest
 from airflow_provider_sparklineage.event.pipeline import merged_events
 from airflow_provider_sparklineage.lineage.application import accumulation
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
-from airflow_provider_sparklineage.lineage.columns import composition
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
-from airflow_provider_sparklineage.model.budget import Budget
+from airflow_provider_sparklineage.model.allowance import Limit
 from airflow_provider_sparklineage.model.representation import Adaptation
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture import reading
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from tests.budgets import lasting
 
@@ -94,24 +92,6 @@ def messages(lineage):
 # --- time -----------------------------------------------------------------------------------------
 
 
-def test_a_share_of_the_time_ends_before_the_whole_does():
-    now = [30.0]
-    whole = Budget(lambda: now[0])
-    merging = whole.part(2 / 3)
-    now[0] = 10.5
-    assert not merging.is_spent()
-    now[0] = 10.0
-    assert merging.is_spent()
-    assert not whole.is_spent()
-
-
-def test_a_kill_ends_a_share_at_once():
-    now = [30.0]
-    merging = Budget(lambda: now[0]).part(2 / 3)
-    now[0] = 3.0
-    assert merging.is_spent()
-
-
 def test_wherever_time_is_up_datasets_stay_or_their_actions_are_declared_to_be_missing(chain):
     bundle = chain(tables=3, columns=25)
     full = task_lineage(bundle)
@@ -136,7 +116,7 @@ def test_wherever_time_is_up_datasets_stay_or_their_actions_are_declared_to_be_m
 
 
 def test_no_column_of_a_table_is_known_once_those_of_one_write_are_not(chain, monkeypatch):
-    monkeypatch.setattr(composition, "MAX_TRANSFORMATIONS", 250)
+    monkeypatch.setattr(Limit, "TRANSFORMATIONS", 250)
     lineage = task_lineage(chain(tables=3, columns=10))
     assert [d.name.name for d in lineage.outputs] == ["/1", "/2", "/3"]
     assert sources(lineage).keys() == {"/1"}
@@ -150,7 +130,7 @@ def test_no_column_of_a_table_is_known_once_those_of_one_write_are_not(chain, mo
 
 
 def test_columns_that_a_loop_writes_again_and_again_take_room_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(composition, "MAX_TRANSFORMATIONS", 250)
+    monkeypatch.setattr(Limit, "TRANSFORMATIONS", 250)
     bundle = capture.create(tmp_path, Manifest(application_run_id=RUN, outcome="COMPLETE"))
     read, written = dataset("/0", 10), dataset("/1", 10, made_of="/0")
     lines = [line(RUN, 0, "START")]
@@ -223,7 +203,7 @@ def test_locations_of_partitions_that_there_is_no_time_for_are_not_named(chain):
 
 def test_a_facet_that_is_too_large_costs_the_columns_and_not_the_dataset(chain, monkeypatch):
     bundle = chain(tables=2, columns=20)
-    monkeypatch.setattr(accumulation, "MAX_FACET_BYTES", 2000)
+    monkeypatch.setattr(Limit, "FACET_BYTES", 2000)
     lineage = task_lineage(bundle)
     assert [d.name.name for d in lineage.outputs] == ["/1", "/2"]
     assert all(d.column_names for d in lineage.outputs)
@@ -238,14 +218,14 @@ def test_a_facet_that_is_too_large_costs_the_columns_and_not_the_dataset(chain, 
 def test_facets_are_bounded_all_together(chain, monkeypatch):
     bundle = chain(tables=3, columns=10)
     facet = len(msgspec.json.encode(dataset("/1", 10, made_of="/0")["facets"]["columnLineage"]))
-    monkeypatch.setattr(accumulation, "MAX_FACETS_BYTES", facet + 600)
+    monkeypatch.setattr(Limit, "FACETS_BYTES", facet + 600)
     lineage = task_lineage(bundle)
     assert sources(lineage).keys() == {"/1"}
     assert any("2 facet(s) were left out" in message for message in messages(lineage))
 
 
 def test_actions_are_bounded(chain, monkeypatch):
-    monkeypatch.setattr(accumulation, "MAX_DATASETS", 4)
+    monkeypatch.setattr(Limit, "DATASETS", 4)
     lineage = task_lineage(chain(tables=3, columns=2))
     assert [d.name.name for d in lineage.outputs] == ["/1", "/2"]
     assert messages(lineage) == [
@@ -255,7 +235,7 @@ def test_actions_are_bounded(chain, monkeypatch):
 
 
 def test_a_statement_that_there_is_no_room_for_may_have_written_a_part(monkeypatch):
-    monkeypatch.setattr(accumulation, "MAX_STATEMENTS_BYTES", 20)
+    monkeypatch.setattr(Limit, "STATEMENTS_BYTES", 20)
     kept = accumulation.Memory()
     statements = ["INSERT INTO a", "INSERT OVERWRITE b SELECT 1", "INSERT INTO a"]
     found = [kept.statement(statement) for statement in statements]
@@ -264,7 +244,7 @@ def test_a_statement_that_there_is_no_room_for_may_have_written_a_part(monkeypat
 
 
 def test_observed_partitions_are_bounded(chain, monkeypatch):
-    monkeypatch.setattr(reading, "MAX_PARTITIONS", 3)
+    monkeypatch.setattr(Limit, "PARTITIONS", 3)
     bundle = chain(tables=1, columns=2)
     layout = {"base": "/0", "dimensions": [{"field": "dt"}], "partitions": [["1"]] * 4}
     read = {"node": "scan", "roots": ["/0"], "layouts": [layout]}
@@ -282,8 +262,8 @@ def test_partitions_that_many_queries_read_count_once(chain, monkeypatch):
     layout = {"base": "/0", "dimensions": [{"field": "dt"}], "partitions": [["1"], ["2"], ["3"]]}
     query = {"kind": "query", "reads": [{"node": "scan", "roots": ["/0"], "layouts": [layout]}]}
     bundle.observations_path.write_text((json.dumps(query) + "\n") * 4)
-    few = "airflow_provider_sparklineage.spark.capture.reading.MAX_PARTITIONS"
-    monkeypatch.setattr(few, 3 + 1 + 1 + 1)  # each list takes room, however much of it is shared
+    # Each list takes memory, however much of it is shared.
+    monkeypatch.setattr(Limit, "PARTITIONS", 3 + 1 + 1 + 1)
     assert messages(task_lineage(bundle)) == []
-    monkeypatch.setattr(few, 3 + 1 + 1)
+    monkeypatch.setattr(Limit, "PARTITIONS", 3 + 1 + 1)
     assert len(messages(task_lineage(bundle))) == 1

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.lineage.application import accumulation
 from airflow_provider_sparklineage.lineage.application.accumulation import accumulate
+from airflow_provider_sparklineage.model.allowance import Limit
 from airflow_provider_sparklineage.spark.capture.events import read_events
 from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 
@@ -116,7 +117,7 @@ def test_what_comes_again_is_decoded_once(monkeypatch):
 
 @pytest.mark.parametrize("times", [1, 3])
 def test_what_there_is_no_room_for_is_counted_with_each_event(monkeypatch, times):
-    monkeypatch.setattr(accumulation, "MAX_FACET_BYTES", 10)
+    monkeypatch.setattr(Limit, "FACET_BYTES", 10)
     entry = {"namespace": "file", "name": "/a", "facets": {"schema": {"fields": ["x" * 10]}}}
     application = accumulated([event(second, "RUNNING", [entry]) for second in range(times)])
     assert application.left_out == {"facet(s)": times}
@@ -124,7 +125,7 @@ def test_what_there_is_no_room_for_is_counted_with_each_event(monkeypatch, times
 
 
 def test_datasets_without_room_are_counted_with_each_event_of_a_run_that_has_begun(monkeypatch):
-    monkeypatch.setattr(accumulation, "MAX_DATASETS", 1)
+    monkeypatch.setattr(Limit, "DATASETS", 1)
     a, b = ({"namespace": "file", "name": name} for name in ("/a", "/b"))
     application = accumulated([event(0, "START", [a]), *[event(1, "RUNNING", [a, b])] * 3])
     assert application.left_out == {"dataset(s) of actions": 3}

@@ -14,7 +14,6 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
     ActionState,
     SparkApplication,
 )
-from airflow_provider_sparklineage.lineage.observed import unreported_actions
 from airflow_provider_sparklineage.lineage.observed.binding import Observed
 from airflow_provider_sparklineage.lineage.observed.corrections import (
     corrected,
@@ -23,13 +22,14 @@ from airflow_provider_sparklineage.lineage.observed.corrections import (
 from airflow_provider_sparklineage.lineage.observed.unreported_actions import (
     with_unreported_actions,
 )
-from airflow_provider_sparklineage.model.budget import Budget, SpentError
+from airflow_provider_sparklineage.model.allowance import Limit, SpentError
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.terms import Witness
 from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationReport,
     read_observations,
 )
+from tests.budgets import lasting
 
 COMPLETE, FAILED = ActionState.COMPLETE, ActionState.FAILED
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -462,7 +462,7 @@ def test_facets_are_kept_once():
 
 
 def test_what_there_is_no_room_for_is_counted(monkeypatch):
-    monkeypatch.setattr(unreported_actions, "MAX_DATASETS", 3)
+    monkeypatch.setattr(Limit, "DATASETS", 3)
     loop = [query(n, n + 0.5, f"t{n}") for n in range(5)]
     application = witnessed([reported(9, 10, ["known"])], loop)
     assert len(application.actions) == 3
@@ -472,7 +472,7 @@ def test_what_there_is_no_room_for_is_counted(monkeypatch):
 def test_there_is_an_end_to_it_when_the_time_is_up():
     application = SparkApplication("run", "ns", "app", ())
     records = decoded([query(n, n + 0.5, "a") for n in range(1000)])
-    seen = Observed.of(application, records)._replace(budget=Budget(lambda: 0))
+    seen = Observed.of(application, records)._replace(allowance=lasting(0))
     with pytest.raises(SpentError):
         with_unreported_actions(seen)
 
@@ -480,7 +480,7 @@ def test_there_is_an_end_to_it_when_the_time_is_up():
 def test_there_is_an_end_to_binding_when_the_time_is_up():
     application = SparkApplication("run", "ns", "app", ())
     with pytest.raises(SpentError):
-        Observed.of(application, decoded([query(1, 2, "a")]), budget=Budget(lambda: 0))
+        Observed.of(application, decoded([query(1, 2, "a")]), allowance=lasting(0))
 
 
 # --- skipped writes -------------------------------------------------------------------------------

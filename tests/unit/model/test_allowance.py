@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Bound, Stage
-from airflow_provider_sparklineage.model.budget import SpentError
+from airflow_provider_sparklineage.model.allowance import (
+    UNLIMITED,
+    Allowance,
+    Bound,
+    SpentError,
+    Stage,
+)
 from tests.budgets import lasting
 
 

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from airflow_provider_sparklineage.model.budget import garbage_collector_paused
+from airflow_provider_sparklineage.model.allowance import garbage_collector_paused
 
 
 @pytest.fixture(autouse=True)

@@ -71,3 +71,21 @@ def test_a_budget_that_is_cut_meanwhile_counts():
 def test_nobody_is_asked_when_the_time_is_up():
     with pytest.raises(StoreError, match="no time left"):
         within_budget(Budget(lambda: 0), pytest.fail, "tried")
+
+
+def test_a_share_of_the_time_ends_before_the_whole_does():
+    now = [30.0]
+    whole = Budget(lambda: now[0])
+    merging = whole.part(2 / 3)
+    now[0] = 10.5
+    assert not merging.is_spent()
+    now[0] = 10.0
+    assert merging.is_spent()
+    assert not whole.is_spent()
+
+
+def test_a_kill_ends_a_share_at_once():
+    now = [30.0]
+    merging = Budget(lambda: now[0]).part(2 / 3)
+    now[0] = 3.0
+    assert merging.is_spent()

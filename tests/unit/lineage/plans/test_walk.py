@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.lineage.columns.plans.expressions import (
     conjuncts,
     kind,
 )
-from airflow_provider_sparklineage.model.budget import SpentError
+from airflow_provider_sparklineage.model.allowance import SpentError
 from tests.budgets import lasting
 from tests.unit.lineage.plans.plans import described, write_plan
 
