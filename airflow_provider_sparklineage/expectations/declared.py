@@ -12,14 +12,14 @@ from msgspec import field
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Source
 from airflow_provider_sparklineage.expectations.references import Reference, references
 from airflow_provider_sparklineage.model.credentials import scrub_name
-from airflow_provider_sparklineage.model.datasets import DatasetName
+from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.terms import Frozen, Side
 from airflow_provider_sparklineage.model.timestamps import canonical_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from airflow_provider_sparklineage.expectations.declarations import DatasetSubset
     from airflow_provider_sparklineage.model.locations import Locator
@@ -71,91 +71,93 @@ def declared(
     :return: the datasets and expectations, and a problem for each invalid declaration; no error is
         raised for these
     """
-    declarations = _Declarations(task.texts, locator, named)
-    inputs = [*task.inlets, *declarations.add("reads", task.reads, Side.READ)]
-    outputs = [*task.outlets, *declarations.add("writes", task.writes, Side.WRITE)]
+    datasets = {Side.READ: [*task.inlets], Side.WRITE: [*task.outlets]}
+    expectations: list[Expectation] = []
+    problems = _naming_problems(locator.naming)
+    for side, name, entries in (
+        (Side.READ, "reads", task.reads),
+        (Side.WRITE, "writes", task.writes),
+    ):
+        for field_name, subset in _subsets(name, entries):
+            texts = [t for t in task.texts if t.field.startswith(field_name)]
+            try:
+                expectation = _expectation(subset, side, texts, locator, named)
+            except DeclarationError as error:
+                problems.append(f"{field_name}: {error}")
+                continue
+            expectations.append(expectation)
+            if expectation.dataset is not None:  # the dataset of a table is not known yet
+                datasets[side].append(expectation.dataset)
     arguments = [t for t in task.texts if not t.field.startswith(("reads", "writes"))]
-    expectations = [*declarations.expectations, *from_arguments(arguments, locator)]
-    problems = declarations.problems
+    expectations += from_arguments(arguments, locator)
     if task.partition_key and task.partition_key_dimensions:
         try:
             expectations += from_partition_key(task.partition_key, task.partition_key_dimensions)
         except DeclarationError as error:
             problems.append(str(error))
     return Declared(
-        tuple(dict.fromkeys(inputs)),
-        tuple(dict.fromkeys(outputs)),
+        tuple(dict.fromkeys(datasets[Side.READ])),
+        tuple(dict.fromkeys(datasets[Side.WRITE])),
         tuple(expectations),
         tuple(problems),
     )
 
 
-class _Declarations:
-    """A collector of expectations from declarations, which notes a problem for an invalid one."""
+def _naming_problems(naming: Naming) -> list[str]:
+    unmirrored = [*naming.unknown_trimmers, *filter(None, [naming.unusable_pattern])]
+    if not unmirrored:
+        return []
+    return [
+        "Datasets cannot be named here as the listener names them, because of "
+        f"{', '.join(unmirrored)}; expected partitions may not meet their datasets."
+    ]
 
-    def __init__(
-        self,
-        texts: Sequence[TracedText],
-        locator: Locator,
-        named: Callable[[object], DatasetName | None],
-    ) -> None:
-        self._texts = texts
-        self._locator = locator
-        self._named = named
-        self.expectations: list[Expectation] = []
-        self.problems: list[str] = []
-        naming = locator.naming
-        if unmirrored := [*naming.unknown_trimmers, *filter(None, [naming.unusable_pattern])]:
-            self.problems.append(
-                "Datasets cannot be named here as the listener names them, because of "
-                f"{', '.join(unmirrored)}; expected partitions may not meet their datasets."
-            )
 
-    def add(self, name: str, entries: object, side: Side) -> list[DatasetName]:
-        """Add the declarations of ``reads`` or ``writes``, and return the names of their datasets.
+def _subsets(name: str, entries: object) -> Iterator[tuple[str, DatasetSubset]]:
+    """Yield the declarations of ``reads`` or ``writes``, each with its place, as in ``reads[0]``.
 
-        A declared table is not among these names, because its dataset is not known yet.
-        """
-        if entries is None or (isinstance(entries, (list, tuple)) and not entries):
-            return []
-        from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, listed
+    A declaration whose template could not be rendered is left out, because it names no dataset.
+    """
+    if entries is None or (isinstance(entries, (list, tuple)) and not entries):
+        return
+    from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, listed
 
-        names = []
-        for number, entry in enumerate(listed(entries)):
-            subset = entry if isinstance(entry, DatasetSubset) else DatasetSubset(entry)
-            if _is_unrendered(subset):
-                continue  # the entry's template could not be rendered, so it names no dataset
-            texts = [t for t in self._texts if t.field.startswith(f"{name}[{number}]")]
-            try:
-                identity = self._add(subset, side, texts)
-            except DeclarationError as error:
-                self.problems.append(f"{name}[{number}]: {error}")
-                continue
-            if isinstance(identity, DatasetName):
-                names.append(identity)
-        return names
+    for number, entry in enumerate(listed(entries)):
+        subset = entry if isinstance(entry, DatasetSubset) else DatasetSubset(entry)
+        if subset.template or not any(begin in repr(subset) for begin in ("{{", "{%")):
+            yield f"{name}[{number}]", subset
 
-    def _add(
-        self, subset: DatasetSubset, side: Side, texts: Sequence[TracedText]
-    ) -> DatasetName | str:
-        identity: DatasetName | str | None
-        reference = None
-        if not isinstance(subset.dataset, str):
-            identity = self._named(subset.dataset)
-        elif paths := references(subset.dataset, self._locator):
-            reference = paths[0]
-            identity = reference.dataset
-        else:
-            identity = _table(subset.dataset)
-        if identity is None:
-            msg = f"No OpenLineage dataset is known for {subset.dataset!r}."
-            raise DeclarationError(msg)
-        expectation = from_declaration(
-            side, identity, subset, texts, self._locator.rules, reference
-        )
-        _require_json(expectation)
-        self.expectations.append(expectation)
-        return identity
+
+def _expectation(
+    subset: DatasetSubset,
+    side: Side,
+    texts: Sequence[TracedText],
+    locator: Locator,
+    named: Callable[[object], DatasetName | None],
+) -> Expectation:
+    """Make the expectation of a declaration, which can be written to the manifest and the event.
+
+    :raise DeclarationError: if the declaration is invalid
+    """
+    identity: DatasetName | str | None
+    reference = None
+    if not isinstance(subset.dataset, str):
+        identity = named(subset.dataset)
+    elif paths := references(subset.dataset, locator):
+        reference = paths[0]
+        identity = reference.dataset
+    else:
+        identity = _table(subset.dataset)
+    if identity is None:
+        msg = f"No OpenLineage dataset is known for {subset.dataset!r}."
+        raise DeclarationError(msg)
+    expectation = from_declaration(side, identity, subset, texts, locator.rules, reference)
+    try:
+        msgspec.json.encode(expectation)
+    except (TypeError, ValueError) as error:  # half of a surrogate pair is the latter
+        msg = f"it cannot be written as JSON ({error})."
+        raise DeclarationError(msg) from error
+    return expectation
 
 
 # catalog.namespace.table, with or without backquotes
@@ -174,22 +176,6 @@ def _table(text: str) -> str:
         )
         raise DeclarationError(problem, fix)
     return text.strip()
-
-
-def _require_json(expectation: Expectation) -> None:
-    """Refuse an expectation that cannot be written to the manifest and the event.
-
-    :raise DeclarationError: if the expectation cannot be encoded as JSON
-    """
-    try:
-        msgspec.json.encode(expectation)
-    except (TypeError, ValueError) as error:  # half of a surrogate pair is the latter
-        msg = f"it cannot be written as JSON ({error})."
-        raise DeclarationError(msg) from error
-
-
-def _is_unrendered(subset: DatasetSubset) -> bool:
-    return subset.template is None and any(begin in repr(subset) for begin in ("{{", "{%"))
 
 
 # --- from arguments -------------------------------------------------------------------------------
