@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 from airflow.dag_processing.bundles.local import LocalDagBundle
 from airflow.dag_processing.bundles.manager import DagBundlesManager
 from airflow.dag_processing.dagbag import BundleDagBag
+from msgspec import field, to_builtins
 from rich.table import Table
 
 from airflow_provider_sparklineage.cli import commands, show
@@ -255,7 +256,7 @@ class Row(Frozen, frozen=True):
     dag_id: str
     task_id: str
     operator: str
-    path: str
+    path: str = field(name="class")
     adopted: bool
     reason: str
     rule: int | None = None
@@ -355,24 +356,10 @@ def _useless(declares: Matches, adopted: set[task_rules.TaskNames]) -> Iterable[
 # --- for programs and for people ------------------------------------------------------------------
 
 
-def survey_document(found: Survey) -> dict[str, Any]:
+def survey_document(survey: Survey) -> dict[str, Any]:
     """Give the document of ``--output json``; its schema is ``schemas/adoption.json``."""
-    return {
-        "tasks": [
-            {
-                "dag_id": row.dag_id,
-                "task_id": row.task_id,
-                "operator": row.operator,
-                "class": row.path,
-                "adopted": row.adopted,
-                "reason": row.reason,
-                "rule": row.rule,
-                "declaration": row.declaration,
-            }
-            for row in found.rows
-        ],
-        "problems": commands.checks_document(found.problems)["checks"],
-    }
+    problems = commands.checks_document(survey.problems)["checks"]
+    return {"tasks": list(map(to_builtins, survey.rows)), "problems": problems}
 
 
 def print_survey(found: Survey, file: IO[str]) -> None:

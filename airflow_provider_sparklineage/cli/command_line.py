@@ -319,11 +319,7 @@ _EXPLAIN_TASK = Command(
         argument("dag_id", metavar="DAG_ID", help="id of the DAG"),
         argument("task_id", metavar="TASK_ID", help="id of the task"),
         argument(
-            "--map-index",
-            type=int,
-            default=-1,
-            metavar="N",
-            help="which instance of a mapped task",
+            "--map-index", type=int, default=-1, metavar="N", help="which instance of a mapped task"
         ),
         *_RUN,
     ),
@@ -374,9 +370,7 @@ _RESEND = Command(
         argument("task_id", nargs="?", metavar="TASK", help="of one task of it"),
         argument("run_id", nargs="?", metavar="RUN", help="of one DAG run"),
         argument(
-            "--since",
-            metavar="TIME",
-            help="events of the last 30m, 2h or 7d, of the DAG if given",
+            "--since", metavar="TIME", help="events of the last 30m, 2h or 7d, of the DAG if given"
         ),
         switch("--dry-run", "list them, and send nothing"),
         _conn_id(", by which events are adapted for its backend"),
@@ -428,10 +422,7 @@ _EXAMPLES = Command(
     ),
 )
 _SPARK_BINARY = argument(
-    "--spark-binary",
-    default="spark-submit",
-    metavar="NAME",
-    help="as in the Spark connection",
+    "--spark-binary", default="spark-submit", metavar="NAME", help="as in the Spark connection"
 )
 _FETCH_LISTENER = Command(
     "fetch-listener",

@@ -17,6 +17,8 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from pkgutil import resolve_name
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
+from msgspec import to_builtins
+
 from airflow_provider_sparklineage.model import texts
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.settings.checks import Check, Status
@@ -181,10 +183,7 @@ def checks_document(checks: Sequence[Check]) -> dict[str, Any]:
     """Give the document that ``--json`` prints; its schema is ``schemas/doctor.json``."""
     return {
         "status": str(worst_status(checks)),
-        "checks": [
-            {"name": c.name, "status": str(c.status), "message": c.message, "fix": c.fix}
-            for c in checks
-        ],
+        "checks": list(map(to_builtins, checks)),
     }
 
 

@@ -19,6 +19,7 @@ from airflow.sdk.definitions._internal.templater import create_template_env
 from airflow.sdk.execution_time import context as accessors
 from airflow.sdk.log import redact  # type: ignore[attr-defined]  # exported without saying so
 from jinja2 import UndefinedError
+from msgspec import to_builtins
 from msgspec.structs import replace
 from openlineage.client.serde import Serde
 
@@ -66,19 +67,21 @@ class DryRun(Frozen, frozen=True):
         :param known: further variables of the context, e.g. ``task``
         """
         start, end = self.interval or (self.logical_date, self.logical_date)
+        dates = {
+            "logical_date": self.logical_date,
+            "data_interval_start": start,
+            "data_interval_end": end,
+        }
+        partition = {"partition_key": self.partition_key, "partition_date": self.partition_date}
         run_after = self.logical_date or self.partition_date or pendulum.datetime(1970, 1, 1)
         run_id = f"explained__{run_after.isoformat()}"
         dag_run = SimpleNamespace(
-            run_id=run_id,
-            run_after=run_after,
-            run_type="manual",
-            logical_date=self.logical_date,
-            data_interval_start=start,
-            data_interval_end=end,
-            partition_key=self.partition_key,
-            partition_date=self.partition_date,
-            conf={},
+            run_id=run_id, run_after=run_after, run_type="manual", conf={}, **dates, **partition
         )
+        names = {"run_id": run_id, "map_index": self.map_index, "try_number": 1}
+        if (task := known.get("task")) is not None:
+            names |= {"dag_id": task.dag_id, "task_id": task.task_id}
+        ti = SimpleNamespace(dag_run=dag_run, **names)
         context: dict[str, Any] = {
             "run_id": run_id,
             "dag_run": dag_run,
@@ -89,37 +92,23 @@ class DryRun(Frozen, frozen=True):
                 "value": accessors.VariableAccessor(deserialize_json=False),
             },
             "conn": accessors.ConnectionAccessor(),
-            "partition_key": self.partition_key,
-            "partition_date": self.partition_date,
+            **partition,
             **known,
+            "ti": ti,
+            "task_instance": ti,
         }
-        ti = SimpleNamespace(
-            run_id=run_id,
-            map_index=self.map_index,
-            try_number=1,
-            dag_run=dag_run,
-            **_task_names(known),
-        )
-        context |= {"ti": ti, "task_instance": ti}
         if self.logical_date is not None:
             ts = self.logical_date.isoformat()
             ds = ts[:10]
             context |= {
-                "logical_date": self.logical_date,
+                **dates,
                 "ds": ds,
                 "ds_nodash": ds.replace("-", ""),
                 "ts": ts,
                 "ts_nodash": self.logical_date.strftime("%Y%m%dT%H%M%S"),
                 "ts_nodash_with_tz": ts.replace("-", "").replace(":", ""),
-                "data_interval_start": start,
-                "data_interval_end": end,
             }
         return context
-
-
-def _task_names(known: dict[str, Any]) -> dict[str, str]:
-    task = known.get("task")
-    return {"dag_id": task.dag_id, "task_id": task.task_id} if task is not None else {}
 
 
 def timestamp(text: str) -> datetime:
@@ -336,14 +325,7 @@ def _without_envelope(facet: dict[str, Any]) -> dict[str, Any]:
 
 
 def _source_document(source: Source) -> dict[str, Any]:
-    return {
-        "field": source.field,
-        "template": source.template,
-        "value": source.value,
-        "dimension": source.dimension,
-        "expressions": list(source.expressions),
-        "variables": list(source.variables),
-    }
+    return {key: value for key, value in to_builtins(source).items() if key != "kind"}
 
 
 # --- for people -----------------------------------------------------------------------------------

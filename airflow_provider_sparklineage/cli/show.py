@@ -306,8 +306,7 @@ def _print_columns(out: Console, output: model.Dataset, labels: Mapping[DatasetN
     everything = [_source(s, labels) for s in lineage.dataset or ()]
     if everything:
         out.print(
-            f"  all of them by {some(everything, _MAX_INDIRECT)}",
-            soft_wrap=not out.is_terminal,
+            f"  all of them by {some(everything, _MAX_INDIRECT)}", soft_wrap=not out.is_terminal
         )
 
 

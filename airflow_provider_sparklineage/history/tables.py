@@ -68,11 +68,7 @@ _DATASET = (
     Column("name", TEXT, "Name of the dataset."),
 )
 _EXTENT = (
-    Column(
-        "extent",
-        TEXT,
-        "The part: partition, all, range, condition, none or unknown.",
-    ),
+    Column("extent", TEXT, "The part: partition, all, range, condition, none or unknown."),
     Column("partition", TEXT, "The partition, dt=2024-10-15/region=eu, if extent is partition."),
     Column("cell", TEXT, "The partition with its dimensions sorted by name, for joins."),
     Column("dims", TEXT, "Names of the dimensions, sorted, with commas between."),

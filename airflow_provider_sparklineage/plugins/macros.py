@@ -87,13 +87,7 @@ def submit_args(
         application=application,
     )
     call = submit_arguments.MacroCall(
-        "submit_args",
-        submission,
-        master,
-        deploy_mode,
-        properties_file,
-        elsewhere,
-        lineage_conn_id,
+        "submit_args", submission, master, deploy_mode, properties_file, elsewhere, lineage_conn_id
     )
     return submit_arguments.arguments(_of_task(context), call)
 

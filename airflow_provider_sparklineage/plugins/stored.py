@@ -34,7 +34,7 @@ CUSTOM_XCOM_BACKEND = (
 )
 
 
-class Found(NamedTuple):
+class StoredEvent(NamedTuple):
     """An event, or a message with the reason why there is none; neither if nothing was stored."""
 
     event: dict[str, Any] | None = None
@@ -82,17 +82,17 @@ def xcom_value(wanted: TaskIdentity, key: str, session: Session) -> Any:
     return value
 
 
-def pushed(wanted: TaskIdentity, session: Session) -> Found:
+def pushed(wanted: TaskIdentity, session: Session) -> StoredEvent:
     """Give the event that a task instance pushed last, from its XCom."""
     value = xcom_value(wanted, xcom.KEY, session)
     if value is None:
-        return Found()
+        return StoredEvent()
     if isinstance(value, str):
-        return Found(message=CUSTOM_XCOM_BACKEND)
+        return StoredEvent(message=CUSTOM_XCOM_BACKEND)
     try:
-        return Found(xcom.decode(value))
+        return StoredEvent(xcom.decode(value))
     except DocumentError as error:
-        return Found(message=str(error))
+        return StoredEvent(message=str(error))
 
 
 class BoundedArchive:
@@ -129,18 +129,18 @@ class BoundedArchive:
             self.complaint = str(error)
             return []
 
-    def read(self, wanted: TaskIdentity) -> Found:
+    def read(self, wanted: TaskIdentity) -> StoredEvent:
         """Give the event of a try, or a message with the reason why it cannot be read."""
         if (archive := self._in_time()) is None:
-            return Found()
+            return StoredEvent()
         try:
-            return Found(archive.read(wanted))
+            return StoredEvent(archive.read(wanted))
         except ArchiveError as error:
             if not isinstance(error.__cause__, FileNotFoundError):
                 self.complaint = str(error)
-            return Found(message=str(error))
+            return StoredEvent(message=str(error))
         except DocumentError as error:
-            return Found(message=str(error))
+            return StoredEvent(message=str(error))
 
     def _in_time(self) -> Archive | None:
         if self._archive is None or self.complaint:
@@ -186,8 +186,7 @@ def instances_around(wanted: TaskIdentity, session: Session, limit: int) -> list
             DagRun.logical_date,
         )
         .join(
-            DagRun,
-            (DagRun.dag_id == TaskInstance.dag_id) & (DagRun.run_id == TaskInstance.run_id),
+            DagRun, (DagRun.dag_id == TaskInstance.dag_id) & (DagRun.run_id == TaskInstance.run_id)
         )
         .where(
             TaskInstance.dag_id == wanted.dag_id,

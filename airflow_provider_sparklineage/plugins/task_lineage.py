@@ -129,7 +129,7 @@ def lineage(wanted: TaskIdentity, session: Session) -> Answer | None:
     resolved, notes = _settings()
     archive = stored.BoundedArchive(resolved, ARCHIVE_TIMEOUT_S)
     is_pushed = number == latest and (now.has_ended or now.state == TaskInstanceState.UP_FOR_RETRY)
-    found = stored.pushed(wanted, session) if is_pushed else stored.Found()
+    found = stored.pushed(wanted, session) if is_pushed else stored.StoredEvent()
     tries: list[int] = []
     # The archive is asked only if its answer is needed, because its store may be slow or away.
     if latest > 1 or not found.is_whole:
@@ -207,8 +207,8 @@ def _pages(
     The task may have a connection of its own, which only the worker knows. But the worker has left
     the link to the task's job in Airflow, and this link begins with the URL.
     """
-    found = stored.xcom_value(wanted, LineageJobLink().xcom_key, session)
-    link = found if isinstance(found, str) else ""
+    value = stored.xcom_value(wanted, LineageJobLink().xcom_key, session)
+    link = value if isinstance(value, str) else ""
     if web_url := datahub_pages.web_url_of(link):
         return web_url, _datahub(wanted, event)
     job = event["job"]
@@ -222,20 +222,20 @@ def _pages(
 
 
 def _datahub(wanted: TaskIdentity, event: dict[str, Any]) -> Backend:
-    datasets = (*(event.get("inputs") or ()), *(event.get("outputs") or ()))
-    return datahub_pages.Pages(sources.conversion(), wanted.dag_id, datasets)
+    return datahub_pages.Pages(sources.conversion(), wanted.dag_id, _datasets(event))
+
+
+def _datasets(event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    return (*(event.get("inputs") or ()), *(event.get("outputs") or ()))
 
 
 def _links(event: dict[str, Any], web_url: str, backend: Backend) -> dict[str, Any]:
     """Give the URLs of those pages of the lineage backend that can be opened."""
     if not web_url:
         return {}
-    names = {
-        DatasetName(d["namespace"], d["name"])
-        for d in (*(event.get("inputs") or ()), *(event.get("outputs") or ()))
-    }
-    held = ((name, backend.identity(name)) for name in sorted(names))
-    pages = ((name, backend.dataset_page(web_url, called)) for name, called in held if called)
+    names = sorted({DatasetName(d["namespace"], d["name"]) for d in _datasets(event)})
+    in_backend = ((name, backend.identity(name)) for name in names)
+    pages = ((name, backend.dataset_page(web_url, called)) for name, called in in_backend if called)
     job = event["job"]
     return {
         "backend": backend.title,

@@ -224,10 +224,7 @@ def _provider(transport: Mapping[str, Any], place: str) -> Check:
         )
     if kind == "noop":
         return Check(
-            PROVIDER,
-            Status.FAILED,
-            "Airflow's transport is noop: no lineage is sent.",
-            fix,
+            PROVIDER, Status.FAILED, "Airflow's transport is noop: no lineage is sent.", fix
         )
     where = f" to {transport['log_file_path']}" if kind == "file" else ""
     text = f"It is active, and sends by its {connections.title_of(transport)}{where}."

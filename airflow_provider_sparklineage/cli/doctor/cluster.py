@@ -250,9 +250,7 @@ def _submit(
     options = settings.capturing
     try:
         before = resolved(
-            submission.Submission(conf={**_SMALL, **conf}, application=application),
-            target,
-            options,
+            submission.Submission(conf={**_SMALL, **conf}, application=application), target, options
         )
         defaults = {"spark.openlineage.namespace": "sparklineage-doctor"}
         # A driver with Python delivers its events itself, so no endpoint has to listen for it.

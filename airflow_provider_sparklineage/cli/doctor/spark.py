@@ -293,10 +293,7 @@ NOT_RUN = Check(
     "Fix the failed checks above first.",
 )
 
-ORDERS = {
-    "dt=2024-05-06/part-0.csv": "amount\n3\n4\n",
-    "dt=2024-05-07/part-0.csv": "amount\n5\n",
-}
+ORDERS = {"dt=2024-05-06/part-0.csv": "amount\n3\n4\n", "dt=2024-05-07/part-0.csv": "amount\n5\n"}
 """Files of the table that the application reads."""
 
 # If Spark or its listener did not run, the log names a cause: its pattern, and the fix for it.

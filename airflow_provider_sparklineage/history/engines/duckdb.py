@@ -52,9 +52,9 @@ class History:
         :raise HistoryError: if the query is invalid, or a file cannot be read
         """
         with failing("asked"):
-            found = self._connection.execute(sql, dict(parameters or {}))
-            names = [column[0] for column in found.description or ()]
-            return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+            rows = self._connection.execute(sql, dict(parameters or {}))
+            names = [column[0] for column in rows.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
 
     def close(self) -> None:
         """Close the connection, which closes the files."""
@@ -112,12 +112,12 @@ def create_view(
 
     :param name: name of the view; if it is empty, the view has the name of the table
     """
-    scan, found = "(SELECT 1 WHERE FALSE)", set()
+    scan, in_files = "(SELECT 1 WHERE FALSE)", set()
     if names := ", ".join(literal(file) for file in files):
         scan = f"read_parquet([{names}], union_by_name = true, hive_partitioning = false)"
         described = connection.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
-        found = {(column[0], column[1]) for column in described}
-    columns = ", ".join(_column(one.name, one.type, found) for one in table.columns)
+        in_files = {(column[0], column[1]) for column in described}
+    columns = ", ".join(_column(one.name, one.type, in_files) for one in table.columns)
     connection.execute(f"CREATE VIEW {name or table.name} AS SELECT {columns} FROM {scan}")
 
 
@@ -132,9 +132,9 @@ def text_literal(text: str) -> str:
     return f"'{quoted}'"
 
 
-def _column(name: str, type_: str, found: set[tuple[str, str]]) -> str:
-    if (name, type_) in found:  # with a cast, DuckDB would not push filters into the scan
+def _column(name: str, type_: str, in_files: set[tuple[str, str]]) -> str:
+    if (name, type_) in in_files:  # with a cast, DuckDB would not push filters into the scan
         return f'"{name}"'
-    if any(name == one for one, _ in found):
+    if any(name == one for one, _ in in_files):
         return f'CAST("{name}" AS {type_}) AS "{name}"'
     return f'CAST(NULL AS {type_}) AS "{name}"'

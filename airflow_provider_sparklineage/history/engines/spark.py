@@ -107,8 +107,8 @@ def spark_selection(table: Table) -> list[str]:
 
 def _check(query: exp.Expr) -> None:
     for kind, what in _REFUSED:
-        for found in query.find_all(kind):
-            msg = f"{what} ({found.sql(_READ)})"
+        for refused in query.find_all(kind):
+            msg = f"{what} ({refused.sql(_READ)})"
             raise SqlglotError(msg)
     for star in query.find_all(exp.Star):
         if any(star.args.get(key) for key in ("except_", "replace", "rename")):
@@ -145,17 +145,17 @@ def _inlined(select: exp.Select) -> exp.Expr:
     return sqlglot.parse_one(f"SELECT INLINE(ARRAYS_ZIP({lists})) AS ({names})", read=_WRITE)
 
 
-def _sorted_list(found: exp.ArrayAgg) -> exp.Expr:
+def _sorted_list(aggregate: exp.ArrayAgg) -> exp.Expr:
     """Translate ``list(… ORDER BY …)``: Spark's ``COLLECT_LIST`` has no order, and drops nulls.
 
     Structs of keys and value are collected, which keeps nulls, and then sorted.
 
     :raise SqlglotError: if the list has no order, or a descending one
     """
-    order = found.this
+    order = aggregate.this
     keys = order.expressions if isinstance(order, exp.Order) else []
     if not keys or any(key.args.get("desc") for key in keys):
-        msg = f"list() without an ascending ORDER BY: Spark keeps none ({found.sql(_READ)})"
+        msg = f"list() without an ascending ORDER BY: Spark keeps none ({aggregate.sql(_READ)})"
         raise SqlglotError(msg)
     parts = []
     for key in keys:  # fields of a struct are compared one by one, nulls first
@@ -208,9 +208,9 @@ def facts(session: SparkSession, sources: Sequence[str]) -> DataFrame:
 
 def _refuse_bundles(session: SparkSession, source: str) -> None:
     reader = session.read.option("recursiveFileLookup", True).format("binaryFile")
-    found = reader.option("pathGlobFilter", f"{{{MANIFEST},{EVENTS},{OBSERVATIONS}}}").load(source)
+    glob = f"{{{MANIFEST},{EVENTS},{OBSERVATIONS}}}"
     files = defaultdict(list)
-    for place in found.inputFiles():
+    for place in reader.option("pathGlobFilter", glob).load(source).inputFiles():
         folder, _, name = unquote(place).rpartition("/")
         files[folder].append(name)
     bundles = sorted(folder for folder, names in files.items() if is_bundle(names))
@@ -268,12 +268,12 @@ def _parts(session: SparkSession, source: str) -> Iterator[Any]:
 
 
 def _line(text: bytes, source: str, of: Try | None) -> Iterator[str]:
-    found = facts_of(text, source, of)
-    if isinstance(found, Skipped):
-        yield _skipped(found.reason)
+    line = facts_of(text, source, of)
+    if isinstance(line, Skipped):
+        yield _skipped(line.reason)
         return
-    yield found.text.decode()
-    for _ in range(found.left_out):
+    yield line.text.decode()
+    for _ in range(line.left_out):
         yield _skipped(LEFT_OUT)
 
 
@@ -427,11 +427,11 @@ class Parquet:
         names = [name for files in self._parts.values() for name in files]
         if not names:
             return None
-        found, since = self._read(FACTS, names), self._building.before.since
+        facts, since = self._read(FACTS, names), self._building.before.since
         if since is None:
-            return found
+            return facts
         start = since.replace(tzinfo=None).isoformat(" ")
-        return found.where(f"event_time >= TIMESTAMP_NTZ '{start}'")
+        return facts.where(f"event_time >= TIMESTAMP_NTZ '{start}'")
 
     def add(self, facts: DataFrame) -> None:
         """Add facts to the store as one part."""
@@ -454,8 +454,8 @@ class Parquet:
     def _write(self, rows: DataFrame, folder: str) -> list[str]:
         target = f"{self._root}/{folder}"
         rows.write.options(**_WRITING).parquet(target)
-        found = self._session.read.schema(rows.schema).parquet(target).inputFiles()
-        return sorted(f"{folder}/{file.rpartition('/')[2]}" for file in found)
+        files = self._session.read.schema(rows.schema).parquet(target).inputFiles()
+        return sorted(f"{folder}/{file.rpartition('/')[2]}" for file in files)
 
     def _read(self, table: Table, names: list[str]) -> DataFrame:
         return table_of(self._session, self._building.store.url, table, names)
@@ -577,12 +577,12 @@ class History:
         """
         from pyspark.errors import PySparkException
 
-        given = dict(parameters or {})
+        values = dict(parameters or {})
         try:
-            text = spark_sql(sql, {name: written for name, value in given.items()
+            text = spark_sql(sql, {name: written for name, value in values.items()
                                    if (written := _written(value))})  # fmt: skip
-            found = self._session.sql(text, {name: _bound(one) for name, one in given.items()})
-            return [row.asDict() for row in found.collect()]
+            rows = self._session.sql(text, {name: _bound(one) for name, one in values.items()})
+            return [row.asDict() for row in rows.collect()]
         except PySparkException as error:
             problem = f"The history could not be asked ({reason(error)})."
             raise HistoryError(problem) from error

@@ -137,10 +137,7 @@ def _above(own: model.RunFacets, added: model.RunFacets) -> dict[str, Any]:
     if parent is None:
         return {}
     root = parent.root and parent.root.run
-    return {
-        "parent_run_id": parent.run and parent.run.runId,
-        "root_run_id": root and root.runId,
-    }
+    return {"parent_run_id": parent.run and parent.run.runId, "root_run_id": root and root.runId}
 
 
 # --- columns --------------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ class _Due(NamedTuple):
     rows: Sequence[dict[str, Any]]  # runs of the DAG's tasks on this date; () without a DAG run
 
 
-class _There:
+class _Partitions:
     """The partitions of a dataset that are there now, and all that were ever written."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -135,22 +135,24 @@ def is_expected(history: Rows, dataset: DatasetName) -> bool:
 
 def gaps(history: Rows, dataset: DatasetName) -> list[Gap]:
     """List the partitions that are expected and not there, in order of their cells."""
-    there = _There(history.rows(_CHANGES, dataset._asdict()))
+    there = _Partitions(history.rows(_CHANGES, dataset._asdict()))
     runs = history.rows(_RUNS, dataset._asdict())
     pairs: dict[Task, list[Pair]] = defaultdict(list)
     for run_id, write in writes_of(history, dataset).items():
         if write.cells and not write.dates.startswith("run="):
             pairs[write.task].append(Pair(run_id, (write.dates,), write.cells))
-    found: dict[str, Gap] = {}
+    by_cell: dict[str, Gap] = {}
     is_scheduled = False
     for task, observed in sorted(pairs.items()):
         learned = learn(observed)
         is_scheduled |= bool(learned.relation.links)
         for gap in _of_task(dataset, task, learned.relation, runs, there):
-            found.setdefault(gap.cell, msgspec.structs.replace(gap, confidence=learned.confidence))
+            by_cell.setdefault(
+                gap.cell, msgspec.structs.replace(gap, confidence=learned.confidence)
+            )
     if not is_scheduled:
-        found = {gap.cell: gap for gap in _by_step(dataset, there)}
-    return sorted(found.values(), key=lambda gap: gap.cell)
+        by_cell = {gap.cell: gap for gap in _by_step(dataset, there)}
+    return sorted(by_cell.values(), key=lambda gap: gap.cell)
 
 
 def _of_task(
@@ -158,7 +160,7 @@ def _of_task(
     task: Task,
     relation: Relation,
     runs: Sequence[dict[str, Any]],
-    there: _There,
+    there: _Partitions,
 ) -> Iterator[Gap]:
     points = (relation.found.read(cell) for cell in there.cells)
     kept = set(relation.on_kept(one for one in points if one is not None))
@@ -227,7 +229,7 @@ def _gap(
     values: dict[str, str],
     due: _Due,
     own: Sequence[dict[str, Any]],
-    there: _There,
+    there: _Partitions,
 ) -> Gap:
     cell = str(Partition(tuple(values.items())))
     last = own[-1] if own else None
@@ -255,7 +257,7 @@ def _reason(run: Mapping[str, Any] | None) -> str:
     return known.get(run["state"], "running")
 
 
-def _by_step(dataset: DatasetName, there: _There) -> Iterator[Gap]:
+def _by_step(dataset: DatasetName, there: _Partitions) -> Iterator[Gap]:
     """Find missing partitions: those on the regular step between the partitions that are there.
 
     Only a dataset with a single axis, which is one of times, can have such gaps.

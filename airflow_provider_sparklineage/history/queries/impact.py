@@ -177,10 +177,7 @@ WHERE b.extent <> 'partition' OR b.version_run_id IS NOT NULL
 
 
 def reasons_of(
-    history: sql.Rows,
-    visited: Level,
-    affected: Mapping[str, datetime],
-    of_subject: answers.Reason,
+    history: sql.Rows, visited: Level, affected: Mapping[str, datetime], of_subject: answers.Reason
 ) -> dict[str, list[answers.Reason]]:
     """Give the reasons of each run: its reads of the question's subject, or of data made from it.
 

@@ -186,23 +186,23 @@ def _circle(before: dict[_Key, set[_Key]], after: Mapping[_Key, set[_Key]]) -> s
 
 
 def _reached(one: _Key, steps: Mapping[_Key, set[_Key]]) -> set[_Key]:
-    found: set[_Key] = set()
+    reached: set[_Key] = set()
     waiting = [one]
     while waiting:
-        new = steps[waiting.pop()] - found
-        found |= new
+        new = steps[waiting.pop()] - reached
+        reached |= new
         waiting += new
-    return found
+    return reached
 
 
 def _columns(
     history: sql.Rows, affected: Mapping[str, datetime]
 ) -> dict[tuple[str, str, str], list[tuple[str, str]]]:
-    found = defaultdict(list)
+    edges = defaultdict(list)
     for row in history.rows(_COLUMNS, sql.lists(sql.RUN, affected.items())):
-        columns = (row["in_column"], row["out_column"] or "all columns")
-        found[row["run_id"], row["in_namespace"], row["in_name"]].append(columns)
-    return found
+        edge = (row["in_column"], row["out_column"] or "all columns")
+        edges[row["run_id"], row["in_namespace"], row["in_name"]].append(edge)
+    return edges
 
 
 def _reasons(
@@ -211,7 +211,7 @@ def _reasons(
     columns: Mapping[tuple[str, str, str], list[tuple[str, str]]],
 ) -> tuple[answers.Reason, ...]:
     """Add to each reason a sentence, and the columns through which the data goes."""
-    found: dict[object, answers.Reason] = {}
+    by_text: dict[object, answers.Reason] = {}
     for run_id in runs:
         for reason in reasons.get(run_id, ()):
             edges = columns.get((run_id, reason.dataset.namespace, reason.dataset.name), [])
@@ -220,9 +220,9 @@ def _reasons(
                 for one, other in edges
                 if not reason.columns or one in reason.columns
             )
-            known = (reason.dataset, _text(reason))
-            found.setdefault(known, _written(reason, through[:_MOST_COLUMNS]))
-    return tuple(found.values())[:_MOST_REASONS]
+            key = (reason.dataset, _text(reason))
+            by_text.setdefault(key, _written(reason, through[:_MOST_COLUMNS]))
+    return tuple(by_text.values())[:_MOST_REASONS]
 
 
 def _text(reason: answers.Reason) -> str:
@@ -324,31 +324,31 @@ def unwritten(history: sql.Rows, parts: Mapping[Part, int]) -> list[Unwritten]:
     :param parts: the first wave in which each part can be read
     """
     outputs = _Outputs(history)
-    found: dict[Part, Unwritten] = {}
+    planned: dict[Part, Unwritten] = {}
     waiting = dict(parts)
     last = max(parts.values(), default=0)
     while waiting:
         new: dict[Part, int] = {}
         for part, wave in waiting.items():
-            for name, missing in outputs.made_of(part.dataset):
-                for gap in missing.following(part):
+            for name, gaps_of in outputs.made_of(part.dataset):
+                for gap in gaps_of.following(part):
                     output = Part(name, gap.cell)
-                    before = found.get(output)
-                    if before is None or before.wave < wave <= last + len(found):
-                        found[output] = Unwritten(output, gap, part, wave)
+                    before = planned.get(output)
+                    if before is None or before.wave < wave <= last + len(planned):
+                        planned[output] = Unwritten(output, gap, part, wave)
                         new[output] = wave + 1
         waiting = new
-    return list(found.values())
+    return list(planned.values())
 
 
-def with_unwritten(plan: answers.Plan, found: Iterable[Unwritten]) -> answers.Plan:
+def with_unwritten(plan: answers.Plan, missing: Iterable[Unwritten]) -> answers.Plan:
     """Add to a plan the task instances that write partitions that are not there, by wave.
 
     A partition is for a run by hand if no DAG run for it is known, or if its job belongs to no DAG.
     """
     steps = {(one.dag_id, one.task_id, one.dag_run_id): one for one in plan.steps}
     by_hand: dict[Part, answers.ByHand] = {}
-    for one in found:
+    for one in missing:
         step = _step_of_gap(one)
         if step is None:
             run_id, ended = _last_run(one.gap)

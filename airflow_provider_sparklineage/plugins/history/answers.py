@@ -142,11 +142,7 @@ _MISMATCHES = frozenset(status for status in PartitionStatus if status.is_mismat
 
 
 def partition_states(
-    dataset: DatasetName,
-    history: OpenedHistory,
-    visibility: Visibility,
-    *,
-    is_quick: bool = False,
+    dataset: DatasetName, history: OpenedHistory, visibility: Visibility, *, is_quick: bool = False
 ) -> dict[str, Any]:
     """List the partitions of a dataset that a user may see, in the order of their names.
 
@@ -258,10 +254,8 @@ def _stale_causes(
     )
     return {
         partition_of(one["partition"]): {
-            "dataset": cause.get("dataset"),
+            **{key: cause.get(key) for key in ("dataset", "at", "how")},
             "partition": partition_of(cause.get("partition")),
-            "at": cause.get("at"),
-            "how": cause.get("how"),
             "run": run,
         }
         for one, cause in zip(listed, causes, strict=True)
@@ -387,17 +381,15 @@ def _shown_hop(
     hop: dict[str, Any], via: list[str], run: dict[str, Any] | None, *, is_hidden: bool
 ) -> dict[str, Any]:
     return {
-        "depth": hop["depth"],
-        "dataset": hop["dataset"],
+        **{key: hop.get(key) for key in _KEYS_OF_HOP},
         "partition": partition_of(hop["partition"]),
-        "column": hop["column"],
-        "transformations": hop["transformations"],
-        "is_certain": hop["is_certain"],
-        "note": hop.get("note"),
         "via": via,
         "run": run,
         "is_hidden": is_hidden,
     }
+
+
+_KEYS_OF_HOP = ("depth", "dataset", "column", "transformations", "is_certain", "note")
 
 
 def _known_columns(
@@ -517,10 +509,4 @@ def run_changes(
 
 
 def _shown_change(change: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "run": run,
-        "kind": change["kind"],
-        "dataset": change["dataset"],
-        "column": change["column"],
-        "message": change["message"],
-    }
+    return {"run": run} | {key: change[key] for key in ("kind", "dataset", "column", "message")}

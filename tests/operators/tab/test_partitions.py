@@ -160,7 +160,7 @@ def test_one_event_is_held_in_memory_at_a_time(partitions, ran, archive, monkeyp
         found["run"] = {"facets": {"sparkLineage_capture": {"degradations": [DROPPED]}}}
         made.add(found)
         most.append(len(made))
-        return stored.Found(found)
+        return stored.StoredEvent(found)
 
     monkeypatch.setattr(stored, "pushed", pushed)
     for day in range(1, 6):

@@ -57,9 +57,9 @@ def test_what_the_two_do_not_have_in_common_is_refused(sql):
 
 
 def test_lists_that_are_given_become_rows_side_by_side():
-    sql = spark_sql(f"SELECT * FROM ({table_of(a='VARCHAR', b='TIMESTAMP')})", {"a": "F({})"})
-    assert "INLINE(ARRAYS_ZIP(CAST(F(:a) AS ARRAY<STRING>), " in sql
-    assert "CAST(:b AS ARRAY<TIMESTAMP_NTZ>))) AS (`a`, `b`)" in sql
+    sql = spark_sql(f"SELECT * FROM ({table_of('run_id', 'ended')})", {"run_id": "F({})"})
+    assert "INLINE(ARRAYS_ZIP(CAST(F(:run_id) AS ARRAY<STRING>), " in sql
+    assert "CAST(:ended AS ARRAY<TIMESTAMP_NTZ>))) AS (`run_id`, `ended`)" in sql
 
 
 def test_a_list_is_sorted_as_in_duckdb_with_its_nulls():

@@ -108,13 +108,13 @@ def patterns(history: Rows, dataset: DatasetName) -> list[Pattern]:
 
 
 def without_pattern(
-    history: Rows, dataset: DatasetName, found: Iterable[Pattern]
+    history: Rows, dataset: DatasetName, learned: Iterable[Pattern]
 ) -> list[DatasetName]:
     """Give the inputs of a dataset's tasks that have no pattern: only conditions or unknown parts.
 
-    :param found: the patterns of the dataset
+    :param learned: the patterns of the dataset
     """
-    ruled = {DatasetName(one.input.namespace, one.input.name) for one in found}
+    ruled = {DatasetName(one.input.namespace, one.input.name) for one in learned}
     rows = history.rows(_UNCLEAR, dataset._asdict())
     read = (DatasetName(row["namespace"], row["name"]) for row in rows)
     return [name for name in read if name not in ruled]
@@ -123,7 +123,7 @@ def without_pattern(
 def learned_of(history: Rows, dataset: DatasetName) -> list[tuple[Pattern, Learned]]:
     """Learn the patterns of a dataset; give each with the relation, which plans can apply."""
     writes = writes_of(history, dataset)
-    found: list[tuple[Pattern, Learned]] = []
+    learned: list[tuple[Pattern, Learned]] = []
     reads = _reads(history, dataset)
     known = {name: known_of(history, name) for name in sorted({name for name, _ in reads})}
     sources: dict[Source, dict[str, list[dict[str, Any]]]] = defaultdict(dict)
@@ -131,8 +131,8 @@ def learned_of(history: Rows, dataset: DatasetName) -> list[tuple[Pattern, Learn
         if run_id in writes:
             sources[Source(writes[run_id].task, name)][run_id] = rows
     for source, by_run in sorted(sources.items()):
-        found += _pattern(dataset, source, writes, by_run, known[source.input])
-    return found
+        learned += _pattern(dataset, source, writes, by_run, known[source.input])
+    return learned
 
 
 def writes_of(history: Rows, dataset: DatasetName) -> dict[str, Writes]:
@@ -172,10 +172,10 @@ def _writes(rows: Sequence[dict[str, Any]], known: Collection[str]) -> Writes:
 def _reads(
     history: Rows, dataset: DatasetName
 ) -> dict[tuple[DatasetName, str], list[dict[str, Any]]]:
-    found: dict[tuple[DatasetName, str], list[dict[str, Any]]] = defaultdict(list)
+    reads: dict[tuple[DatasetName, str], list[dict[str, Any]]] = defaultdict(list)
     for row in history.rows(_READS, dataset._asdict()):
-        found[DatasetName(row["namespace"], row["name"]), row["run_id"]].append(row)
-    return found
+        reads[DatasetName(row["namespace"], row["name"]), row["run_id"]].append(row)
+    return reads
 
 
 def _pattern(
@@ -192,11 +192,11 @@ def _pattern(
     pairs = []
     for run_id, rows in reads.items():
         write = writes[run_id]
-        given = (write.dates,) if write.is_whole else write.cells
+        written = (write.dates,) if write.is_whole else write.cells
         is_whole = any(row["extent"] == "all" for row in rows)
-        found = None if is_whole else _cells(rows, known)
-        if given and (is_whole or found):
-            pairs.append(Pair(run_id, given, found, write.started))
+        read = None if is_whole else _cells(rows, known)
+        if written and (is_whole or read):
+            pairs.append(Pair(run_id, written, read, write.started))
     if pairs:
         learned = learn(pairs, known)
         if learned.relation.kind == NONE:
@@ -236,10 +236,10 @@ def _cells(rows: Iterable[Mapping[str, Any]], known: Collection[str]) -> tuple[s
     """Give the cells of accesses; None if the cell of an access is not known."""
     cells: list[str] = []
     for row in rows:
-        found = row["cells"] if row["extent"] == "partition" else _of_range(row, known)
-        if not found or None in found:
+        of_row = row["cells"] if row["extent"] == "partition" else _of_range(row, known)
+        if not of_row or None in of_row:
             return None
-        cells += found
+        cells += of_row
     return tuple(cells)
 
 
