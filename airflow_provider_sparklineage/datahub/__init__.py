@@ -8,7 +8,6 @@ this package is converted in its full form, without the changes that another bac
 ``configuration``   the transport's configuration, key by key
 ``conversion``      the conversion of an event to proposals, by a list of functions
 ``subject``         the event's entities with their URNs, and other values that all parts read
-``lenient``         reading JSON: a value that does not have its schema's shape counts as absent
 ``naming``          DataHub's names of datasets, flows, jobs and runs
 ``schema``          fields of a dataset, with their paths and types
 ``jobs``            DataFlow and DataJob: DAGs and their tasks

@@ -12,9 +12,9 @@ import json
 from collections import Counter
 from hashlib import sha256
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.datahub import lenient, naming
+from airflow_provider_sparklineage.datahub import naming
 from airflow_provider_sparklineage.datahub.partitions import (
     WHOLE,
     Access,
@@ -23,8 +23,9 @@ from airflow_provider_sparklineage.datahub.partitions import (
     expectation,
     stamped,
 )
-from airflow_provider_sparklineage.datahub.proposals import Json, Proposal, plain
+from airflow_provider_sparklineage.datahub.proposals import Json, Proposal, plain, stored
 from airflow_provider_sparklineage.datahub.subject import task_instance_page
+from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.terms import Side
 
@@ -93,7 +94,7 @@ def _assertion_run_event(subject: Subject, check: Check, urn: str) -> Json:
         **stamped(subject, WHOLE),
         "assertionUrn": urn,
         "asserteeUrn": check.dataset,
-        "runId": lenient.text(lenient.at(subject.event, "run", "runId")),
+        "runId": stored(subject.event.run.runId),
         "status": "COMPLETE",
         "result": result,
         **({"batchSpec": {"nativeBatchId": check.batch}} if check.batch else {}),
@@ -150,7 +151,7 @@ def _summed_check(subject: Subject, side: Side, accessed: list[Access]) -> Check
     found.sort(key=lambda access: order.index(_check_status(access)))
     if not found:
         return None
-    job = lenient.text(lenient.at(subject.event, "job", "name"), 200)
+    job = stored(subject.event.job.name, 200)
     is_good = _GRAVITY[_check_status(found[0])]
     batch = found[0].summary if side is Side.WRITE else ""
     about = _CHECK_DESCRIPTIONS[side].format(job)
@@ -164,7 +165,7 @@ def _partition_results(found: list[Access]) -> dict[str, str]:
     results: dict[str, str] = {}
     for access in found[:MAX_ACCESSES]:
         is_alone = len(found) == 1 and access.side is Side.WRITE
-        of = "" if is_alone else f"{scrub_name(lenient.text(access.dataset.name.name, 500))}: "
+        of = "" if is_alone else f"{scrub_name(stored(access.dataset.name.name, 500))}: "
         each = {**expectation(access), "observed": access.summary}
         results |= {f"{of}{key}": value for key, value in each.items() if value}
     return results
@@ -172,7 +173,7 @@ def _partition_results(found: list[Access]) -> dict[str, str]:
 
 def _check_status(access: Access) -> str:
     """Give the status of an access's partition check; empty if no partitions are expected."""
-    status = lenient.text(access.check.get("status"))
+    status = access.check.status if access.check else None
     return status if status in _GRAVITY else ""
 
 
@@ -186,7 +187,6 @@ QUALITY_CATEGORY = "Data quality"
 MAX_TESTS = 500
 """The most tests of one dataset: DataHub reads no more of them for a dataset's health."""
 _QUALITY_KEY = "dataQualityAssertions"
-_TEST_RESULTS = ("severity", "expected", "actual")
 
 
 def quality(subject: Subject) -> Iterator[Proposal]:
@@ -202,20 +202,19 @@ def quality(subject: Subject) -> Iterator[Proposal]:
 
 
 def _quality_checks(subject: Subject, access: Access) -> Iterator[Check]:
-    facet = access.facets.get(_QUALITY_KEY) or access.dataset.facets.get(_QUALITY_KEY)
-    known: Counter[tuple[str, ...]] = Counter()
-    for test in islice(lenient.items(lenient.at(facet, "assertions")), MAX_TESTS):
-        of = tuple(lenient.text(test.get(key)) for key in ("assertion", "name", "column"))
-        if of[0] and isinstance(test.get("success"), bool):
-            known[of] += 1  # several tests, with different thresholds, can have one name
-            yield _quality_check(subject, access, test, json.dumps(["quality", *of, known[of]]))
+    facet = access.read_facet(_QUALITY_KEY, model.QualityAssertions)
+    counts: Counter[tuple[str, ...]] = Counter()
+    for test in islice(facet.assertions, MAX_TESTS):
+        of = stored(test.assertion), stored(test.name), stored(test.column)
+        if test.assertion and test.success is not None:
+            counts[of] += 1  # several tests, with different thresholds, can have one name
+            yield _quality_check(subject, access, test, json.dumps(["quality", *of, counts[of]]))
 
 
-def _quality_check(subject: Subject, access: Access, test: dict[str, Any], key: str) -> Check:
-    column = lenient.text(test.get("column"))
-    name = plain(test.get("name")) or plain(test.get("assertion"))
-    about = plain(test.get("description")) or (f"{name} of {column}" if column else name)
+def _quality_check(subject: Subject, access: Access, test: model.DataTest, key: str) -> Check:
+    column, name = stored(test.column), plain(test.name) or plain(test.assertion)
+    about = plain(test.description) or (f"{name} of {column}" if column else name)
     field = subject.field(access.dataset.name, column) if column else ""
-    found = {key: plain(test.get(key)) for key in _TEST_RESULTS}
-    results = {key: value for key, value in found.items() if value}
-    return Check(access.dataset.urn, key, QUALITY_CATEGORY, about, test["success"], results, field)
+    details = {"severity": test.severity, "expected": test.expected, "actual": test.actual}
+    results = {key: text for key, value in details.items() if (text := plain(value))}
+    return Check(access.dataset.urn, key, QUALITY_CATEGORY, about, test.success, results, field)

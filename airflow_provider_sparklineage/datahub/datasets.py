@@ -23,8 +23,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.datahub import lenient, naming
-from airflow_provider_sparklineage.datahub.proposals import Json, Proposal, add, plain
+from airflow_provider_sparklineage.datahub import naming
+from airflow_provider_sparklineage.datahub.proposals import Json, Proposal, add, plain, stored
+from airflow_provider_sparklineage.event import model
+from airflow_provider_sparklineage.event.model import DOCUMENTATION_KEY, read_facet
 from airflow_provider_sparklineage.model.credentials import scrub_name
 
 if TYPE_CHECKING:
@@ -57,9 +59,8 @@ def _output_status(one: Dataset, state: str) -> Proposal:
     A run that failed may have written nothing, so then the status is stored only where DataHub has
     none.
     """
-    change = lenient.at(one.facets, "lifecycleStateChange", "lifecycleStateChange")
     is_done = state == "COMPLETE"
-    removed = is_done and change == "DROP"
+    removed = is_done and one.lifecycle == "DROP"
     return Proposal(one.urn, "status", {"removed": removed}, only_if_absent=not is_done)
 
 
@@ -83,26 +84,26 @@ def _siblings(urn: str, other: str, *, is_primary: bool) -> Proposal:
 
 # --- properties -----------------------------------------------------------------------------------
 
-_OUTPUT_PROPERTIES = (
-    ("openlineage.datasetVersion", ("version", "datasetVersion")),
-    ("storageLayer", ("storage", "storageLayer")),
-    ("fileFormat", ("storage", "fileFormat")),
-)
-"""Custom properties: the name that DataHub's own converter uses, and the path in the facets."""
-
 
 def _openlineage_names(one: Dataset) -> list[Json]:
     names = (("openlineage.namespace", one.name.namespace), ("openlineage.name", one.name.name))
-    return [_property(key, scrub_name(lenient.text(value))) for key, value in names]
+    return [_property(key, scrub_name(stored(value))) for key, value in names]
 
 
 def _output_properties(one: Dataset) -> Iterator[Json]:
-    for key, path in _OUTPUT_PROPERTIES:
-        if value := plain(lenient.at(one.facets, *path)):
-            yield _property(key, value)
-    if description := plain(
-        lenient.at(one.facets, "documentation", "description"), _MAX_DESCRIPTION
-    ):
+    storage = read_facet(one.facets, "storage", model.Storage)
+    version = read_facet(one.facets, "version", model.Version)
+    # The names of these properties are those of DataHub's own converter.
+    properties = {
+        "openlineage.datasetVersion": version.datasetVersion,
+        "storageLayer": storage.storageLayer,
+        "fileFormat": storage.fileFormat,
+    }
+    for key, value in properties.items():
+        if text := plain(value):
+            yield _property(key, text)
+    documentation = read_facet(one.facets, DOCUMENTATION_KEY, model.Documentation)
+    if description := plain(documentation.description, _MAX_DESCRIPTION):
         yield add("description", value=description)
 
 

@@ -9,13 +9,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.datahub import naming
 from airflow_provider_sparklineage.datahub.configuration import ENVS
-from airflow_provider_sparklineage.datahub.lenient import at, items, mapping, text, texts
-from airflow_provider_sparklineage.datahub.proposals import Proposal, add, keyed, plain, shown
+from airflow_provider_sparklineage.datahub.proposals import (
+    Proposal,
+    add,
+    keyed,
+    plain,
+    shown,
+    stored,
+    value_of,
+)
 from airflow_provider_sparklineage.datahub.subject import dag_page, task_page, web_page
+from airflow_provider_sparklineage.event import model
+from airflow_provider_sparklineage.event.model import DOCUMENTATION_KEY, read_facet
 from airflow_provider_sparklineage.model.credentials import is_secret
 
 if TYPE_CHECKING:
@@ -71,17 +80,17 @@ def flow(subject: Subject) -> Iterator[Proposal]:
     """
     if not subject.names.flow:
         return iter(())
-    dag = mapping(at(subject.airflow, "dag"))
     info = _Info(
         subject.flow,
         "dataFlowInfo",
         subject.names.flow,
         dag_page(subject),
         _documentation(subject) if subject.is_of_flow else "",
-        shown(dag, _DAG_PROPERTIES),
+        shown(subject.airflow_values.get("dag", {}), _DAG_PROPERTIES),
         {},
     )
-    of_dag = text(dag.get("owner")).split(",")
+    dag = subject.airflow.dag
+    of_dag = stored((dag and dag.owner) or "").split(",")
     owner = owners(subject.job_facets) if subject.is_of_flow else owners({}, of_dag)
     return chain(_entity(subject, info), _patched(subject.flow, "ownership", owner))
 
@@ -114,11 +123,11 @@ def platform_instance(subject: Subject, urn: str) -> Iterator[Proposal]:
     """Yield the platform instance of a flow, a job or a run, if an instance is configured."""
     if instance := subject.how.platform_instance:
         platform = subject.names.orchestrator
-        found = {
+        aspect = {
             "platform": naming.data_platform_urn(platform),
             "instance": naming.platform_instance_urn(platform, instance),
         }
-        yield Proposal(urn, "dataPlatformInstance", found)
+        yield Proposal(urn, "dataPlatformInstance", aspect)
 
 
 def _info_operations(subject: Subject, info: _Info) -> list[Json]:
@@ -147,20 +156,22 @@ def _environment(cluster: str) -> str:
 
 
 def _documentation(subject: Subject) -> str:
-    return plain(at(subject.job_facets, "documentation", "description"), MAX_DESCRIPTION)
+    documentation = read_facet(subject.job_facets, DOCUMENTATION_KEY, model.Documentation)
+    return plain(documentation.description, MAX_DESCRIPTION)
 
 
 def _task_properties(subject: Subject) -> dict[str, str]:
-    task = mapping(at(subject.airflow, "task"))
-    more: dict[str, Any] = {
-        "task_group": at(task, "task_group", "group_id"),
-        "namespace": at(subject.event, "job", "namespace"),
+    group = subject.task.task_group
+    more: dict[str, model.Value] = {
+        "task_group": group.group_id if group else None,
+        "namespace": subject.event.job.namespace,
     }
-    return shown({**task, **more}, (*_TASK_PROPERTIES, *more))
+    return shown(subject.airflow_values.get("task", {}), _TASK_PROPERTIES) | shown(more)
 
 
 def _source_page(subject: Subject) -> str:
-    return web_page(at(subject.job_facets, "sourceCodeLocation", "url"))
+    source = read_facet(subject.job_facets, "sourceCodeLocation", model.SourceCodeLocation)
+    return web_page(source.url)
 
 
 # Patches of owners and tags leave alone the entries that people have added in DataHub. A patch
@@ -183,27 +194,27 @@ _DEFAULT_OWNER_TYPE = "TECHNICAL_OWNER"
 """Airflow's owners have no type. DataHub's plugin writes DEVELOPER, which DataHub deprecates."""
 
 
-def owners(facets: Json, names: Iterable[str] = ()) -> Json:
+def owners(facets: model.Facets, names: Iterable[str] = ()) -> Json:
     """Give the patch of ``ownership`` with the owners in the job's facet, and other owners.
 
     :param facets: the facets of the job
     :param names: the names of the other owners, from Airflow; Airflow's default owner is left out
     """
-    facet = items(at(facets, "ownership", "owners"))
-    given = [(plain(one.get("name")).strip(), one.get("type")) for one in facet]
-    given += [(name.strip(), None) for name in names]
-    found = dict.fromkeys(
-        (_owner_urn(name), _owner_type(kind))
-        for name, kind in given[:MAX_ENTRIES]
+    facet = read_facet(facets, "ownership", model.Ownership)
+    typed = [(plain(one.name).strip(), one.type.upper()) for one in facet.owners]
+    typed += [(name.strip(), "") for name in names]
+    urns = dict.fromkeys(
+        (_owner_urn(name), type_ if type_ in _OWNER_TYPES else _DEFAULT_OWNER_TYPE)
+        for name, type_ in typed[:MAX_ENTRIES]
         if name not in ("", _NOBODY)
     )
-    return keyed("owners", _OWNER_KEYS, [key for one in found for key in _owner_operations(*one)])
+    return keyed("owners", _OWNER_KEYS, [key for one in urns for key in _owner_operations(*one)])
 
 
-def tags(facets: Json) -> Json:
+def tags(facets: model.Facets) -> Json:
     """Give the patch of ``globalTags`` with the tags in the job's facet."""
-    found = dict.fromkeys(_tag_urns(facets))
-    return keyed("tags", ["tag"], [add("tags", tag, "tag", value=tag) for tag in found])
+    urns = dict.fromkeys(_tag_urns(facets))
+    return keyed("tags", ["tag"], [add("tags", tag, "tag", value=tag) for tag in urns])
 
 
 def _owner_operations(owner: str, kind: str) -> list[Json]:
@@ -218,14 +229,9 @@ def _owner_urn(name: str) -> str:
     return before + naming.fitted(rest if kind else name, before, "")
 
 
-def _owner_type(kind: Any) -> str:
-    found = text(kind).upper()
-    return found if found in _OWNER_TYPES else _DEFAULT_OWNER_TYPE
-
-
-def _tag_urns(facets: Json) -> Iterator[str]:
-    for one in items(at(facets, "tags", "tags"))[:MAX_ENTRIES]:
-        key, value = plain(one.get("key")).strip(), plain(one.get("value")).strip()
+def _tag_urns(facets: model.Facets) -> Iterator[str]:
+    for one in read_facet(facets, "tags", model.Tags).tags[:MAX_ENTRIES]:
+        key, value = plain(one.key).strip(), value_of(one.value).strip()
         is_key_all = value in ("", "true", key) or is_secret(key)
         if name := key if is_key_all else f"{key}:{value}":
             yield "urn:li:tag:" + naming.fitted(name, "urn:li:tag:", "")
@@ -247,10 +253,11 @@ def silent_jobs(subject: Subject) -> Iterator[Proposal]:
     """
     if not subject.is_of_flow:
         return
-    tasks = mapping(at(subject.job_facets, "airflow", "tasks"))
+    facet = read_facet(subject.job_facets, "airflow", model.AirflowJob)
+    tasks = {stored(task): details for task, details in facet.tasks.items() if task}
     before = _tasks_before(tasks)
-    silent = (task for task in tasks if at(tasks, task, "emits_ol_events") is False)
-    for task in islice(filter(text, silent), MAX_TASKS):
+    silent = (task for task, details in tasks.items() if not details.emits_ol_events)
+    for task in islice(silent, MAX_TASKS):
         urn = _silent_job_urn(subject, task)
         yield Proposal(urn, "dataJobInfo", _silent_info(subject, task, tasks[task]), is_patch=True)
         yield Proposal(urn, "status", {"removed": False})
@@ -258,30 +265,25 @@ def silent_jobs(subject: Subject) -> Iterator[Proposal]:
             yield Proposal(urn, "dataJobInputOutput", _edges_to(edges), is_patch=True)
 
 
-def _tasks_before(tasks: dict[str, Any]) -> dict[str, list[str]]:
-    found = defaultdict(list)
+def _tasks_before(tasks: Mapping[str, model.TaskOfDag]) -> dict[str, list[str]]:
+    before = defaultdict(list)
     for task, details in tasks.items():
-        if not text(task):
-            continue
-        for after in texts(at(details, "downstream_task_ids")):
-            found[after].append(text(task))
-    return found
+        for after in filter(None, details.downstream_task_ids):
+            before[stored(after)].append(task)
+    return before
 
 
-def _silent_info(subject: Subject, task: str, details: Json) -> list[Json]:
-    properties = {
-        "operator_class_path": details.get("operator"),
-        "task_group": details.get("task_group"),
-        "downstream_task_ids": ", ".join(texts(details.get("downstream_task_ids"))),
+def _silent_info(subject: Subject, task: str, details: model.TaskOfDag) -> list[Json]:
+    properties: dict[str, model.Value] = {
+        "operator_class_path": details.operator,
+        "task_group": details.task_group,
+        "downstream_task_ids": ", ".join(map(stored, filter(None, details.downstream_task_ids))),
     }
     return [
-        add("name", value=text(task)),
+        add("name", value=task),
         add("type", value={"string": "COMMAND"}),
         add("flowUrn", value=subject.flow),
-        *(
-            add("customProperties", key, value=value)
-            for key, value in shown(properties, properties).items()
-        ),
+        *(add("customProperties", key, value=value) for key, value in shown(properties).items()),
     ]
 
 
@@ -297,4 +299,4 @@ def _edges_to(urns: list[str]) -> Json:
 
 
 def _silent_job_urn(subject: Subject, task: str) -> str:
-    return subject.names._replace(job=text(task)).job_urn(subject.how)
+    return subject.names._replace(job=task).job_urn(subject.how)

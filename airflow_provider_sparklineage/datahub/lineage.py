@@ -12,7 +12,6 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.lineage_facets import (
     UNKNOWN_OPERATION,
     FieldUrns,
@@ -27,8 +26,11 @@ from airflow_provider_sparklineage.datahub.proposals import (
     keyed,
     plain,
     remove,
+    stored,
 )
 from airflow_provider_sparklineage.datahub.subject import audit_stamp
+from airflow_provider_sparklineage.event import model
+from airflow_provider_sparklineage.event.model import read_facet
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
@@ -131,7 +133,7 @@ def _conditions_by_source(subject: Subject, output: Fed) -> dict[str, str]:
             names.setdefault(subject.dataset(DatasetName(namespace, name)), []).append(field)
         for urn, columns in names.items():
             found.setdefault(urn, []).append(f"{kind} {', '.join(columns)}")
-    return {urn: lenient.text("; ".join(every)) for urn, every in found.items()}
+    return {urn: stored("; ".join(every)) for urn, every in found.items()}
 
 
 def _column_edges(output: Fed, fields: FieldUrns, query: str) -> Iterator[Json]:
@@ -296,8 +298,7 @@ def _column_lineages(output: Fed, fields: FieldUrns) -> Iterator[Json]:
 
 
 def _output_columns(output: Fed) -> Iterable[str]:
-    schema = lenient.items(lenient.at(output.dataset.facets, "schema", "fields"))
-    names = filter(None, (lenient.text(field.get("name")) for field in schema))
+    names = (stored(field.name) for field in output.dataset.schema_fields if field.name)
     return dict.fromkeys((*names, *output.columns.fields))
 
 
@@ -358,7 +359,7 @@ def _query_properties(subject: Subject) -> dict[str, object]:
     return {
         "statement": {"value": _sql(subject), "language": "SQL"},
         "source": "SYSTEM",
-        "name": lenient.text(lenient.at(subject.event, "job", "name")),
+        "name": stored(subject.event.job.name),
         "origin": subject.job,
         "created": audit_stamp(subject),
         "lastModified": audit_stamp(subject),
@@ -366,4 +367,4 @@ def _query_properties(subject: Subject) -> dict[str, object]:
 
 
 def _sql(subject: Subject) -> str:
-    return plain(lenient.at(subject.job_facets, "sql", "query"), _MAX_STATEMENT).strip()
+    return plain(read_facet(subject.job_facets, "sql", model.Sql).query, _MAX_STATEMENT).strip()

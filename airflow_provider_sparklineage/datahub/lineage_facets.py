@@ -15,17 +15,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.datahub import lenient
-from airflow_provider_sparklineage.datahub.naming import is_named
-from airflow_provider_sparklineage.event.model import COLUMNS_KEY, LINEAGE_KEY, name_of
+from airflow_provider_sparklineage.datahub.proposals import stored
+from airflow_provider_sparklineage.event import model
+from airflow_provider_sparklineage.event.model import COLUMNS_KEY, LINEAGE_KEY, read_facet
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from airflow_provider_sparklineage.datahub.proposals import Json
     from airflow_provider_sparklineage.datahub.subject import Dataset, Subject
 
 
@@ -47,29 +46,21 @@ _MOST_KINDS = 16
 """The most kinds of one pair of columns: OpenLineage has 12, a hostile event any number."""
 
 
-def transformation_kinds(transformations: Any) -> tuple[str, ...]:
-    """Give the kind of each of OpenLineage's ``transformations`` once, in DataHub's notation.
-
-    :param transformations: a list of objects; an entry that is no object with a type is left out
-    :return: () if ``transformations`` is no list
-    """
-    if not isinstance(transformations, list):
-        return ()
+def transformation_kinds(transformations: Sequence[model.Transformation]) -> tuple[str, ...]:
+    """Give the kind of each transformation once, in DataHub's notation; skip those without type."""
     if len(transformations) == 1:  # the fast path: nearly all lists have one entry
         only = _kind_of(transformations[0])
         return (only,) if only else ()
-    found = dict.fromkeys(map(_kind_of, transformations))
-    return tuple(kind for kind in found if kind)[:_MOST_KINDS]
+    kinds = dict.fromkeys(map(_kind_of, transformations))
+    return tuple(kind for kind in kinds if kind)[:_MOST_KINDS]
 
 
-def old_transformation_kinds(transformation_type: Any) -> tuple[str, ...]:
+def old_transformation_kinds(transformation_type: str | None) -> tuple[str, ...]:
     """Give the kind for the deprecated ``transformationType`` of an output column.
 
     :return: () if the value is unknown
     """
-    if not isinstance(transformation_type, str):
-        return ()
-    known = _OLD_TYPES.get(transformation_type.upper())
+    known = _OLD_TYPES.get((transformation_type or "").upper())
     return (known,) if known else ()
 
 
@@ -83,14 +74,8 @@ def is_indirect(kind: str) -> bool:
     return kind.startswith("INDIRECT")
 
 
-def _kind_of(transformation: Any) -> str:
-    if not isinstance(transformation, dict):
-        return ""
-    of, subtype = transformation.get("type"), transformation.get("subtype")
-    is_masking = transformation.get("masking") is True
-    if not isinstance(of, str):
-        return ""
-    return _kind(of, subtype if isinstance(subtype, str) else "", is_masking)
+def _kind_of(one: model.Transformation) -> str:
+    return "" if one.type is None else _kind(one.type, one.subtype or "", bool(one.masking))
 
 
 @lru_cache(maxsize=256)
@@ -165,42 +150,46 @@ def by_kind(conditions: Sources) -> dict[str, list[Source]]:
     return groups
 
 
-def read_columns(facet: Json, entry: Json) -> Columns:
+def read_columns(facet: model.ColumnLineage, entry: model.LineageEntry) -> Columns:
     """Read the sources of an output's columns from one of two facets.
 
     :param facet: the output's ``columnLineage``
     :param entry: the output's entry in the job's ``lineage``; read only if ``facet`` is empty
     """
-    if not facet:
-        facet = {**entry, "dataset": entry.get("inputs")}
-    fields = {
-        name: _field_sources(
-            field, old_transformation_kinds(lenient.mapping(field).get("transformationType"))
-        )
-        for name, field in lenient.mapping(facet.get("fields")).items()
-        if name
-    }
-    conditions = _read_sources(facet.get("dataset"), ())
-    every = _lifted(fields, conditions)
-    return every._replace(fields={name: given for name, given in every.fields.items() if given})
+    if facet == _NO_COLUMN_LINEAGE:
+        fields = {name: _read_sources(one.inputs) for name, one in entry.fields.items() if name}
+        columns = _lifted(fields, _read_sources(entry.inputs or ()))
+    else:
+        fields = {
+            name: _read_sources(
+                one.inputFields or (), old_transformation_kinds(one.transformationType)
+            )
+            for name, one in (facet.fields or {}).items()
+            if name
+        }
+        columns = _lifted(fields, _read_sources(facet.dataset or ()))
+    every = {name: sources for name, sources in columns.fields.items() if sources}
+    return columns._replace(fields=every)
 
 
-def _field_sources(field: Any, otherwise: tuple[str, ...]) -> Sources:
-    if not isinstance(field, dict):
-        return {}
-    return _read_sources(field.get("inputFields") or field.get("inputs"), otherwise)
+_NO_COLUMN_LINEAGE = model.ColumnLineage()
 
 
-def _read_sources(inputs: Any, otherwise: tuple[str, ...]) -> Sources:
-    found: Sources = {}
-    for one in lenient.items(inputs):
-        column = one.get("field")
-        if is_named(one) and isinstance(column, str) and column:
-            source = one["namespace"], one["name"], column
-            given = transformation_kinds(one.get("transformations")) or otherwise
-            before = found.get(source)
-            found[source] = tuple(dict.fromkeys((*before, *given))) if before else given
-    return found
+def _read_sources(
+    inputs: Iterable[model.InputField | model.LineageInput], otherwise: tuple[str, ...] = ()
+) -> Sources:
+    """Give the sources that are columns.
+
+    :param otherwise: the kinds of a source without transformations of its own
+    """
+    sources: Sources = {}
+    for one in inputs:
+        if one.name and one.field:
+            source = one.namespace, one.name, one.field
+            kinds = transformation_kinds(one.transformations or ()) or otherwise
+            before = sources.get(source)
+            sources[source] = tuple(dict.fromkeys((*before, *kinds))) if before else kinds
+    return sources
 
 
 def _lifted(fields: dict[str, Sources], conditions: Sources) -> Columns:
@@ -270,15 +259,17 @@ def fed_outputs(subject: Subject) -> Iterator[Fed]:
 
     The result is an iterator, because the sources of all outputs together can take much memory.
     """
-    entries = _entries_by_output(subject)
-    return (
-        _fed_output(subject, output, entries.get(output.name, {})) for output in subject.outputs
-    )
+    entries = {
+        DatasetName(entry.namespace, entry.name): entry
+        for entry in read_facet(subject.job_facets, LINEAGE_KEY, model.JobLineage).entries
+        if entry.type == "DATASET" and entry.name
+    }
+    return (_fed_output(subject, output, entries.get(output.name)) for output in subject.outputs)
 
 
-def _fed_output(subject: Subject, output: Dataset, entry: Json) -> Fed:
-    entry = entry or lenient.mapping(output.facets.get(LINEAGE_KEY))
-    known = read_columns(lenient.mapping(output.facets.get(COLUMNS_KEY)), entry)
+def _fed_output(subject: Subject, output: Dataset, entry: model.LineageEntry | None) -> Fed:
+    entry = entry or read_facet(output.facets, LINEAGE_KEY, model.LineageEntry)
+    known = read_columns(read_facet(output.facets, COLUMNS_KEY, model.ColumnLineage), entry)
     urns = dict.fromkeys(map(subject.dataset, _source_datasets(subject, known, entry)))
     sources = tuple(urn for urn in urns if urn != output.urn)
     return Fed(
@@ -290,19 +281,12 @@ def _fed_output(subject: Subject, output: Dataset, entry: Json) -> Fed:
     )
 
 
-def _entries_by_output(subject: Subject) -> dict[DatasetName, Json]:
-    """Give the entries of the job's facet ``lineage`` by the name of their output."""
-    return {
-        name: entry
-        for entry in lenient.items(lenient.at(subject.job_facets, LINEAGE_KEY, "entries"))
-        if (name := _dataset_name(entry))
-    }
-
-
-def _source_datasets(subject: Subject, known: Columns, entry: Json) -> dict[DatasetName, None]:
+def _source_datasets(
+    subject: Subject, known: Columns, entry: model.LineageEntry
+) -> dict[DatasetName, None]:
     named = dict.fromkeys(known.datasets())
-    if isinstance(entry.get("inputs"), list):
-        stated = filter(None, map(_dataset_name, lenient.items(entry["inputs"])))
+    if entry.inputs is not None:
+        stated = (one.dataset_name for one in entry.inputs if one.type == "DATASET" and one.name)
         return dict.fromkeys((*stated, *named))
     is_plain = len(subject.outputs) == 1 or len(subject.inputs) == 1
     if is_plain and subject.state == "COMPLETE":
@@ -310,14 +294,9 @@ def _source_datasets(subject: Subject, known: Columns, entry: Json) -> dict[Data
     return named
 
 
-def _dataset_name(entry: Json) -> DatasetName | None:
-    return name_of(entry) if entry.get("type") == "DATASET" and is_named(entry) else None
-
-
 def _has_all_columns(output: Dataset, known: Columns) -> bool:
     """Whether each column of the output's schema has a known source."""
-    fields = lenient.items(lenient.at(output.facets, "schema", "fields"))
-    return {lenient.text(field.get("name")) for field in fields} <= known.fields.keys()
+    return {stored(field.name) for field in output.schema_fields} <= known.fields.keys()
 
 
 class FieldUrns(dict["Source", str]):

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, quote_plus
 
-from airflow_provider_sparklineage.datahub import lenient
 from airflow_provider_sparklineage.datahub.configuration import namespace_settings
-from airflow_provider_sparklineage.event.model import name_of
+from airflow_provider_sparklineage.datahub.proposals import stored
+from airflow_provider_sparklineage.event import model
+from airflow_provider_sparklineage.event.model import read_facet
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.datasets import DatasetName, canonical
 from airflow_provider_sparklineage.model.producer import DISTRIBUTION
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from airflow_provider_sparklineage.datahub.configuration import Conversion
-    from airflow_provider_sparklineage.datahub.proposals import Json
 
 
 # URNs are plain text, as DataHub's SDK makes them. The server (``UrnValidationUtil``) refuses a URN
@@ -346,44 +346,32 @@ def identity(name: DatasetName, how: Conversion, platform: str = "") -> Identity
     )
 
 
-def tables(datasets: Iterable[dict[str, Any]], *, follow: bool) -> dict[DatasetName, Table]:
+def tables(datasets: Iterable[model.PlainDataset], *, follow: bool) -> dict[DatasetName, Table]:
     """Find the tables among the datasets of an event.
 
-    :param datasets: documents of both sides, each with a namespace and a name
+    :param datasets: the datasets of both sides
     :param follow: whether files become the table that a symlink names; if not, the table becomes
         its files
     :return: the table of each dataset by each of its names, including those of symlinks; a name
         that is not in it stands for itself
     """
     theirs: dict[DatasetName, Table] = {}
-    own: dict[DatasetName, Table] = {}  # another document may have a symlink of the same dataset
-    for document in datasets:
-        name = canonical(name_of(document))
-        links = _symlinks(document)
-        named = [link for link, type_ in links if type_ == "TABLE"]
-        is_table = follow and named and not is_on_server(name)
-        of = (
-            Table(min(named, key=_preference), _platform_of_catalog(document, named))
-            if is_table
-            else None
-        )
-        for one in (name, *(link for link, _ in links)):
-            (theirs if of else own).setdefault(one, of or Table(name))
+    own: dict[DatasetName, Table] = {}  # another dataset may have a symlink of the same name
+    for dataset in datasets:
+        name = canonical(dataset.dataset_name)
+        links = read_facet(dataset.facets, "symlinks", model.Symlinks).identifiers
+        named = [
+            canonical(link.dataset_name)
+            for link in links
+            if link.name and link.type.upper() == "TABLE"
+        ]
+        table = None
+        if follow and named and not is_on_server(name):
+            platform = _platform_of_catalog(dataset, named)
+            table = Table(min(named, key=_preference), platform)
+        for one in (name, *(canonical(link.dataset_name) for link in links if link.name)):
+            (theirs if table else own).setdefault(one, table or Table(name))
     return own | theirs
-
-
-def _symlinks(document: dict[str, Any]) -> list[tuple[DatasetName, str]]:
-    """Give the other names of a dataset with their types, without malformed ones."""
-    found = lenient.items(lenient.at(document, "facets", "symlinks", "identifiers"))
-    return [
-        (canonical(name_of(one)), str(one.get("type")).upper()) for one in found if is_named(one)
-    ]
-
-
-def is_named(document: dict[str, Any]) -> bool:
-    """Whether a document has a namespace, which can be empty, and a name that is not empty."""
-    namespace, name = document.get("namespace"), document.get("name")
-    return isinstance(namespace, str) and isinstance(name, str) and bool(name)
 
 
 def _preference(name: DatasetName) -> tuple[bool, bool, DatasetName]:
@@ -395,11 +383,11 @@ def _preference(name: DatasetName) -> tuple[bool, bool, DatasetName]:
     return platform != "glue", platform != "hive", name
 
 
-def _platform_of_catalog(document: dict[str, Any], named: Iterable[DatasetName]) -> str:
+def _platform_of_catalog(dataset: model.PlainDataset, named: Iterable[DatasetName]) -> str:
     if any(map(is_on_server, named)):  # the namespace names the platform
         return ""
-    catalog = lenient.mapping(lenient.at(document, "facets", "catalog"))
-    of_iceberg = catalog.get("framework") == "iceberg" and catalog.get("type") not in _METASTORES
+    catalog = read_facet(dataset.facets, "catalog", model.Catalog)
+    of_iceberg = catalog.framework == "iceberg" and catalog.type not in _METASTORES
     return "iceberg" if of_iceberg else "hive"
 
 
@@ -455,38 +443,36 @@ class JobName(NamedTuple):
         return data_job_urn(self.flow_urn(how), self.job or self.flow or "unknown")
 
 
-def job_name(event: Json) -> JobName:
+def job_name(event: model.PlainEvent) -> JobName:
     """Name the flow and the job of an event; both names are empty if the event has no job name."""
-    facets = lenient.at(event, "run", "facets")
-    name = lenient.text(lenient.at(event, "job", "name")).strip()
+    name = stored(event.job.name).strip()
     orchestrator = orchestrator_of(event)
-    if lenient.text(lenient.at(event, "job", "facets", "jobType", "jobType")) in _OF_FLOWS:
+    if read_facet(event.job.facets, "jobType", model.JobType).jobType in _OF_FLOWS:
         return JobName(orchestrator, name)
-    parents = (
-        lenient.at(facets, "parent", "job", "name"),
-        lenient.at(facets, "airflow", "dag", "dag_id"),
-    )
+    parent = read_facet(event.run.facets, "parent", model.Parent).job
+    dag = read_facet(event.run.facets, "airflow", model.AirflowFacet).dag
+    parents = (parent.name if parent else None, dag.dag_id if dag else None)
     return split_job_name(orchestrator, name, *parents)
 
 
-def split_job_name(orchestrator: str, name: str, *parents: object) -> JobName:
+def split_job_name(orchestrator: str, name: str, *parents: str | None) -> JobName:
     """Split a job's name into the names of the flow and the job.
 
     The name is split after the first of ``parents`` with which the name begins, else at the first
     dot in the name.
 
-    :param parents: possible names of the parent; a value that is no text is ignored
+    :param parents: possible names of the parent
     :return: if the name begins with no parent's name and has no dot, flow and job both have the
         whole name
     """
-    for parent in map(lenient.text, parents):
-        if parent and name.startswith(f"{parent}.") and len(name) > len(parent) + 1:
+    for parent in map(stored, filter(None, parents)):
+        if name.startswith(f"{parent}.") and len(name) > len(parent) + 1:
             return JobName(orchestrator, parent, name[len(parent) + 1 :])
     flow, _, job = name.partition(".")
     return JobName(orchestrator, flow, job) if flow and job else JobName(orchestrator, name, name)
 
 
-def orchestrator_of(event: Json) -> str:
+def orchestrator_of(event: model.PlainEvent) -> str:
     """Name the job's orchestrator: the integration, else the engine, else the producer.
 
     The name is ``unknown`` if the event has none of the three. DataHub's converter has the same
@@ -494,13 +480,12 @@ def orchestrator_of(event: Json) -> str:
     events is always Airflow: they are events of tasks, though they may have the engine of the
     task's Spark application.
     """
-    producer = _PRODUCERS.search(lenient.text(event.get("producer")))
+    producer = _PRODUCERS.search(stored(event.producer))
     if producer and producer["ours"]:
         return AIRFLOW
-    known = (
-        lenient.at(event, "job", "facets", "jobType", "integration"),
-        lenient.at(event, "run", "facets", "processing_engine", "name"),
-        producer and (producer["airflow"] or producer["integration"]),
+    names = (
+        read_facet(event.job.facets, "jobType", model.JobType).integration,
+        read_facet(event.run.facets, "processing_engine", model.Engine).name,
+        (producer and (producer["airflow"] or producer["integration"])) or "",
     )
-    found = next(filter(None, (lenient.text(one).strip() for one in known)), "unknown")
-    return found.lower()
+    return next(filter(None, (stored(name).strip() for name in names)), "unknown").lower()

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from airflow_provider_sparklineage.datahub import lenient
-from airflow_provider_sparklineage.datahub.proposals import Json, Proposal, number_text, plain
-from airflow_provider_sparklineage.event.model import (
-    CAPTURE_KEY,
-    CHECK_KEY,
-    DESCRIPTION_KEY,
-    LIFECYCLE_KEY,
-    PARTITIONS_KEY,
-    SUBSET_KEY,
+from airflow_provider_sparklineage.datahub.proposals import (
+    MAX_TEXT,
+    Json,
+    Proposal,
+    number_text,
+    plain,
+    stored,
 )
+from airflow_provider_sparklineage.event import model
+from airflow_provider_sparklineage.event.model import CAPTURE_KEY, read_facet
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.subset import (
@@ -34,10 +35,10 @@ from airflow_provider_sparklineage.model.subset import (
     Partitions,
     to_text,
 )
-from airflow_provider_sparklineage.model.terms import Side
+from airflow_provider_sparklineage.model.terms import Frozen, Side
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from airflow_provider_sparklineage.datahub.subject import Dataset, Subject
 
@@ -45,70 +46,67 @@ if TYPE_CHECKING:
 # The functions below read the facet ``subset``, and make the condition (``model/subset.py``) from
 # which the facet was made.
 
+_Json = TypeVar("_Json")
 _Kind = TypeVar("_Kind", bound=StrEnum)
 _MAX_DEPTH = 50
 """The most levels of nested operators; no ordinary query has a deeper condition."""
 
 
-def read_condition(document: Any, depth: int = 0) -> Condition | None:
+def read_condition(facet: model.Condition | None, depth: int = 0) -> Condition | None:
     """Read a condition of OpenLineage's ``BaseSubsetDatasetFacet``.
 
-    :return: None if the document, or any part of it, is no condition: half of a condition would be
-        a different condition
+    :return: None if the facet, or any part of it, is no condition: half of a condition would be a
+        different condition
     """
-    found = lenient.mapping(document)
-    match found.get("type"):
+    if facet is None:
+        return None
+    match facet.type:
         case "partition":
-            return Partitions(
-                frozenset(map(_read_partition, lenient.items(found.get("partitions"))))
-            )
+            return Partitions(frozenset(map(_partition, facet.partitions or ())))
         case "location":
-            return Locations(frozenset(lenient.texts(found.get("locations"))))
+            return Locations(frozenset(map(stored, filter(None, facet.locations or ()))))
         case "compare":
-            return _read_compare(found)
+            return _read_compare(facet)
         case "binary" if depth < _MAX_DEPTH:
-            return _read_binary(found, depth)
+            return _read_binary(facet, depth)
         case _:
             return None
 
 
-def _read_partition(document: dict[str, Any]) -> Partition:
-    values = lenient.mapping(document.get("dimensions"))
-    return Partition.from_values((lenient.text(k), _literal_text(v)) for k, v in values.items())
+def _partition(named: model.NamedPartition) -> Partition:
+    values = (named.dimensions or {}).items()
+    return Partition.from_values((stored(key), _literal_text(value)) for key, value in values)
 
 
-def _read_compare(found: dict[str, Any]) -> Condition | None:
-    comparison = _member(Comparison, found.get("comparison"))
-    if comparison is None:
+def _read_compare(facet: model.Condition) -> Condition | None:
+    left, right = facet.left, facet.right
+    comparison = _member(Comparison, facet.comparison)
+    if comparison is None or left is None or right is None:
         return None
-    left, right = found.get("left"), found.get("right")
-    if lenient.at(left, "type") == "literal":
+    if left.type == "literal":
         left, right, comparison = right, left, comparison.flipped
-    field, value = lenient.at(left, "field"), _literal_text(lenient.at(right, "value"))
-    if not isinstance(field, str) or value is None:
+    value = _literal_text(right.value)
+    if left.field is None or value is None:
         return None
-    return Compare(lenient.text(field), comparison, value)
+    return Compare(stored(left.field), comparison, value)
 
 
-def _literal_text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return None if value is None else lenient.text(value)
-    return number_text(value) if isinstance(value, int | float) else lenient.text(str(value))
+def _literal_text(value: model.Value) -> str | None:
+    if value is None:
+        return None
+    return stored(value) if isinstance(value, str) else number_text(value)
 
 
-def _read_binary(found: dict[str, Any], depth: int) -> Condition | None:
-    left, right = (read_condition(found.get(side), depth + 1) for side in ("left", "right"))
-    operator = _member(Operator, found.get("operator"))
+def _read_binary(facet: model.Condition, depth: int) -> Condition | None:
+    left, right = (read_condition(side, depth + 1) for side in (facet.left, facet.right))
+    operator = _member(Operator, facet.operator)
     if left is None or right is None or operator is None:
         return None
     return Binary(operator, left, right)
 
 
-def _member(kinds: type[_Kind], value: Any) -> _Kind | None:
-    try:
-        return kinds(value)
-    except ValueError:
-        return None
+def _member(kinds: type[_Kind], value: str | None) -> _Kind | None:
+    return kinds(value) if value in set(kinds) else None
 
 
 MAX_PARTITIONS = 100
@@ -145,78 +143,74 @@ WHOLE = Part(FULL_TABLE, "FULL_TABLE")
 """A whole dataset, or an unknown part of one: DataHub's connectors use this part for both, too."""
 
 
-class Access(NamedTuple):
+class Access(Frozen, frozen=True, dict=True):
     """A dataset that a run read or wrote, with the dataset's entries in the run's own facets.
 
-    :param seen: the dataset's entry in ``sparkLineage_capture``, which names the witness; {} if the
-        facet has no such entry
+    :param seen: the dataset's entry in ``sparkLineage_capture``, which names the witness; None if
+        the facet has no such entry
     :param check: the dataset's entry in ``sparkLineage_partitionCheck``, which has the expected
-        partitions; {} if none were expected
+        partitions; None if none were expected
     :param is_of_this_run: whether this run accessed the dataset, as far as the event shows; an
         event may also have datasets of the last run
     """
 
     dataset: Dataset
     side: Side
-    seen: Mapping[str, Any]
-    check: Mapping[str, Any]
+    seen: model.Seen | None
+    check: model.Checked | None
     is_of_this_run: bool
 
-    @property
-    def facets(self) -> Json:
-        """Give the facets of this access."""
-        return self.dataset.of_side("inputFacets" if self.side is Side.READ else "outputFacets")
+    def read_facet(self, key: str, of: type[_Json]) -> _Json:
+        """Read a facet that can be a facet of this access, or of the dataset itself."""
+        own = self.dataset.of_side
+        return read_facet(own if own.get(key) else self.dataset.facets, key, of)
 
     @property
-    def statistics(self) -> Mapping[str, Any]:
-        """Give ``rowCount``, ``size`` and ``fileCount``; a value that is not known is absent."""
-        return lenient.mapping(
-            self.facets.get("inputStatistics" if self.side is Side.READ else "outputStatistics")
-        )
+    def statistics(self) -> model.Statistics:
+        """Give ``rowCount``, ``size`` and ``fileCount``; a value that is not known is None."""
+        facets = self.dataset.side
+        is_read = self.side is Side.READ
+        return (
+            facets.input_statistics if is_read else facets.output_statistics
+        ) or model.Statistics()
 
-    @property
-    def lifecycle(self) -> str:
-        """Give the dataset's lifecycle change: CREATE, OVERWRITE, TRUNCATE, …; empty if unknown."""
-        return lenient.text(lenient.at(self.dataset.facets, LIFECYCLE_KEY, LIFECYCLE_KEY))
-
-    @property
+    @cached_property
     def named(self) -> tuple[str, ...]:
         """Give the partitions, or locations, that the run accessed; () if the event names none."""
-        found = self._condition
-        if lenient.at(found, "type") == "location":
-            return tuple(map(scrub_name, lenient.texts(_first_values(found, "locations"))))
-        if lenient.at(found, "type") != "partition":
-            return ()
-        partitions = lenient.items(_first_values(found, "partitions"))
-        names = (lenient.text(p.get("identifier")) or _partition_name(p) for p in partitions)
+        facet, most = self._condition, MAX_NAMES + 1
+        names: Iterable[str] = ()
+        if facet and facet.type == "location":
+            names = map(stored, (facet.locations or [])[:most])
+        elif facet and facet.type == "partition":
+            partitions = (facet.partitions or [])[:most]
+            names = (stored(one.identifier or "") or str(_partition(one)) for one in partitions)
         return tuple(map(scrub_name, filter(None, names)))
 
-    @property
+    @cached_property
     def condition(self) -> str:
         """Describe in words the condition on the rows that were accessed.
 
         Empty if the event has no condition, or only a list of partitions.
         """
-        is_of_partitions = lenient.at(self._condition, "type") == "partition"
-        found = None if is_of_partitions else read_condition(self._condition)
-        words = lenient.text(lenient.at(self.facets, DESCRIPTION_KEY, "description"))
-        texts = [] if found is None else [to_text(found)]
+        facet, described = self._condition, self.dataset.side.described
+        condition = None if facet and facet.type == "partition" else read_condition(facet)
+        words = stored((described and described.description) or "")
+        texts = [] if condition is None else [to_text(condition)]
         return plain(" AND ".join([*texts, *([words] if words else [])]))
 
-    @property
+    @cached_property
     def summary(self) -> str:
         """Describe the accessed part in a few words; empty if the event does not show it."""
         if self.is_counted:
-            return plain(lenient.at(self.dataset.facets, PARTITIONS_KEY, "summary"))
-        if lenient.at(self.check, "observed", "count"):
-            return plain(lenient.at(self.check, "observed", "summary"))
+            return plain(self.dataset.partitions.summary or "")
+        if self.check and self.check.observed and self.check.observed.count:
+            return plain(self.check.observed.summary or "")
         return _listed_names(self.named) or self.condition or self._words
 
     @property
     def is_counted(self) -> bool:
         """Whether the dataset's own facet counts the partitions that were written."""
-        count = lenient.number(lenient.at(self.dataset.facets, PARTITIONS_KEY, "count"))
-        return self.side is Side.WRITE and bool(count)
+        return self.side is Side.WRITE and bool(self.dataset.partitions.count)
 
     def parts(self, most: int = MAX_PARTITIONS) -> list[Part]:
         """Give the parts that were accessed: each partition, or one part for all if they are many.
@@ -224,45 +218,38 @@ class Access(NamedTuple):
         :param most: the most partitions that are named one by one
         :return: ``[WHOLE]`` if no part is known; [] if nothing was accessed
         """
-        if self.seen.get("accessed") == "none":
+        if self._extent == "none":
             return []
         names = dict.fromkeys(self.named)
         if names and len(names) <= most:
             return [Part(name, "PARTITION") for name in names]
-        is_part = names or self.condition or self.is_counted or self.seen.get("accessed") == "part"
+        is_part = names or self.condition or self.is_counted or self._extent == "part"
         return [Part(self.summary, "QUERY") if is_part and self.summary else WHOLE]
 
     @property
-    def _words(self) -> str:
-        accessed = lenient.text(self.seen.get("accessed"))
-        if accessed == "all" and self.side is Side.WRITE:
-            return "unpartitioned"  # not "all of it": there may have been rows before
-        return _WORDS.get(accessed, "")
+    def _extent(self) -> str:
+        return (self.seen and self.seen.accessed) or ""
 
     @property
-    def _condition(self) -> Any:
-        key = "inputCondition" if self.side is Side.READ else "outputCondition"
-        return lenient.at(self.facets, SUBSET_KEY, key)
+    def _words(self) -> str:
+        if self._extent == "all" and self.side is Side.WRITE:
+            return "unpartitioned"  # not "all of it": there may have been rows before
+        return _WORDS.get(self._extent, "")
+
+    @property
+    def _condition(self) -> model.Condition | None:
+        subset = self.dataset.side.subset or model.Subset()
+        return subset.input if self.side is Side.READ else subset.output
 
 
 _WORDS = {"all": "all of it", "part": "a part of it", "none": "nothing of it"}
 
 
-def _first_values(found: Any, key: str) -> list[Any]:
-    values = lenient.at(found, key)
-    return values[: MAX_NAMES + 1] if isinstance(values, list) else []
-
-
-def _partition_name(partition: dict[str, Any]) -> str:
-    found = read_condition({"type": "partition", "partitions": [partition]})
-    return str(next(iter(found.partitions))) if isinstance(found, Partitions) else ""
-
-
 def _listed_names(names: tuple[str, ...]) -> str:
-    if len(names) <= MAX_PARTITIONS and len(text := ", ".join(names)) <= lenient.MAX_TEXT:
+    if len(names) <= MAX_PARTITIONS and len(text := ", ".join(names)) <= MAX_TEXT:
         return text
     count = f"more than {MAX_NAMES:,}" if len(names) > MAX_NAMES else len(names)
-    return lenient.text(f"{min(names)} … {max(names)} ({count} partitions)")
+    return stored(f"{min(names)} … {max(names)} ({count} partitions)")
 
 
 def accesses(subject: Subject, side: Side) -> Iterator[Access]:
@@ -270,16 +257,15 @@ def accesses(subject: Subject, side: Side) -> Iterator[Access]:
 
     A dataset that the event has twice, by its path and as a table, gives two accesses.
     """
-    capture = lenient.mapping(subject.run_facets.get(CAPTURE_KEY))
-    check = lenient.mapping(subject.run_facets.get(CHECK_KEY))
-    seen = _by_dataset(e for e in lenient.items(capture.get("datasets")) if e.get("side") == side)
-    checked = _by_dataset(lenient.items(check.get(f"{side}s")))
-    is_listed = bool(capture) and "datasetCounts" not in capture
+    capture = subject.capture
+    seen = {one.dataset.dataset_name: one for one in capture.datasets or () if one.side == side}
+    checked = {one.dataset.dataset_name: one for one in subject.check.of_side(side)}
+    is_listed = capture != model.Capture() and capture.datasetCounts is None
     for dataset in subject.inputs if side is Side.READ else subject.outputs:
-        entry = seen.get(dataset.name, {})
-        is_known = bool(entry) or is_listed
+        entry = seen.get(dataset.name)
+        is_known = entry is not None or is_listed
         was = _is_witnessed(entry) if is_known else subject.state == "COMPLETE"
-        yield Access(dataset, side, entry, checked.get(dataset.name, {}), was)
+        yield Access(dataset, side, entry, checked.get(dataset.name), was)
 
 
 def expectation(access: Access) -> dict[str, str]:
@@ -288,31 +274,23 @@ def expectation(access: Access) -> dict[str, str]:
     :return: ``check`` is the status; ``expected``, ``missing`` and ``unexpected`` are partitions in
         words; ``expected from`` lists the templates. A value may be empty
     """
-    status = lenient.text(access.check.get("status"))
-    if status in ("", "undeclared"):
+    check = access.check
+    status = stored((check and check.status) or "")
+    if check is None or status in ("", "undeclared"):
         return {}
-    parts = ("expected", "missing", "unexpected")
-    found = {part: plain(lenient.at(access.check, part, "summary")) for part in parts}
-    sources = [
-        f"{lenient.text(source.get('field'))}: {lenient.text(source.get('template'))}"
-        for source in lenient.items(access.check.get("from"))
-    ]
+    counted = {
+        "expected": check.expected,
+        "missing": check.missing,
+        "unexpected": check.unexpected,
+    }
+    texts = {key: plain((one and one.summary) or "") for key, one in counted.items()}
+    sources = [f"{stored(one.field)}: {stored(one.template)}" for one in check.sources or ()]
     listed = plain("; ".join(dict.fromkeys(sources[:MAX_TEMPLATES])))
-    return {"check": status, **found, "expected from": listed}
+    return {"check": status, **texts, "expected from": listed}
 
 
-def _is_witnessed(entry: Mapping[str, Any]) -> bool:
-    return entry.get("witness") in _WITNESSED and not entry.get("failed")
-
-
-def _by_dataset(entries: Iterable[dict[str, Any]]) -> dict[tuple[Any, Any], Mapping[str, Any]]:
-    """Give entries by the namespace and name of their dataset; of two entries, the last one."""
-    found: dict[tuple[Any, Any], Mapping[str, Any]] = {}
-    for entry in entries:
-        name = lenient.at(entry, "dataset", "namespace"), lenient.at(entry, "dataset", "name")
-        if all(isinstance(one, str) for one in name):
-            found[name] = entry
-    return found
+def _is_witnessed(entry: model.Seen | None) -> bool:
+    return entry is not None and entry.witness in _WITNESSED and not entry.failed
 
 
 # A run has an ``operation`` for each partition that it wrote. GMS stores an operation by its time,
@@ -386,8 +364,8 @@ def can_be_stamped(subject: Subject) -> bool:
 
 def is_below_a_task(subject: Subject) -> bool:
     """Whether the event comes from Spark itself, for a job below a task of Airflow."""
-    engine = lenient.text(lenient.at(subject.run_facets, "processing_engine", "name"))
-    return engine == "spark" and CAPTURE_KEY not in subject.run_facets
+    engine = read_facet(subject.run_facets, "processing_engine", model.Engine)
+    return engine.name == "spark" and CAPTURE_KEY not in subject.run_facets
 
 
 def stamped(subject: Subject, part: Part) -> Json:
@@ -395,7 +373,7 @@ def stamped(subject: Subject, part: Part) -> Json:
     return {
         "timestampMillis": subject.time,
         "partitionSpec": part.spec(),
-        "messageId": lenient.text(lenient.at(subject.event, "run", "runId")),
+        "messageId": stored(subject.event.run.runId),
     }
 
 
@@ -408,11 +386,11 @@ def _operation(
     :param is_all: whether the run wrote only this part of the dataset. The row count is the sum of
         all written parts, so that only then it is the row count of this part
     """
-    rows = lenient.number(access.statistics.get("rowCount"))
+    rows = access.statistics.rowCount
     properties = {
         "job": subject.job if subject.has_job else "",
         "run": subject.run if subject.has_run else "",
-        "lifecycle": access.lifecycle,
+        "lifecycle": access.dataset.lifecycle,
     }
     if rows is not None and not is_all:
         properties["rows of all partitions"] = str(rows)
@@ -427,10 +405,10 @@ def _operation(
 
 
 def _operation_type(access: Access) -> str:
-    is_data = any(map(lenient.number, access.statistics.values()))
-    return _TYPES_BY_LIFECYCLE.get(
-        access.lifecycle, "INSERT" if is_data or access.seen else "UNKNOWN"
-    )
+    written = access.statistics
+    is_data = bool(written.rowCount or written.size or written.fileCount or access.seen)
+    default = "INSERT" if is_data else "UNKNOWN"
+    return _TYPES_BY_LIFECYCLE.get(access.dataset.lifecycle, default)
 
 
 def _statement_type(subject: Subject) -> str:
@@ -438,8 +416,8 @@ def _statement_type(subject: Subject) -> str:
 
     The type is known only if the SQL is one statement, and the run has one output.
     """
-    query = lenient.at(subject.job_facets, "sql", "query")
-    if not isinstance(query, str) or len(subject.outputs) != 1:
+    query = read_facet(subject.job_facets, "sql", model.Sql).query
+    if len(subject.outputs) != 1:
         return ""
     start = 0
     while comment := _SQL_COMMENT.match(query, start):
@@ -493,18 +471,20 @@ def _replaced_rows(subject: Subject, access: Access) -> Json:
 
     :return: {} if the run wrote other parts, or did not replace the partition as a whole
     """
-    rows = lenient.number(access.statistics.get("rowCount"))
+    rows = access.statistics.rowCount
     is_claimed = subject.state == "COMPLETE" and access.is_of_this_run
     parts = access.parts() if is_claimed and rows is not None and _is_replaced(access) else []
     if len(parts) != 1 or parts[0].type != "PARTITION":
         return {}
-    return {"rowCount": rows, **_size_in_bytes(access.statistics.get("size"))}
+    return {"rowCount": rows, **_size_in_bytes(access.statistics.size)}
 
 
 def _is_replaced(access: Access) -> bool:
-    layer = lenient.text(lenient.at(access.dataset.facets, "storage", "storageLayer")).lower()
-    is_rewritten = access.lifecycle != "CREATE" and layer in _TABLE_FORMATS
-    return access.lifecycle in _REPLACING and "writes" not in access.seen and not is_rewritten
+    lifecycle = access.dataset.lifecycle
+    layer = read_facet(access.dataset.facets, "storage", model.Storage).storageLayer.lower()
+    is_rewritten = lifecycle != "CREATE" and layer in _TABLE_FORMATS
+    is_summed = access.seen is not None and access.seen.writes is not None
+    return lifecycle in _REPLACING and not is_summed and not is_rewritten
 
 
 def _measured_metrics(subject: Subject, access: Access) -> Json:
@@ -512,50 +492,47 @@ def _measured_metrics(subject: Subject, access: Access) -> Json:
 
     :return: fields of ``datasetProfile``; {} if the event has no facet ``dataQualityMetrics``
     """
-    facet = access.facets.get(_METRICS_KEY) or access.dataset.facets.get(_METRICS_KEY)
-    rows = lenient.number(lenient.at(facet, "rowCount"))
-    of_columns = lenient.mapping(lenient.at(facet, "columnMetrics"))
+    metrics = access.read_facet(_METRICS_KEY, model.QualityMetrics)
+    rows = metrics.rowCount
     columns = [
-        {"fieldPath": subject.path(access.dataset.name, name), **_statistics(metrics, rows)}
-        for name, metrics in islice(of_columns.items(), MAX_COLUMNS)
-        if isinstance(metrics, dict)
+        {"fieldPath": subject.path(access.dataset.name, name), **_statistics(one, rows)}
+        for name, one in islice(metrics.columnMetrics.items(), MAX_COLUMNS)
     ]
     return {
         **({"rowCount": rows} if rows is not None else {}),
-        **_size_in_bytes(lenient.at(facet, "bytes")),
+        **_size_in_bytes(metrics.bytes),
         **({"fieldProfiles": columns} if columns else {}),
     }
 
 
-def _size_in_bytes(size: Any) -> Json:
-    found = lenient.number(size)
-    return {"sizeInBytes": found} if found else {}
+def _size_in_bytes(size: int | None) -> Json:
+    return {"sizeInBytes": size} if size else {}
 
 
-def _statistics(metrics: dict[str, Any], rows: int | None) -> Json:
+def _statistics(metrics: model.ColumnMetrics, rows: int | None) -> Json:
     """Give a column's statistics; values such as the minimum are texts for every type of column."""
     quantiles = {
-        lenient.text(quantile, 20): _metric_text(value)
-        for quantile, value in islice(lenient.mapping(metrics.get("quantiles")).items(), 100)
+        stored(quantile, 20): _metric_text(value)
+        for quantile, value in islice(metrics.quantiles.items(), 100)
     }
-    found = {
-        **_count_and_share("nullCount", "nullProportion", metrics.get("nullCount"), rows),
-        **_count_and_share("uniqueCount", "uniqueProportion", metrics.get("distinctCount"), rows),
-        "min": _metric_text(metrics.get("min")),
-        "max": _metric_text(metrics.get("max")),
+    statistics = {
+        **_count_and_share("nullCount", "nullProportion", metrics.nullCount, rows),
+        **_count_and_share("uniqueCount", "uniqueProportion", metrics.distinctCount, rows),
+        "min": _metric_text(metrics.min),
+        "max": _metric_text(metrics.max),
         "median": quantiles.get("0.5"),
         "quantiles": [{"quantile": q, "value": value} for q, value in quantiles.items() if value],
     }
-    return {key: value for key, value in found.items() if value not in (None, "", [])}
+    return {key: value for key, value in statistics.items() if value not in (None, "", [])}
 
 
-def _count_and_share(count_key: str, share_key: str, count: Any, rows: int | None) -> Json:
-    found = lenient.number(count)
-    if found is None:
+def _count_and_share(count_key: str, share_key: str, count: int | None, rows: int | None) -> Json:
+    if count is None:
         return {}
-    return {count_key: found, **({share_key: found / rows} if rows and found <= rows else {})}
+    return {count_key: count, **({share_key: count / rows} if rows and count <= rows else {})}
 
 
-def _metric_text(value: Any) -> str:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return lenient.text(number_text(value) if is_number else value, 200)
+def _metric_text(value: model.Value) -> str:
+    if isinstance(value, bool) or value is None:
+        return ""
+    return stored(value if isinstance(value, str) else number_text(value), 200)

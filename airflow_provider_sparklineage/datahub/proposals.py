@@ -9,13 +9,15 @@ SDK reads each aspect as an object of its class, and that this object is valid.
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.datahub.lenient import MAX_TEXT, text
 from airflow_provider_sparklineage.model.credentials import scrub
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from airflow_provider_sparklineage.event.model import Value
 
 
 Json = dict[str, Any]
@@ -115,32 +117,49 @@ def keyed(name: str, keys: Sequence[str], operations: list[Json]) -> Json:
     return {"arrayPrimaryKeys": {name: list(keys)}, "patch": operations}
 
 
-# The functions below make texts for people, without credentials: custom properties with their
-# names, descriptions, SQL.
+# The functions below make texts that DataHub can store. Texts for people, such as custom properties
+# and descriptions, have no credentials.
 
+MAX_TEXT = 1000
+"""The most characters of a text for people: a custom property, a description of a condition."""
 MAX_NAME = 200
 """The most characters of a property's name."""
 
 
-def plain(value: Any, limit: int = MAX_TEXT) -> str:
-    """Give the value if it is a text, shortened and without credentials, else an empty text.
+def stored(text: str, limit: int = MAX_TEXT) -> str:
+    """Give a text in a form that databases can store.
+
+    A text that is longer than the limit is cut and ends in a checksum, so that the results of two
+    different texts differ.
+    """
+    if not text.isascii() or "\0" in text:  # rare
+        # UTF-8 cannot have half of a surrogate pair, and databases refuse NUL in a text.
+        text = text.encode(errors="replace").decode().replace("\0", "\N{SYMBOL FOR NULL}")
+    if len(text) <= limit:
+        return text
+    checksum = sha256(text.encode()).hexdigest()[:16]
+    return f"{text[: limit - len(checksum) - 1]}…{checksum}"
+
+
+def plain(text: str, limit: int = MAX_TEXT) -> str:
+    """Give a text in a form that can be stored, and without credentials.
 
     Producers copy SQL, descriptions and addresses as users wrote them, even with passwords.
     """
-    return scrub(text(value, limit))
+    return scrub(stored(text, limit))
 
 
-def shown(document: Mapping[str, Any], keys: Iterable[str]) -> dict[str, str]:
-    """Give an object's texts, numbers and booleans as texts, by key; leave out empty texts.
+def shown(values: Mapping[str, Value], keys: Iterable[str] | None = None) -> dict[str, str]:
+    """Write values as texts, by key; leave out empty texts.
 
-    :param keys: the keys that are read; a key that the object does not have is ignored
+    :param keys: the keys that are read; None for all. A key without a value is ignored
     """
-    found = ((key, value_of(document.get(key))) for key in keys)
-    return {key: value for key, value in found if value}
+    found = ((key, value_of(values.get(key))) for key in (values if keys is None else keys))
+    return {key: text for key, text in found if text}
 
 
-def value_of(value: Any) -> str:
-    """Write a value as text, without credentials; empty for None, a list or an object.
+def value_of(value: Value) -> str:
+    """Write a value as text, without credentials; empty for None.
 
     The result is also empty for the texts ``[]`` and ``{}``: Airflow's facets have lists as texts.
     """
@@ -148,17 +167,17 @@ def value_of(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return number_text(value)
-    return "" if value in ("[]", "{}") else plain(value)
+    return "" if value in (None, "[]", "{}") else plain(value)
 
 
 def number_text(value: float) -> str:
     """Write a number as text; empty if it has more digits than Python can write."""
     try:
-        return text(str(value))
+        return stored(str(value))
     except ValueError:
         return ""
 
 
 def name_of_property(name: str) -> str:
     """Shorten the name of a property that comes from an event to ``MAX_NAME`` characters."""
-    return text(name, MAX_NAME)
+    return stored(name, MAX_NAME)

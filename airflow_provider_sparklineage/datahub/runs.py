@@ -16,11 +16,9 @@ changes nothing.
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeGuard
 
 from airflow_provider_sparklineage.datahub import jobs, naming
-from airflow_provider_sparklineage.datahub.lenient import at, items, mapping, millis, number, text
 from airflow_provider_sparklineage.datahub.partitions import Access, accesses, expectation
 from airflow_provider_sparklineage.datahub.proposals import (
     Json,
@@ -28,15 +26,17 @@ from airflow_provider_sparklineage.datahub.proposals import (
     name_of_property,
     plain,
     shown,
+    stored,
     value_of,
 )
 from airflow_provider_sparklineage.datahub.subject import (
     ACTOR,
-    runs_before,
+    millis,
     task_instance_page,
     web_page,
 )
-from airflow_provider_sparklineage.event.model import CAPTURE_KEY, CHECK_KEY
+from airflow_provider_sparklineage.event import model
+from airflow_provider_sparklineage.event.model import CAPTURE_KEY, CHECK_KEY, read_facet
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.terms import Side
 from airflow_provider_sparklineage.model.texts import some, truncated
@@ -58,6 +58,7 @@ _DESCRIBED_STATES = frozenset({"START", *_RESULTS_BY_STATE})
 _AD_HOC_TYPES = frozenset({"manual", "backfill", "operator_triggered"})
 """Types of DAG runs that were not started by a schedule."""
 _MAX_ATTEMPT = 2**31 - 1
+_MAX_DURATION_S = 2**53
 
 
 def run(subject: Subject) -> Iterator[Proposal]:
@@ -89,15 +90,18 @@ def _instance_properties(subject: Subject) -> Json:
 
 def run_name(subject: Subject) -> str:
     """Name a run for people: ``scheduled__2024-05-06T00:00:00+00:00, map index 3, try 2``."""
-    attempt = mapping(at(subject.airflow, "taskInstance"))
-    run_id = plain(at(subject.airflow, "dagRun", "run_id"))
+    run_id = plain(subject.dag_run.run_id or "")
     if not run_id:
         return subject.names.job or subject.names.flow
-    index, number_of_try = number(attempt.get("map_index")), number(attempt.get("try_number"))
+    index, attempt = subject.task_instance.map_index, subject.task_instance.try_number
     parts = [run_id]
-    parts += [f"map index {index}"] if index is not None else []
-    parts += [f"try {number_of_try}"] if number_of_try is not None else []
+    parts += [f"map index {index}"] if _is_count(index) else []
+    parts += [f"try {attempt}"] if _is_count(attempt) else []
     return ", ".join(parts)
+
+
+def _is_count(number: int | None) -> TypeGuard[int]:
+    return number is not None and 0 <= number < 2**63
 
 
 def started(subject: Subject) -> int | None:
@@ -109,35 +113,31 @@ def started(subject: Subject) -> int | None:
     if subject.state == "START":
         return subject.time
     if subject.is_of_flow:
-        return millis(at(subject.airflow, "dagRun", "start_date"))
-    duration = number(_thousandfold(at(subject.airflow, "taskInstance", "duration")))
-    return subject.time - duration if subject.time and duration is not None else None
-
-
-def _thousandfold(seconds: Any) -> Any:
-    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    return seconds * 1000 // 1 if is_number else None
+        return millis(subject.dag_run.start_date)
+    seconds = subject.task_instance.duration
+    if not subject.time or seconds is None or not 0 <= seconds < _MAX_DURATION_S:
+        return None
+    return subject.time - int(seconds * 1000)
 
 
 def _relationships(subject: Subject) -> Json:
     parent = subject.parent_run
-    before = runs_before(subject.event)
     return {
         "parentTemplate": subject.flow if subject.is_of_flow else subject.job,
         **({"parentInstance": parent} if parent else {}),
-        "upstreamInstances": [naming.process_instance_urn(run_id) for run_id in before],
+        "upstreamInstances": subject.runs_before,
     }
 
 
 def _run_event(subject: Subject, status: str) -> Json:
-    attempt = number(at(subject.airflow, "taskInstance", "try_number"))
+    attempt = subject.task_instance.try_number
     begun = started(subject)
     event: Json = {
         "timestampMillis": subject.time,
         "messageId": f"{subject.run}-{subject.state}",
         "status": status,
     }
-    if attempt is not None and attempt <= _MAX_ATTEMPT:
+    if attempt is not None and 0 <= attempt <= _MAX_ATTEMPT:
         event["attempt"] = attempt
     if result := _RESULTS_BY_STATE.get(subject.state):
         event["result"] = {"type": result, "nativeResultType": subject.state}
@@ -151,9 +151,9 @@ def _process_type(subject: Subject) -> str:
 
     A streaming job has the type ``STREAMING``; any other type depends on the type of the DAG run.
     """
-    if at(subject.job_facets, "jobType", "processingType") == "STREAMING":
+    if read_facet(subject.job_facets, "jobType", model.JobType).processingType == "STREAMING":
         return "STREAMING"
-    run_type = text(at(subject.airflow, "dagRun", "run_type"))
+    run_type = subject.dag_run.run_type
     if not run_type:
         return ""
     return "BATCH_AD_HOC" if run_type in _AD_HOC_TYPES else "BATCH_SCHEDULED"
@@ -164,9 +164,12 @@ def _spark_page(subject: Subject) -> str:
 
     The page in the history server comes first, because it outlives the driver.
     """
-    details = mapping(subject.run_facets.get("spark_applicationDetails"))
-    pages = (web_page(details.get(key)) for key in ("historyUrl", "proxyUrl"))
-    return next(filter(None, pages), "")
+    details = _spark_application(subject)
+    return web_page(details.historyUrl) or web_page(details.proxyUrl)
+
+
+def _spark_application(subject: Subject) -> model.SparkApplication:
+    return read_facet(subject.run_facets, "spark_applicationDetails", model.SparkApplication)
 
 
 # Custom properties of a run have Airflow's own names, as in DataHub's Airflow plugin. The
@@ -214,55 +217,53 @@ def run_properties(subject: Subject) -> dict[str, str]:
 
 
 def _airflow_properties(subject: Subject) -> dict[str, str]:
-    task = {"task_id": at(subject.airflow, "task", "task_id")}
+    values = subject.airflow_values
     return {
-        **shown(mapping(at(subject.airflow, "dagRun")), _DAG_RUN_PROPERTIES),
-        **shown(task, task),
-        **shown(mapping(at(subject.airflow, "taskInstance")), _TRY_PROPERTIES),
+        **shown(values.get("dagRun", {}), _DAG_RUN_PROPERTIES),
+        **shown(values.get("task", {}), ("task_id",)),
+        **shown(values.get("taskInstance", {}), _TRY_PROPERTIES),
     }
 
 
 def _nominal_time(subject: Subject) -> dict[str, str]:
     """Give the start and end of the nominal time; in Airflow, this is the data interval."""
-    nominal = mapping(subject.run_facets.get("nominalTime"))
-    of_airflow = subject.names.orchestrator == "airflow"
-    names = ("data_interval_start", "data_interval_end") if of_airflow else _NOMINAL
-    found = {name: nominal.get(key) for name, key in zip(names, _NOMINAL, strict=True)}
-    return shown(found, names)
-
-
-_NOMINAL = ("nominalStartTime", "nominalEndTime")
+    nominal = read_facet(subject.run_facets, "nominalTime", model.NominalTime)
+    start, end = nominal.nominalStartTime, nominal.nominalEndTime
+    if subject.names.orchestrator == naming.AIRFLOW:
+        return shown({"data_interval_start": start, "data_interval_end": end})
+    return shown({"nominalStartTime": start, "nominalEndTime": end})
 
 
 def _spark_properties(subject: Subject) -> dict[str, str]:
-    facets = subject.run_facets
-    ours = mapping(facets.get(CAPTURE_KEY))
-    theirs = mapping(facets.get("spark_applicationDetails"))
-    engine = mapping(facets.get("processing_engine"))
-    of_engine = engine if text(engine.get("name")).lower() == "spark" else {}
-    found = {
-        "spark_application_id": ours.get("applicationId") or theirs.get("applicationId"),
-        "spark_version": ours.get("sparkVersion") or of_engine.get("version"),
-        "spark_actions": ours.get("actions"),
-        "spark_master": theirs.get("master"),
-        "external_query_id": at(facets, "externalQuery", "externalQueryId"),
-    }
-    return shown(found, found)
+    facets, capture = subject.run_facets, subject.capture
+    application = _spark_application(subject)
+    engine = read_facet(facets, "processing_engine", model.Engine)
+    version = engine.version if engine.name.lower() == "spark" else None
+    query = read_facet(facets, "externalQuery", model.ExternalQuery)
+    return shown(
+        {
+            "spark_application_id": capture.applicationId or application.applicationId,
+            "spark_version": capture.sparkVersion or version,
+            "spark_actions": capture.actions,
+            "spark_master": application.master,
+            "external_query_id": query.externalQueryId,
+        }
+    )
 
 
 def _run_tags(subject: Subject) -> dict[str, str]:
     """Give the tags of the run: the client adds its version, users add any other tags."""
-    tags = islice(items(at(subject.run_facets, "tags", "tags")), MAX_ACCESSES)
-    found = ((name_of_property(text(one.get("key"))), value_of(one.get("value"))) for one in tags)
-    return {key: value for key, value in found if key and value}
+    tags = read_facet(subject.run_facets, "tags", model.Tags).tags[:MAX_ACCESSES]
+    texts = ((name_of_property(one.key), value_of(one.value)) for one in tags)
+    return {key: value for key, value in texts if key and value}
 
 
 def _task_states(subject: Subject) -> dict[str, str]:
     """Give the tasks of a DAG's run by their state, including tasks that sent no event."""
-    states = mapping(at(subject.run_facets, "airflowState", "tasksState"))
+    states = read_facet(subject.run_facets, "airflowState", model.TaskStates).tasksState
     by_state = defaultdict(list)
     for task, state in states.items():
-        by_state[text(state) or "none"].append(text(task))
+        by_state[stored(state or "") or "none"].append(stored(task))
     return {
         name_of_property(f"tasks {state}"): some(sorted(tasks), _MAX_TASKS)
         for state, tasks in sorted(by_state.items())[:MAX_ACCESSES]
@@ -270,23 +271,20 @@ def _task_states(subject: Subject) -> dict[str, str]:
 
 
 def _error(subject: Subject) -> dict[str, str]:
-    message = at(subject.run_facets, "errorMessage", "message")
-    found = truncated(scrub(text(message, 10 * MAX_ERROR)), MAX_ERROR)
-    return {"error": found} if found else {}
+    message = read_facet(subject.run_facets, "errorMessage", model.ErrorMessage).message
+    text = truncated(scrub(stored(message, 10 * MAX_ERROR)), MAX_ERROR)
+    return {"error": text} if text else {}
 
 
 def _partition_check(subject: Subject) -> dict[str, str]:
     """Give the accessed partitions, and the result of their comparison to the expected ones."""
-    check = mapping(subject.run_facets.get(CHECK_KEY))
-    sentences = [key for key in check if key.startswith(_ACCESS_SENTENCES)]
-    found: dict[str, Any] = {
-        "partitions": check.get("status"),
-        "partition_summary": check.get("summary"),
-    }
-    return shown(found, found) | {
+    values = read_facet(subject.run_facets, CHECK_KEY, dict[str, model.Value])
+    sentences = [key for key in values if key.startswith(_ACCESS_SENTENCES)]
+    check = {"partitions": values.get("status"), "partition_summary": values.get("summary")}
+    return shown(check) | {
         name_of_property(key): value
         for key in sentences[:MAX_ACCESSES]
-        if (value := value_of(check[key]))
+        if (value := value_of(values[key]))
     }
 
 
@@ -311,7 +309,7 @@ MAX_CODES = 60
 _MAX_SENTENCE = 400  # DataHub shows about five sentences of this length in a property
 
 
-def missing(facets: Json) -> dict[str, str]:
+def missing(facets: model.Facets) -> dict[str, str]:
     """Give the properties that describe the gaps in a run's lineage.
 
     :param facets: the facets of the run
@@ -319,8 +317,9 @@ def missing(facets: Json) -> dict[str, str]:
     """
     if CAPTURE_KEY not in facets:
         return {}
-    sentences = _sentences_by_code(mapping(facets[CAPTURE_KEY]))
-    counts = _counts_by_code(mapping(facets[CAPTURE_KEY]), sentences)
+    capture = read_facet(facets, CAPTURE_KEY, model.Capture)
+    sentences = _sentences_by_code(capture)
+    counts = _counts_by_code(capture, sentences)
     if not counts:
         return {"lineage": "complete"}
     listed = dict(list(counts.items())[:MAX_CODES])
@@ -330,23 +329,24 @@ def missing(facets: Json) -> dict[str, str]:
     }
 
 
-def _sentences_by_code(capture: Json) -> dict[str, list[str]]:
-    found = defaultdict(list)
-    for entry in items(capture.get("degradations")):
-        if code := text(entry.get("code")):
-            found[code].append(truncated(scrub(text(entry.get("message"))), _MAX_SENTENCE))
-    return found
+def _sentences_by_code(capture: model.Capture) -> dict[str, list[str]]:
+    sentences = defaultdict(list)
+    for one in capture.degradations or ():
+        if one.code:
+            message = scrub(stored(one.message or ""))
+            sentences[stored(one.code)].append(truncated(message, _MAX_SENTENCE))
+    return sentences
 
 
-def _counts_by_code(capture: Json, sentences: dict[str, list[str]]) -> dict[str, int]:
+def _counts_by_code(capture: model.Capture, sentences: dict[str, list[str]]) -> dict[str, int]:
     """Count the degradations by code.
 
     If the facet does not list all degradations, it also has their numbers. Then these numbers are
     used.
     """
-    listed = {code: len(found) for code, found in sentences.items()}
-    counted = mapping(capture.get("degradationCounts"))
-    return listed | {text(code): found for code in counted if (found := number(counted[code]))}
+    listed = {code: len(texts) for code, texts in sentences.items()}
+    counted = capture.degradationCounts or {}
+    return listed | {stored(code): count for code, count in counted.items() if count}
 
 
 def _missing_summary(count: int) -> str:
@@ -389,7 +389,7 @@ def run_datasets(subject: Subject) -> Iterator[Proposal]:
 
 
 def _is_of_run(access: Access, subject: Subject) -> bool:
-    is_claimed = subject.state == "COMPLETE" and not access.seen.get("failed")
+    is_claimed = subject.state == "COMPLETE" and not (access.seen and access.seen.failed)
     return access.is_of_this_run or is_claimed
 
 
@@ -406,31 +406,32 @@ def _joined_properties(known: Json, properties: dict[str, str]) -> dict[str, str
     both = before | properties
     for key in before.keys() & properties.keys():
         if before[key] != properties[key]:
-            both[key] = text(f"{before[key]}, {properties[key]}")
+            both[key] = stored(f"{before[key]}, {properties[key]}")
     return both
 
 
 def _access_properties(access: Access) -> dict[str, str]:
-    found = {**_accessed_part(access), **_access_counts(access), **expectation(access)}
-    return {key: value for key, value in found.items() if value}
+    properties = {**_accessed_part(access), **_access_counts(access), **expectation(access)}
+    return {key: value for key, value in properties.items() if value}
 
 
 def _accessed_part(access: Access) -> dict[str, str]:
-    witness = text(access.seen.get("witness"))
+    witness = stored((access.seen and access.seen.witness) or "")
     return {
         "partitions": access.summary,
         "condition": access.condition if access.condition != access.summary else "",
-        "lifecycle": access.lifecycle,
+        "lifecycle": access.dataset.lifecycle,
         "reported by": witness or ("" if access.is_of_this_run else "nobody, but the last run"),
     }
 
 
 def _access_counts(access: Access) -> dict[str, str]:
-    counts = {
-        "rows": access.statistics.get("rowCount"),
-        "bytes": access.statistics.get("size"),
-        "files": access.statistics.get("fileCount"),
-        "partitions only planned": access.seen.get("planned"),
-    }
-    found = {key: number(count) for key, count in counts.items()}
-    return {key: str(count) for key, count in found.items() if count is not None}
+    statistics = access.statistics
+    return shown(
+        {
+            "rows": statistics.rowCount,
+            "bytes": statistics.size,
+            "files": statistics.fileCount,
+            "partitions only planned": access.seen.planned if access.seen else None,
+        }
+    )

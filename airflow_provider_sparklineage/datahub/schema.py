@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.datahub.configuration import FieldPaths
-from airflow_provider_sparklineage.datahub.lenient import items, text
-from airflow_provider_sparklineage.datahub.proposals import plain
+from airflow_provider_sparklineage.datahub.proposals import plain, stored
+from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from airflow_provider_sparklineage.datahub.proposals import Json
 
@@ -90,41 +90,41 @@ class Child(NamedTuple):
 # --- as nested fields -----------------------------------------------------------------------------
 
 
-def type_of_field(field: Json, depth: int = 0) -> ColumnType:
+def type_of_field(field: model.SchemaField, depth: int = 0) -> ColumnType:
     """Read the type of a field of a schema facet.
 
     :param field: the field; if it has ``fields``, the children are read from them, and ``type``
         gives only the kind of nesting
     :param depth: the number of nested types around the field
     """
-    written = text(field.get("type"), MAX_TYPE)
-    below = items(field.get("fields"))
-    if not below:
+    written = stored(field.type or "", MAX_TYPE)
+    if not field.fields:
         return type_of_text(written) if depth == 0 else _parsed_type(written, depth)
     kind = _NESTED_TYPES.get(_base_name(written), STRUCT)
     if depth >= MAX_DEPTH:
         return ColumnType(_shown_type(written or kind), kind, is_cut=True)
-    children = tuple(_children(kind, below, depth + 1))
+    children = tuple(_children(kind, field.fields, depth + 1))
     return ColumnType(_rendered_type(kind, children), kind, children)
 
 
-def _children(kind: str, below: Sequence[Json], depth: int) -> Iterator[Child]:
+def _children(kind: str, below: list[model.SchemaField], depth: int) -> Iterator[Child]:
     if kind == STRUCT:
         for field in below:
-            if name := text(field.get("name"), MAX_NAME):
-                yield Child(name, type_of_field(field, depth), text(field.get("description")))
+            if field.name:
+                name, description = stored(field.name, MAX_NAME), stored(field.description or "")
+                yield Child(name, type_of_field(field, depth), description)
     else:
         yield from (Child("", type_of_field(one, depth)) for one in _unnamed(kind, below))
 
 
-def _unnamed(kind: str, below: Sequence[Json]) -> Sequence[Json]:
-    names = [field.get("name") for field in below]
+def _unnamed(kind: str, below: list[model.SchemaField]) -> list[model.SchemaField]:
+    names = [field.name for field in below]
     if kind == MAP:
         named = dict(zip(names, below, strict=True))
-        return [named.get("key", {}), named.get("value", {})]
+        return [named.get("key", model.SchemaField()), named.get("value", model.SchemaField())]
     if kind == ARRAY and names not in (["_element"], ["element"]):
         # `below` are the columns of the elements; BigQuery's repeated records have this form.
-        return [{"fields": below}]
+        return [model.SchemaField(fields=below)]
     return below
 
 
@@ -165,7 +165,7 @@ def _members(kind: str, inner: str, depth: int) -> Iterator[Child]:
         if kind != STRUCT:
             yield Child("", _parsed_type(part, depth))
         elif found := _QUOTED_FIELD.fullmatch(part) or _PLAIN_FIELD.fullmatch(part):
-            name = text(found[1].replace("``", "`"), MAX_NAME)
+            name = stored(found[1].replace("``", "`"), MAX_NAME)
             yield Child(name, _parsed_type(_COLUMN_OPTIONS.sub("", found[2]), depth))
 
 
@@ -184,7 +184,7 @@ def _base_name(written: str) -> str:
 
 
 def _shown_type(written: str) -> str:
-    return text(written, MAX_NATIVE) or _UNKNOWN_TYPE
+    return stored(written, MAX_NATIVE) or _UNKNOWN_TYPE
 
 
 def _between_brackets(written: str) -> str:
@@ -489,11 +489,13 @@ class Schema:
     """
 
     def __init__(
-        self, fields: Iterable[Json], naming: Naming, partitioning: frozenset[str] = frozenset()
+        self,
+        fields: Sequence[model.SchemaField],
+        naming: Naming,
+        partitioning: frozenset[str] = frozenset(),
     ) -> None:
-        given = [(text(one.get("name"), MAX_NAME), one) for one in fields]
-        named = [(name, one) for name, one in given if name]
-        self.left_out = len(given) - len(named)
+        named = [(stored(one.name, MAX_NAME), one) for one in fields if one.name]
+        self.left_out = len(fields) - len(named)
         self._naming = cased(naming, [name for name, _ in named])
         self._partitioning = partitioning
         self._fields: dict[str, Json] = {}
@@ -514,7 +516,7 @@ class Schema:
         ``attributes`` is a map), the result is the path of the nested column. For any other name
         that the schema does not have, the result is the name in the platform's case.
         """
-        name = text(column, MAX_NAME)
+        name = stored(column, MAX_NAME)
         return (
             self._flat.get(name)
             or self._nested.get(name)
@@ -542,13 +544,9 @@ class Schema:
 
     # --- making the fields ------------------------------------------------------------------------
 
-    def _add(self, name: str, field: Json) -> None:
-        of = (
-            type_of_field(field)
-            if field.get("fields")
-            else type_of_text(text(field.get("type"), MAX_TYPE))
-        )
-        description = plain(field.get("description"), MAX_DESCRIPTION)
+    def _add(self, name: str, field: model.SchemaField) -> None:
+        of = type_of_field(field)
+        description = plain(field.description or "", MAX_DESCRIPTION)
         if of.children:
             for one in nested_fields(self._naming, name, of, description):
                 self._add_nested(one)

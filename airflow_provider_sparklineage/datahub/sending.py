@@ -21,7 +21,7 @@ from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
-from airflow_provider_sparklineage.datahub import lenient
+from airflow_provider_sparklineage.event.model import PlainEvent, fitted
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import DeliveryError
 from airflow_provider_sparklineage.model.producer import DISTRIBUTION, version
@@ -479,6 +479,6 @@ def _file_name(event: Json) -> str:
 
     For an event of a dataset or a job alone, the result is only the time.
     """
-    run_id = lenient.at(event, "run", "runId")
-    parts = filter(None, (event.get("eventTime"), event.get("eventType"), run_id))
-    return "-".join(_NOT_IN_FILE_NAMES.sub("", str(part))[:40] for part in parts)
+    plain = fitted(event, PlainEvent)
+    parts = filter(None, (plain.eventTime, plain.eventType, plain.run.runId))
+    return "-".join(_NOT_IN_FILE_NAMES.sub("", part)[:40] for part in parts)

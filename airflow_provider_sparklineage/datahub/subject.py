@@ -8,65 +8,68 @@ everywhere.
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from airflow_provider_sparklineage.datahub import naming
-from airflow_provider_sparklineage.datahub.lenient import at, items, mapping, millis, text, texts
-from airflow_provider_sparklineage.datahub.naming import (
-    Identity,
-    JobName,
-    Table,
-    identity,
-    is_named,
-    job_name,
-    split_job_name,
-    tables,
-)
+from airflow_provider_sparklineage.datahub.naming import JobName
+from airflow_provider_sparklineage.datahub.proposals import stored
 from airflow_provider_sparklineage.datahub.schema import Schema, naming_of_platform
+from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.event.model import (
     BARE_PARTITIONS_KEY,
+    CAPTURE_KEY,
     CHECK_KEY,
+    LIFECYCLE_KEY,
     PARTITIONS_KEY,
-    name_of,
+    read_facet,
 )
 from airflow_provider_sparklineage.model.credentials import scrub
-from airflow_provider_sparklineage.model.datasets import canonical
+from airflow_provider_sparklineage.model.datasets import DatasetName, canonical
+from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.datahub.configuration import Conversion
     from airflow_provider_sparklineage.datahub.proposals import Json
     from airflow_provider_sparklineage.datahub.schema import Naming
-    from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
-class Dataset(NamedTuple):
+class Dataset(Frozen, frozen=True, dict=True):
     """A dataset of one side of the event.
 
     :param urn: the dataset's URN in DataHub
     :param name: the dataset's name in the event
-    :param document: the dataset as JSON, as the event has it; the facets may be absent
+    :param facets: the facets of the dataset itself, which do not depend on the access
+    :param of_side: the facets of this access, ``inputFacets`` or ``outputFacets``
     """
 
     urn: str
     name: DatasetName
-    document: dict[str, Any]
+    facets: model.Facets
+    of_side: model.Facets
 
-    @property
-    def facets(self) -> Json:
-        """Give the facets of the dataset itself, which do not depend on the access."""
-        return mapping(self.document.get("facets"))
+    @cached_property
+    def side(self) -> model.SideFacets:
+        """Give the facets of this access, typed."""
+        return model.fitted(self.of_side, model.SideFacets)
 
-    @property
-    def schema_fields(self) -> list[Json]:
+    @cached_property
+    def schema_fields(self) -> list[model.SchemaField]:
         """Give the fields of the dataset's schema facet; [] if it has no such facet."""
-        return items(at(self.facets, "schema", "fields"))
+        return read_facet(self.facets, "schema", model.Schema).fields or []
 
-    def of_side(self, side: str) -> Json:
-        """Give the facets of this access, ``inputFacets`` or ``outputFacets``."""
-        return mapping(self.document.get(side))
+    @cached_property
+    def partitions(self) -> model.Partitions:
+        """Give the facet ``sparkLineage_partitions``; an empty one if it is absent."""
+        return read_facet(self.facets, PARTITIONS_KEY, model.Partitions)
+
+    @cached_property
+    def lifecycle(self) -> str:
+        """Give the lifecycle change: CREATE, OVERWRITE, TRUNCATE, …; empty if it is not known."""
+        return stored(read_facet(self.facets, LIFECYCLE_KEY, model.Lifecycle).change or "")
 
 
 class Subject:
@@ -77,26 +80,26 @@ class Subject:
     """
 
     def __init__(self, event: Json, how: Conversion) -> None:
-        self.event = event
+        self.event = model.fitted(event, model.PlainEvent)
         self.how = how
         self._urns: dict[DatasetName, str] = {}
 
     # --- the run ----------------------------------------------------------------------------------
 
     @property
-    def run_facets(self) -> Json:
+    def run_facets(self) -> model.Facets:
         """Give the facets of the run."""
-        return mapping(at(self.event, "run", "facets"))
+        return self.event.run.facets
 
     @property
-    def job_facets(self) -> Json:
+    def job_facets(self) -> model.Facets:
         """Give the facets of the job."""
-        return mapping(at(self.event, "job", "facets"))
+        return self.event.job.facets
 
     @property
     def state(self) -> str:
         """Give the event's type: START, RUNNING, COMPLETE, FAIL, ABORT, OTHER."""
-        return str(self.event.get("eventType") or "OTHER")
+        return self.event.eventType or "OTHER"
 
     @property
     def has_ended(self) -> bool:
@@ -106,23 +109,56 @@ class Subject:
     @cached_property
     def time(self) -> int | None:
         """Give the event's time in milliseconds since the epoch; None if it cannot be read."""
-        return millis(self.event.get("eventTime"))
+        return millis(self.event.eventTime)
+
+    @property
+    def _airflow_key(self) -> str:
+        return "airflow" if self.run_facets.get("airflow") else "airflowDagRun"
 
     @cached_property
-    def airflow(self) -> Json:
-        """Give Airflow's facet of a try or of a DAG's run: dag, dagRun, task, taskInstance."""
-        facets = self.run_facets
-        return mapping(facets.get("airflow") or facets.get("airflowDagRun"))
+    def airflow(self) -> model.AirflowFacet:
+        """Give Airflow's facet of a try or of a DAG's run; an empty one if it is absent."""
+        return read_facet(self.run_facets, self._airflow_key, model.AirflowFacet)
+
+    @cached_property
+    def airflow_values(self) -> dict[str, dict[str, model.Value]]:
+        """Give the values in the parts of Airflow's facet: dag, dagRun, task, taskInstance."""
+        return read_facet(self.run_facets, self._airflow_key, dict[str, dict[str, model.Value]])
+
+    @property
+    def task(self) -> model.Task:
+        """Give the task of Airflow; an empty one if the event has none."""
+        return self.airflow.task or model.Task()
+
+    @property
+    def task_instance(self) -> model.TaskInstance:
+        """Give the try of Airflow's task; an empty one if the event has none."""
+        return self.airflow.task_instance or model.TaskInstance()
+
+    @property
+    def dag_run(self) -> model.DagRun:
+        """Give the run of Airflow's DAG; an empty one if the event has none."""
+        return self.airflow.dag_run or model.DagRun()
+
+    @cached_property
+    def capture(self) -> model.Capture:
+        """Give the facet ``sparkLineage_capture``; an empty one if it is absent."""
+        return read_facet(self.run_facets, CAPTURE_KEY, model.Capture)
+
+    @cached_property
+    def check(self) -> model.Check:
+        """Give the facet ``sparkLineage_partitionCheck``; an empty one if it is absent."""
+        return read_facet(self.run_facets, CHECK_KEY, model.Check)
 
     @cached_property
     def names(self) -> JobName:
         """Give the names of the flow and the job; in Airflow, these are the DAG and the task."""
-        return job_name(self.event)
+        return naming.job_name(self.event)
 
     @cached_property
     def is_of_flow(self) -> bool:
         """Whether the event is of a DAG's run or of an application, not of a job in it."""
-        has_datasets = bool(self.event.get("inputs") or self.event.get("outputs"))
+        has_datasets = bool(self.event.inputs or self.event.outputs)
         return not self.names.job and not has_datasets
 
     @property
@@ -136,7 +172,7 @@ class Subject:
 
         OpenLineage also has events of a job or a dataset alone, which have no run.
         """
-        return bool(self.names.flow and self._run_id) and self.time is not None
+        return bool(self.names.flow and self.event.run.runId.strip()) and self.time is not None
 
     @cached_property
     def flow(self) -> str:
@@ -151,58 +187,65 @@ class Subject:
     @cached_property
     def jobs_before(self) -> tuple[str, ...]:
         """Give the URNs of the jobs that have to end before this job starts."""
-        return tuple(one.job_urn(self.how) for one in jobs_before(self.event, self.names))
+        return tuple(one.job_urn(self.how) for one in _jobs_before(self))
 
     @cached_property
     def run(self) -> str:
         """Give the URN of the DataProcessInstance; in Airflow, the run of a task is a try."""
-        return naming.process_instance_urn(self._run_id)
-
-    @property
-    def _run_id(self) -> str:
-        return text(at(self.event, "run", "runId")).strip()
+        return naming.process_instance_urn(stored(self.event.run.runId))
 
     @cached_property
     def parent_run(self) -> str:
         """Give the URN of the run that this run is a part of; empty if the event names none."""
-        run_id = text(at(self.run_facets, "parent", "run", "runId")).strip()
-        return naming.process_instance_urn(run_id) if run_id else ""
+        return _run_urn(read_facet(self.run_facets, "parent", model.Parent).run)
+
+    @cached_property
+    def runs_before(self) -> list[str]:
+        """Give the URNs of the runs that triggered this run, each once (``jobDependencies``)."""
+        urns = (_run_urn(one.run) for one in self.dependencies)
+        return list(dict.fromkeys(filter(None, urns)))[:MAX_DEPENDENCIES]
+
+    @cached_property
+    def dependencies(self) -> list[model.JobDependency]:
+        """Give the jobs before this job, or the runs before this run, of any producer."""
+        return read_facet(self.run_facets, "jobDependencies", model.JobDependencies).upstream
 
     # --- datasets ---------------------------------------------------------------------------------
 
     @cached_property
     def inputs(self) -> tuple[Dataset, ...]:
         """Give the datasets that the run read."""
-        return tuple(map(self._dataset, self._documents("inputs")))
+        return tuple(
+            Dataset(self.dataset(name), name, one.facets, one.inputFacets)
+            for one in self.event.inputs
+            if (name := one.dataset_name).name
+        )
 
     @cached_property
     def outputs(self) -> tuple[Dataset, ...]:
         """Give the datasets that the run wrote."""
-        return tuple(map(self._dataset, self._documents("outputs")))
-
-    def _documents(self, side: str) -> list[dict[str, Any]]:
-        return list(filter(is_named, items(self.event.get(side))))
-
-    def _dataset(self, document: dict[str, Any]) -> Dataset:
-        name = name_of(document)
-        return Dataset(self.dataset(name), name, document)
+        return tuple(
+            Dataset(self.dataset(name), name, one.facets, one.outputFacets)
+            for one in self.event.outputs
+            if (name := one.dataset_name).name
+        )
 
     @cached_property
-    def _tables(self) -> dict[DatasetName, Table]:
-        documents = [*self._documents("inputs"), *self._documents("outputs")]
-        return tables(documents, follow=self.how.symlinks)
+    def _tables(self) -> dict[DatasetName, naming.Table]:
+        named = (one for one in (*self.event.inputs, *self.event.outputs) if one.name)
+        return naming.tables(named, follow=self.how.symlinks)
 
-    def identity(self, name: DatasetName) -> Identity:
+    def identity(self, name: DatasetName) -> naming.Identity:
         """Give a dataset's identity in DataHub; the files of a table have the table's identity.
 
         If ``symlinks`` is false in the configuration, files have an identity of their own.
         """
-        table = self._tables.get(canonical(name)) or Table(name)
-        return identity(table.name, self.how, table.platform)
+        table = self._tables.get(canonical(name)) or naming.Table(name)
+        return naming.identity(table.name, self.how, table.platform)
 
     def files(self, name: DatasetName) -> str:
         """Give the URN that a dataset has by its own name, without any symlink."""
-        return identity(name, self.how).urn
+        return naming.identity(name, self.how).urn
 
     def dataset(self, name: DatasetName) -> str:
         """Give the URN of a dataset, also of one that is neither an input nor an output.
@@ -230,7 +273,10 @@ class Subject:
         For a dataset that was both read and written, this is the schema of the output, because the
         dataset has that schema after the run.
         """
-        checked = _checked_datasets(self.run_facets)
+        check = self.check
+        checked = {
+            one.dataset.dataset_name: one for one in (*(check.reads or ()), *(check.writes or ()))
+        }
         found: dict[str, Schema] = {}
         for dataset in (*self.outputs, *self.inputs):
             fields = dataset.schema_fields
@@ -245,25 +291,42 @@ class Subject:
         return naming_of_platform(platform, self.how.field_paths)
 
 
-def _partitioning_columns(dataset: Dataset, checked: dict[DatasetName, Json]) -> frozenset[str]:
+def _partitioning_columns(
+    dataset: Dataset, checked: dict[DatasetName, model.Checked]
+) -> frozenset[str]:
     """Give the columns that a dataset is partitioned by, directly or through a transform.
 
     For an input, only the run's facet ``sparkLineage_partitionCheck`` has these columns.
     """
-    entries = (
-        at(dataset.facets, PARTITIONS_KEY),
-        at(dataset.facets, BARE_PARTITIONS_KEY),
-        checked.get(dataset.name),
+    entry = checked.get(dataset.name)
+    bare = read_facet(dataset.facets, BARE_PARTITIONS_KEY, model.Partitions)
+    dimensions = chain(
+        dataset.partitions.dimensions or (),
+        bare.dimensions or (),
+        (entry and entry.dimensions) or (),
     )
-    dimensions = chain.from_iterable(items(at(entry, "dimensions")) for entry in entries)
-    return frozenset(chain.from_iterable(texts(one.get("fields")) for one in dimensions))
+    return frozenset(stored(column) for one in dimensions for column in one.fields or ())
 
 
-def _checked_datasets(run_facets: Json) -> dict[DatasetName, Json]:
-    check = at(run_facets, CHECK_KEY)
-    entries = chain(items(at(check, "reads")), items(at(check, "writes")))
-    named = ((mapping(entry.get("dataset")), entry) for entry in entries)
-    return {name_of(dataset): entry for dataset, entry in named if is_named(dataset)}
+def _run_urn(run: model.Id | None) -> str:
+    run_id = stored((run and run.runId) or "").strip()
+    return naming.process_instance_urn(run_id) if run_id else ""
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def millis(time: str | None) -> int | None:
+    """Convert a time of ISO 8601 to milliseconds since the epoch; None if it cannot be parsed.
+
+    A time without a zone is read as UTC.
+    """
+    try:
+        moment = datetime.fromisoformat(time or "")
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return (moment - _EPOCH) // timedelta(milliseconds=1)
+    except (ValueError, OverflowError):
+        return None
 
 
 ACTOR = "urn:li:corpuser:datahub"
@@ -282,54 +345,39 @@ MAX_DEPENDENCIES = 500
 _TASK_ID = re.compile(r"'([^']+)'")  # Airflow writes lists of ids as Python does: ['a', 'b']
 
 
-def jobs_before(event: Json, name: JobName) -> list[JobName]:
+def _jobs_before(subject: Subject) -> list[JobName]:
     """List the jobs that have to end before the event's job starts, each once.
 
     For a task of Airflow these are the tasks before it in its DAG, and the tasks of another DAG
     that a sensor waits for (``airflow`` facet, ``ExternalTaskSensor``). After them come the jobs
     in the facet ``jobDependencies``, for any producer.
-
-    :param name: the event's own job
     """
-    facets = mapping(at(event, "run", "facets"))
-    task = mapping(at(facets, "airflow", "task"))
-    found = [
-        *(name._replace(job=job) for job in _task_ids(task.get("upstream_task_ids"))),
-        *_waited_for(task, name.orchestrator),
-        *(split_job_name(name.orchestrator, job) for job in _names_of_jobs_before(facets)),
+    own, task = subject.names, subject.task
+    names = [
+        *(own._replace(job=job) for job in _task_ids(task.upstream_task_ids)),
+        *_waited_for(task, own.orchestrator),
+        *(
+            naming.split_job_name(own.orchestrator, stored(one.job.name))
+            for one in subject.dependencies
+            if one.job.name
+        ),
     ]
-    return list(dict.fromkeys(one for one in found if one != name))[:MAX_DEPENDENCIES]
+    return list(dict.fromkeys(name for name in names if name != own))[:MAX_DEPENDENCIES]
 
 
-def runs_before(event: Json) -> list[str]:
-    """List the ids of the runs that triggered the event's run, each once (``jobDependencies``)."""
-    found = (
-        text(at(one, "run", "runId")).strip()
-        for one in _job_dependencies(at(event, "run", "facets"))
-    )
-    return list(dict.fromkeys(filter(None, found)))[:MAX_DEPENDENCIES]
-
-
-def _waited_for(task: dict[str, Any], orchestrator: str) -> list[JobName]:
-    flow = text(task.get("external_dag_id"))
-    ids = [text(task.get("external_task_id")), *_task_ids(task.get("external_task_ids"))]
+def _waited_for(task: model.Task, orchestrator: str) -> list[JobName]:
+    flow = stored(task.external_dag_id or "")
+    ids = [stored(task.external_task_id or ""), *_task_ids(task.external_task_ids)]
     return [JobName(orchestrator, flow, job) for job in ids if flow and job]
 
 
-def _task_ids(value: Any) -> list[str]:
+def _task_ids(ids: str | list[str] | None) -> list[str]:
     """Read the ids of tasks from a list, or from a list that was written as text, and sort them.
 
     Airflow's facet has such a text, made of a set: the order of the ids in the text is by chance.
     """
-    return sorted(_TASK_ID.findall(value) if isinstance(value, str) else texts(value))
-
-
-def _names_of_jobs_before(facets: Json) -> list[str]:
-    return [name for one in _job_dependencies(facets) if (name := text(at(one, "job", "name")))]
-
-
-def _job_dependencies(facets: Any) -> list[dict[str, Any]]:
-    return items(at(facets, "jobDependencies", "upstream"))
+    listed = _TASK_ID.findall(ids) if isinstance(ids, str) else map(stored, ids or ())
+    return sorted(filter(None, listed))
 
 
 # Addresses of Airflow's pages. The event of a task instance has the address of the log, from which
@@ -354,10 +402,9 @@ def task_page(subject: Subject) -> str:
 
 def task_instance_page(subject: Subject) -> str:
     """Give the URL of a try's log; empty if the event has no such address."""
-    return web_page(at(subject.airflow, "taskInstance", "log_url"))
+    return web_page(subject.task_instance.log_url or "")
 
 
-def web_page(value: object) -> str:
-    """Give an HTTP address without credentials; empty if the value is too long or no address."""
-    found = value if isinstance(value, str) else ""
-    return scrub(found) if found.startswith(_WEB_SCHEMES) and len(found) <= _MAX_URL else ""
+def web_page(url: str) -> str:
+    """Give an HTTP address without credentials; empty if the text is too long or no address."""
+    return scrub(url) if url.startswith(_WEB_SCHEMES) and len(url) <= _MAX_URL else ""

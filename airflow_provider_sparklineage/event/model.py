@@ -7,6 +7,9 @@ shape, as nearly all are, is decoded in one go. In any other event each part is 
 part of the right shape is the same as in a valid event, an element of a wrong shape is left out of
 its list or map, and a key with a value of a wrong shape counts as absent. The left-out parts are
 counted.
+
+A reader of many facets, as the conversion for DataHub is, reads them one by one
+(:func:`read_facet`).
 """
 
 from __future__ import annotations
@@ -81,11 +84,19 @@ class Root(Struct):
     run: Id | None = None
 
 
+class Job(Struct):
+    """The job of an event, or of a run that an event refers to."""
+
+    namespace: str | None = None
+    name: str | None = None
+
+
 class Parent(Struct):
     """Run facet ``parent``."""
 
     run: Id | None = None
     root: Root | None = None
+    job: Job | None = None
 
 
 class NominalTime(Struct):
@@ -99,22 +110,36 @@ class Dag(Struct):
     """A DAG, in Airflow's run facets."""
 
     dag_id: str | None = None
+    owner: str | None = None
 
 
 class DagRun(Struct):
     """A DAG run, in Airflow's run facets; ``execution_date`` is Airflow 2's logical date."""
 
     run_id: str | None = None
+    run_type: str | None = None
+    start_date: str | None = None
     logical_date: str | None = None
     execution_date: str | None = None
     data_interval_start: str | None = None
     data_interval_end: str | None = None
 
 
+class TaskGroup(Struct):
+    """A group of tasks, in Airflow's run facet."""
+
+    group_id: str | None = None
+
+
 class Task(Struct):
-    """A task, in Airflow's run facet."""
+    """A task, in Airflow's run facet; Airflow writes some lists of ids as text: ``['a', 'b']``."""
 
     task_id: str | None = None
+    task_group: TaskGroup | None = None
+    upstream_task_ids: str | list[str] | None = None
+    external_dag_id: str | None = None
+    external_task_id: str | None = None
+    external_task_ids: str | list[str] | None = None
 
 
 class TaskInstance(Struct):
@@ -123,6 +148,8 @@ class TaskInstance(Struct):
     try_number: int | None = None
     map_index: int | None = None
     start_date: str | None = None
+    duration: float | None = None
+    log_url: str | None = None
 
 
 class AirflowFacet(Struct):
@@ -171,6 +198,10 @@ class Capture(Struct):
     datasets: list[Seen] | None = None
     degradations: list[Missing] | None = None
     degradationCounts: dict[str, Count] | None = None  # noqa: N815
+    datasetCounts: dict[str, Count] | None = None  # noqa: N815
+    applicationId: Value = None  # noqa: N815
+    sparkVersion: Value = None  # noqa: N815
+    actions: Value = None
 
     @property
     def unlisted(self) -> int:
@@ -207,9 +238,10 @@ class NamedPartition(Struct, omit_defaults=True):
 class ValueSource(Struct):
     """The source of an expected value: a template, a declaration, or an argument."""
 
-    value: str
-    kind: str
-    field: str
+    value: str = ""
+    kind: str = ""
+    field: str = ""
+    template: str = ""
     dimension: str | None = None
     expressions: list[str] | None = None
 
@@ -220,6 +252,7 @@ class Checked(Struct):
     dataset: Name
     summary: str | None = None
     status: str | None = None
+    dimensions: list[Dimension] | None = None
     sources: list[ValueSource] | None = field(name="from", default=None)
     accessed: str | None = None
     condition: Condition | None = None
@@ -263,17 +296,10 @@ class Run(Struct):
     facets: RunFacets | None = None
 
 
-class Job(Struct):
-    """The job of an event."""
-
-    namespace: str | None = None
-    name: str | None = None
-
-
 # --- datasets -------------------------------------------------------------------------------------
 
 
-class Transformation(Struct):
+class Transformation(Struct, gc=False):
     """A transformation of a column's source."""
 
     type: str | None = None
@@ -282,14 +308,14 @@ class Transformation(Struct):
     masking: bool | None = None
 
 
-class InputField(Name):
+class InputField(Name, gc=False):
     """A source of a column."""
 
     field: str
     transformations: list[Transformation] | None = None
 
 
-class ColumnSources(Struct):
+class ColumnSources(Struct, gc=False):
     """The sources of a column.
 
     Its own transformation is deprecated, but some producers give no other.
@@ -314,11 +340,13 @@ class ColumnLineage(Struct):
         yield from self.dataset or ()
 
 
-class SchemaField(Struct):
-    """A column of a dataset."""
+class SchemaField(Struct, gc=False):
+    """A column of a dataset, or a field of a nested column; without a name it cannot be shown."""
 
-    name: str
+    name: str = ""
     type: str | None = None
+    description: str | None = None
+    fields: list[SchemaField] | None = None
 
 
 class Schema(Struct):
@@ -384,6 +412,7 @@ class Statistics(Struct):
 
     rowCount: Count | None = None  # noqa: N815
     size: Count | None = None
+    fileCount: Count | None = None  # noqa: N815
 
 
 class SideFacets(Struct):
@@ -416,13 +445,235 @@ class Dataset(Name, dict=True):
     def columns(self) -> list[SchemaField]:
         """Columns of its schema; [] without a schema, or with one that cannot be read."""
         found = _part(self.facets.schema, Schema)[0] if self.facets else None
-        return (found and found.fields) or []
+        return [one for one in (found and found.fields) or () if one.name]
 
     @cached_property
     def column_lineage(self) -> ColumnLineage:
         """Facet ``columnLineage``; an empty one if it is absent or cannot be read."""
         found = _part(self.facets.column_lineage, ColumnLineage)[0] if self.facets else None
         return found or ColumnLineage()
+
+
+# --- facets of other producers --------------------------------------------------------------------
+
+
+class Engine(Struct):
+    """Run facet ``processing_engine``."""
+
+    name: str = ""
+    version: Value = None
+
+
+class SparkApplication(Struct):
+    """Run facet ``spark_applicationDetails``."""
+
+    applicationId: Value = None  # noqa: N815
+    master: Value = None
+    historyUrl: str = ""  # noqa: N815
+    proxyUrl: str = ""  # noqa: N815
+
+
+class ExternalQuery(Struct):
+    """Run facet ``externalQuery``."""
+
+    externalQueryId: Value = None  # noqa: N815
+
+
+class ErrorMessage(Struct):
+    """Run facet ``errorMessage``."""
+
+    message: str = ""
+
+
+class TaskStates(Struct):
+    """Run facet ``airflowState`` of a DAG run: the state of each task."""
+
+    tasksState: dict[str, str | None] = {}  # noqa: N815
+
+
+class JobDependency(Struct):
+    """A job, or a run of it, that another job depends on."""
+
+    run: Id = field(default_factory=Id)
+    job: Job = field(default_factory=Job)
+
+
+class JobDependencies(Struct):
+    """Run facet ``jobDependencies``."""
+
+    upstream: list[JobDependency] = []
+
+
+class Tag(Struct):
+    """A tag of a job or of a run."""
+
+    key: str = ""
+    value: Value = None
+
+
+class Tags(Struct):
+    """Facet ``tags`` of a job or of a run."""
+
+    tags: list[Tag] = []
+
+
+class Owner(Struct):
+    """An owner of a job."""
+
+    name: str = ""
+    type: str = ""
+
+
+class Ownership(Struct):
+    """Job facet ``ownership``."""
+
+    owners: list[Owner] = []
+
+
+class JobType(Struct):
+    """Job facet ``jobType``."""
+
+    jobType: str = ""  # noqa: N815
+    integration: str = ""
+    processingType: str = ""  # noqa: N815
+
+
+class Sql(Struct):
+    """Job facet ``sql``."""
+
+    query: str = ""
+
+
+class SourceCodeLocation(Struct):
+    """Job facet ``sourceCodeLocation``."""
+
+    url: str = ""
+
+
+class TaskOfDag(Struct):
+    """A task in Airflow's job facet.
+
+    :param emits_ol_events: False for a task that Airflow does not run, so that it has no events
+    """
+
+    operator: Value = None
+    task_group: Value = None
+    emits_ol_events: bool = True
+    downstream_task_ids: list[str] = []
+
+
+class AirflowJob(Struct):
+    """Job facet ``airflow`` of a DAG: its tasks by their ids."""
+
+    tasks: dict[str, TaskOfDag] = {}
+
+
+class Documentation(Struct):
+    """Facet ``documentation`` of a job or of a dataset."""
+
+    description: str = ""
+
+
+class Symlink(Name):
+    """Another name of a dataset."""
+
+    type: str = ""
+
+
+class Symlinks(Struct):
+    """Dataset facet ``symlinks``."""
+
+    identifiers: list[Symlink] = []
+
+
+class Catalog(Struct):
+    """Dataset facet ``catalog``."""
+
+    framework: str = ""
+    type: str = ""
+
+
+class Version(Struct):
+    """Dataset facet ``version``."""
+
+    datasetVersion: str = ""  # noqa: N815
+
+
+class Storage(Struct):
+    """Dataset facet ``storage``."""
+
+    storageLayer: str = ""  # noqa: N815
+    fileFormat: str = ""  # noqa: N815
+
+
+class LineageInput(Name):
+    """A dataset, or a column of it, that an entry of facet ``lineage`` has as a source."""
+
+    type: str = ""
+    field: str = ""
+    transformations: list[Transformation] = []
+
+
+class LineageField(Struct):
+    """The sources of a column, in facet ``lineage``."""
+
+    inputs: list[LineageInput] = []
+
+
+class LineageEntry(Struct):
+    """The sources of a dataset: facet ``lineage`` of a dataset, an entry of that of a job.
+
+    :param inputs: None if the entry has only the sources of columns
+    """
+
+    namespace: str = ""
+    name: str = ""
+    type: str = ""
+    inputs: list[LineageInput] | None = None
+    fields: dict[str, LineageField] = {}
+
+
+class JobLineage(Struct):
+    """Job facet ``lineage``."""
+
+    entries: list[LineageEntry] = []
+
+
+class ColumnMetrics(Struct):
+    """Metrics of a column, in facet ``dataQualityMetrics``."""
+
+    nullCount: Count | None = None  # noqa: N815
+    distinctCount: Count | None = None  # noqa: N815
+    min: Value = None
+    max: Value = None
+    quantiles: dict[str, Value] = {}
+
+
+class QualityMetrics(Struct):
+    """Facet ``dataQualityMetrics`` of a dataset, or of one side of it."""
+
+    rowCount: Count | None = None  # noqa: N815
+    bytes: Count | None = None
+    columnMetrics: dict[str, ColumnMetrics] = {}  # noqa: N815
+
+
+class DataTest(Struct):
+    """A test of a dataset's content, and its result."""
+
+    assertion: str = ""
+    success: bool | None = None
+    name: str = ""
+    column: str = ""
+    description: str = ""
+    severity: str = ""
+    expected: str = ""
+    actual: str = ""
+
+
+class QualityAssertions(Struct):
+    """Facet ``dataQualityAssertions`` of a dataset, or of one side of it."""
+
+    assertions: list[DataTest] = []
 
 
 # --- the event ------------------------------------------------------------------------------------
@@ -471,7 +722,47 @@ class Event(Struct):
 DECODER = msgspec.json.Decoder(Event)
 
 
+Facets = dict[str, Any]
+"""Facets by key, as plain JSON: :func:`read_facet` reads one of them."""
+
+
+class PlainRun(Struct):
+    """The run of a :class:`PlainEvent`."""
+
+    runId: str = ""  # noqa: N815
+    facets: Facets = {}
+
+
+class PlainJob(Struct):
+    """The job of a :class:`PlainEvent`."""
+
+    namespace: str = ""
+    name: str = ""
+    facets: Facets = {}
+
+
+class PlainDataset(Name):
+    """An input or an output of a :class:`PlainEvent`."""
+
+    facets: Facets = {}
+    inputFacets: Facets = {}  # noqa: N815
+    outputFacets: Facets = {}  # noqa: N815
+
+
+class PlainEvent(Struct):
+    """A run event whose facets are plain JSON, for a reader of many of them, one by one."""
+
+    run: PlainRun = field(default_factory=PlainRun)
+    job: PlainJob = field(default_factory=PlainJob)
+    eventTime: str = ""  # noqa: N815
+    eventType: str = ""  # noqa: N815
+    producer: str = ""
+    inputs: list[PlainDataset] = []
+    outputs: list[PlainDataset] = []
+
+
 _Part = TypeVar("_Part", bound=Struct)
+_Json = TypeVar("_Json")
 
 
 # --- reading, part by part where an event does not fit --------------------------------------------
@@ -525,6 +816,21 @@ def _text_of(document: Mapping[str, Any]) -> bytes:
         return json.dumps(document).encode()
 
 
+def read_facet(facets: Mapping[str, Any], key: str, of: type[_Json]) -> _Json:
+    """Read one of several facets; an empty one if it is absent or nothing of it can be read."""
+    value = facets.get(key)
+    return of() if value is None else fitted(value, of)
+
+
+def fitted(value: Any, of: type[_Json]) -> _Json:
+    """Convert decoded JSON to a type, part by part; an empty one if nothing of it can be read.
+
+    :param of: a type with an empty value: all fields of a class have defaults
+    """
+    found = _Fitting().to(value, of)
+    return of() if found is _ABSENT else found
+
+
 def read_columns(text: bytes) -> tuple[ColumnLineage | None, int]:
     """Read the text of a facet ``columnLineage``.
 
@@ -575,7 +881,10 @@ def _any_json(text: bytes) -> Any:
 
 
 class _Fitting:
-    """Converts decoded JSON to types, part by part; counts the parts of a wrong shape."""
+    """Converts decoded JSON to types, part by part; counts the parts of a wrong shape.
+
+    A part that is nested too deeply has a wrong shape.
+    """
 
     def __init__(self) -> None:
         self.left_out = 0
@@ -584,9 +893,14 @@ class _Fitting:
         """Convert a value to a type; ``_ABSENT`` if nothing of it has the right shape."""
         try:
             return msgspec.convert(value, of)
-        except msgspec.ValidationError:
-            pass
-        made = self._of_parts(value, _without_null(of))
+        except (msgspec.ValidationError, RecursionError, UnicodeError):
+            pass  # a UnicodeError is for half of a surrogate pair where no text may be
+        if isinstance(value, float) and value.is_integer():  # JSON has one kind of number
+            return self.to(int(value), of)
+        try:
+            made = self._of_parts(value, of)
+        except RecursionError:
+            made = _ABSENT
         if made is _ABSENT:
             self.left_out += 1
         return made
@@ -594,6 +908,9 @@ class _Fitting:
     def _of_parts(self, value: Any, of: Any) -> Any:
         if of is msgspec.Raw:
             return msgspec.Raw(msgspec.json.encode(value))
+        if get_origin(of) in (Union, types.UnionType):
+            read = (self._of_parts(value, one) for one in get_args(of))
+            return next((one for one in read if one is not _ABSENT), _ABSENT)
         match get_origin(of), value:
             case None, dict() if issubclass(of, msgspec.Struct):
                 return self._struct(value, of)
@@ -620,11 +937,3 @@ class _Fitting:
 @cache  # resolving the annotations takes longer than the rest of the conversion
 def _fields(of: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
     return msgspec.structs.fields(of)
-
-
-def _without_null(of: Any) -> Any:
-    """Give a type without null; for a union of several others ``str``, which has no parts."""
-    if get_origin(of) in (Union, types.UnionType):
-        others = [one for one in get_args(of) if one is not types.NoneType]
-        return others[0] if len(others) == 1 else str
-    return of

@@ -16,8 +16,10 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.datahub import configuration, lenient
-from airflow_provider_sparklineage.datahub.proposals import Proposal
+from msgspec import Struct
+
+from airflow_provider_sparklineage.datahub import configuration
+from airflow_provider_sparklineage.datahub.proposals import Proposal, stored
 from airflow_provider_sparklineage.event.backends import checks
 from airflow_provider_sparklineage.event.backends.checks import (
     TIMEOUT_S,
@@ -31,6 +33,7 @@ from airflow_provider_sparklineage.event.backends.checks import (
     is_html,
     refuse_other_servers,
 )
+from airflow_provider_sparklineage.event.model import Value, fitted
 from airflow_provider_sparklineage.model.exceptions import BackendError, SparkLineageError
 from airflow_provider_sparklineage.settings.checks import Check, Status, UrlPlace, failed
 from airflow_provider_sparklineage.settings.connection import (
@@ -168,9 +171,9 @@ def check(endpoint: Endpoint) -> list[Check]:
 
 def _checked_server(endpoint: Endpoint) -> Check:
     answer = backend_answer(endpoint, "GET", "/config")
-    document = document_of(answer)
+    config = fitted(document_of(answer), _GmsConfig)
     # The SDK recognizes GMS by `noCode`, which the server of the web pages does not have.
-    if answer.status != 200 or document.get("noCode") != "true":
+    if answer.status != 200 or config.noCode != "true":
         other = f"{answer.status}, and not as DataHub's GMS"
         problem = (
             f"{endpoint.url}/config answers {'with a web page' if is_html(answer) else other}: "
@@ -181,12 +184,24 @@ def _checked_server(endpoint: Endpoint) -> Check:
             "server of the pages (9002) has it below /api/gms."
         )
         raise BackendError(problem, fix)
-    version = lenient.text(lenient.at(document, "versions", "acryldata/datahub", "version"), 40)
+    version = stored(config.versions.get("acryldata/datahub", _GmsVersion()).version, 40)
     text = f"DataHub {version}".strip() + f" answers at {endpoint.url}."
     # DataHub Cloud has version numbers of its own.
-    if _OLD.match(version) and lenient.at(document, "datahub", "serverEnv") in (None, "", "core"):
+    if _OLD.match(version) and config.datahub.get("serverEnv") in (None, "", "core"):
         return Check(SERVER, Status.WARNING, f"{text} {_REFUSES}", _NEWER)
     return Check(SERVER, Status.OK, text)
+
+
+class _GmsVersion(Struct):
+    version: str = ""
+
+
+class _GmsConfig(Struct):
+    """The answer of GMS at ``/config``."""
+
+    noCode: str = ""  # noqa: N815
+    versions: dict[str, _GmsVersion] = {}
+    datahub: dict[str, Value] = {}
 
 
 _OLD = re.compile(r"v?0\.")

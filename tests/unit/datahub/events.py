@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.datahub.configuration import DEFAULT_CONVERSION, Conversion
+from airflow_provider_sparklineage.datahub.configuration import (
+    DEFAULT_CONVERSION,
+    Conversion,
+    FieldPaths,
+)
+from airflow_provider_sparklineage.datahub.schema import Schema, naming_of_platform
 from airflow_provider_sparklineage.datahub.subject import Subject
+from airflow_provider_sparklineage.event.model import SchemaField, fitted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Json = dict[str, Any]
 LAKE = "s3://lake"
@@ -65,3 +74,9 @@ def column_lineage(*conditions: Json, **fields: list[Json]) -> Json:
 def schema(*fields: str) -> Json:
     """Make a ``schema`` of texts."""
     return {"fields": [{"name": name, "type": "string"} for name in fields]}
+
+
+def schema_of(fields: Iterable[Json], platform: str, version: FieldPaths = FieldPaths.V2) -> Schema:
+    """Make the schema of a platform's dataset of the fields of a schema facet."""
+    read = fitted(list(fields), list[SchemaField])
+    return Schema(read, naming_of_platform(platform, version))

@@ -9,14 +9,28 @@ from airflow_provider_sparklineage.datahub.lineage_facets import (
     by_kind,
     grouped,
     old_transformation_kinds,
-    read_columns,
     transform_operation,
     transformation_kinds,
+)
+from airflow_provider_sparklineage.datahub.lineage_facets import read_columns as read_typed
+from airflow_provider_sparklineage.event.model import (
+    ColumnLineage,
+    LineageEntry,
+    Transformation,
+    fitted,
 )
 from tests.unit.datahub.events import LAKE, column_lineage, source
 
 AMOUNT, REGION = (LAKE, "orders", "amount"), (LAKE, "orders", "region")
 IDENTITY, FILTER = "DIRECT:IDENTITY", "INDIRECT:FILTER"
+
+
+def read_columns(facet, entry):
+    return read_typed(fitted(facet, ColumnLineage), fitted(entry, LineageEntry))
+
+
+def kinds_of(transformations):
+    return transformation_kinds(fitted(transformations, list[Transformation]))
 
 
 @pytest.mark.parametrize(
@@ -42,13 +56,13 @@ IDENTITY, FILTER = "DIRECT:IDENTITY", "INDIRECT:FILTER"
     ids=str,
 )
 def test_transformations_are_in_the_notation_of_datahub(transformations, expected):
-    assert transform_operation(transformation_kinds(transformations)) == expected
+    assert transform_operation(kinds_of(transformations)) == expected
 
 
 def test_a_hostile_number_of_transformations_makes_no_key_of_that_length():
     every = [{"type": "DIRECT", "subtype": f"{n:0100}"} for n in range(1000)]
 
-    assert len(transform_operation(transformation_kinds(every))) < 1000
+    assert len(transform_operation(kinds_of(every))) < 1000
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.datahub.configuration import FieldPaths
-from airflow_provider_sparklineage.datahub.schema import Schema, naming_of_platform
+from tests.unit.datahub.events import schema_of
 from tests.unit.datahub.sdk import require_sdk
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ V1, V2 = FieldPaths.V1, FieldPaths.V2
 
 def paths(platform: str, version: FieldPaths, *fields: dict[str, Any]) -> list[str]:
     """Give the paths of columns, as a schema facet has them."""
-    return [
-        one["fieldPath"] for one in Schema(fields, naming_of_platform(platform, version)).fields
-    ]
+    return [one["fieldPath"] for one in schema_of(fields, platform, version).fields]
 
 
 # --- DataHub's connectors as oracles --------------------------------------------------------------
@@ -110,7 +108,7 @@ def test_a_column_of_glue_and_hive_has_the_paths_and_types_of_their_connectors(n
     wanted = hive_fields(name, as_text(of))
 
     for field in ({"name": name, "type": as_text(of)}, as_facet(name, of)):
-        made = Schema([field], naming_of_platform("glue", V2)).fields
+        made = schema_of([field], "glue").fields
         assert [one["fieldPath"] for one in made] == [one.fieldPath for one in wanted]
         assert [one["nativeDataType"] for one in made] == [one.nativeDataType for one in wanted]
 

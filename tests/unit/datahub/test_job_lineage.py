@@ -6,6 +6,7 @@ import pytest
 
 from airflow_provider_sparklineage.datahub.configuration import Conversion
 from airflow_provider_sparklineage.datahub.lineage import lineage
+from airflow_provider_sparklineage.event.model import PlainEvent, PlainJob, fitted
 from tests.conftest import RECORDED
 from tests.unit.datahub.events import column_lineage, dataset, event, schema, source, subject
 from tests.unit.datahub.patching import Stored
@@ -149,7 +150,7 @@ def tasks(aspect):
 
 def test_an_event_of_no_job_has_the_lineage_of_its_datasets_alone():
     of = subject(inputs=(ORDERS,), outputs=(REVENUE,), sql=SQL)
-    del of.event["job"]
+    of.event.job = PlainJob()
 
     assert {one.entity_type for one in checked(lineage(of))} == {"dataset"}
 
@@ -259,7 +260,7 @@ def test_a_statement_of_any_length_fits():
 def test_each_recorded_application_has_its_conditions_once(recorded, spark, case):
     merged = recorded(case, spark).event
     of = subject()
-    of.event = event(tuple(merged["inputs"]), tuple(merged["outputs"]))
+    of.event = fitted(event(tuple(merged["inputs"]), tuple(merged["outputs"])), PlainEvent)
 
     made = {one.aspect_name: one for one in checked(lineage(of))}
 

@@ -6,6 +6,7 @@ import pytest
 
 from airflow_provider_sparklineage.datahub.configuration import Conversion
 from airflow_provider_sparklineage.datahub.naming import AIRFLOW, JobName, job_name
+from airflow_provider_sparklineage.event.model import PlainEvent, fitted
 from airflow_provider_sparklineage.model.producer import producer
 from tests.unit.datahub.airflow_events import DAG, event_of, recorded
 from tests.unit.datahub.sdk import require_sdk
@@ -45,12 +46,13 @@ def event(name, *, parent=None, run=None, job_type=None, sender=SPARK):
     ],
 )
 def test_a_name_is_cut_into_flow_and_job(given, expected):
-    assert job_name(given) == expected
+    assert job_name(fitted(given, PlainEvent)) == expected
 
 
 def test_an_event_of_airflow_has_its_dag_and_its_task():
-    assert job_name(event_of(DAG, "START")) == (AIRFLOW, DAG, "")
-    assert job_name(event_of(f"{DAG}.load.part", "START")) == (AIRFLOW, DAG, "load.part")
+    assert job_name(fitted(event_of(DAG, "START"), PlainEvent)) == (AIRFLOW, DAG, "")
+    part = event_of(f"{DAG}.load.part", "START")
+    assert job_name(fitted(part, PlainEvent)) == (AIRFLOW, DAG, "load.part")
 
 
 @pytest.mark.parametrize("instance", ["", "west"])
@@ -81,7 +83,7 @@ def test_a_urn_is_never_longer_than_the_server_takes(char):
 
 
 def test_all_recorded_tasks_are_of_their_dags():
-    names = {job_name(one) for one in recorded()}
+    names = {job_name(fitted(one, PlainEvent)) for one in recorded()}
 
     assert names == {
         (AIRFLOW, DAG, ""),

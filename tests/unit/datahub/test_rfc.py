@@ -16,7 +16,7 @@ import pytest
 
 from airflow_provider_sparklineage.datahub.configuration import Conversion, FieldPaths
 from airflow_provider_sparklineage.datahub.conversion import proposals
-from airflow_provider_sparklineage.datahub.schema import Schema, naming_of_platform
+from tests.unit.datahub.events import schema_of
 from tests.unit.datahub.sdk import checked, require_sdk
 
 DOCS = Path(__file__).parents[3] / "docs" / "datahub.md"
@@ -217,7 +217,7 @@ NORMALISED = [
 @pytest.mark.parametrize(("name", "spark", "v1", "v2", "rfc"), NORMALISED)
 def test_the_normaliser_of_schemas_on_types_of_spark(name, spark, v1, v2, rfc):
     for version, wanted in ((FieldPaths.V1, v1), (FieldPaths.V2, v2)):
-        made = Schema([{"name": name, "type": spark}], naming_of_platform("s3", version)).fields
+        made = schema_of([{"name": name, "type": spark}], "s3", version).fields
         assert made[-1]["fieldPath"] == wanted
     assert rfc_path(v2) == rfc
 
@@ -232,7 +232,7 @@ def test_the_record_of_the_rfc_has_the_same_fields_in_spark_and_in_datahubs_own_
         {"name": "foo2", "type": "struct<bar1:string,bar2:int>"},
     ]
     avro = avro_schema_to_mce_fields(json.dumps(RECORD))
-    ours = Schema(columns, naming_of_platform("iceberg", FieldPaths.V2)).fields
+    ours = schema_of(columns, "iceberg").fields
 
     assert [re.sub(r"Record\d", "struct", one.fieldPath) for one in avro] == [
         one["fieldPath"] for one in ours

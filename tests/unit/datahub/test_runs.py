@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.datahub.configuration import DEFAULT_CONVERSION
 from airflow_provider_sparklineage.datahub.conversion import proposals
 from airflow_provider_sparklineage.datahub.runs import started
-from airflow_provider_sparklineage.datahub.subject import Subject
+from airflow_provider_sparklineage.datahub.subject import Subject, millis
 from tests.conftest import golden
 from tests.unit.datahub.airflow_events import (
     DAG,
@@ -244,3 +246,25 @@ def test_a_run_without_a_time_is_not_stored(time):
 
     assert aspect(event, "dataProcessInstanceProperties") is None
     assert aspect(event, "dataJobInfo")
+
+
+@pytest.mark.parametrize(
+    ("time", "expected"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("1969-12-31T23:59:59.999Z", -1),
+        ("2026-01-01T01:00:00.0019+01:00", 1767225600001),
+        ("2026-01-01T00:00:00", 1767225600000),
+        ("0001-01-01T00:00:00+23:00", -62135679600000),
+        ("yesterday", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_a_time_is_in_milliseconds_since_the_epoch(time, expected):
+    assert millis(time) == expected
+
+
+@given(st.text())
+def test_no_text_makes_the_reader_of_times_raise(text):
+    assert millis(text) is None or isinstance(millis(text), int)

@@ -16,10 +16,10 @@ from airflow_provider_sparklineage.datahub.schema import (
     MAX_DEPTH,
     MAX_FIELDS,
     Schema,
-    naming_of_platform,
 )
 from airflow_provider_sparklineage.datahub.subject import Subject
 from airflow_provider_sparklineage.model.datasets import DatasetName
+from tests.unit.datahub.events import schema_of
 from tests.unit.datahub.sdk import checked, require_sdk
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -312,7 +312,7 @@ def test_the_urn_of_a_field_is_the_sdks(column):
 
 
 def columns(fields: list[Any], how: FieldPaths = FieldPaths.V2) -> Schema:
-    return Schema(fields, naming_of_platform("s3", how))
+    return schema_of(fields, "s3", how)
 
 
 def test_of_two_fields_with_one_path_the_first_is_kept_and_the_other_declared():

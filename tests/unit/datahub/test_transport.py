@@ -124,7 +124,7 @@ def test_facets_are_read_as_objects_and_as_json():
 
 def test_it_sends_what_no_other_backend_has_had_changed(monkeypatch):
     def names(subject):
-        yield Proposal(TABLE, "datasetProperties", {"name": subject.event["outputs"][0]["name"]})
+        yield Proposal(TABLE, "datasetProperties", {"name": subject.event.outputs[0].name})
 
     monkeypatch.setattr(conversion, "_PARTS", (names,))
     kept = {

@@ -9,6 +9,7 @@ import pytest
 from airflow_provider_sparklineage.datahub.configuration import Conversion
 from airflow_provider_sparklineage.datahub.lineage import lineage
 from airflow_provider_sparklineage.datahub.proposals import Proposal
+from airflow_provider_sparklineage.event.model import PlainEvent, fitted
 from tests.conftest import RECORDED
 from tests.unit.datahub.events import column_lineage, dataset, event, schema, source, subject
 from tests.unit.datahub.patching import RefusedError, Stored, patched
@@ -368,7 +369,8 @@ def test_without_indirect_lineage_columns_are_of_values_alone_and_conditions_sta
 def test_each_recorded_application_is_patched_in_as_it_was_observed(recorded, spark, case):
     merged = recorded(case, spark).event
     of = subject()
-    of.event = event(tuple(merged["inputs"]), tuple(merged["outputs"]), **merged["job"]["facets"])
+    again = event(tuple(merged["inputs"]), tuple(merged["outputs"]), **merged["job"]["facets"])
+    of.event = fitted(again, PlainEvent)
 
     aspects = Stored().take(upstream_patches(of))
 

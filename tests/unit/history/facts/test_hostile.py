@@ -18,7 +18,6 @@ from airflow_provider_sparklineage.event.model import (
     Event,
     Schema,
     _Fitting,
-    _without_null,
 )
 from airflow_provider_sparklineage.history import tables
 from airflow_provider_sparklineage.history.facts import Line, Skipped, facts_of
@@ -147,7 +146,7 @@ class _PartByPart(_Fitting):
 
     def to(self, value, of):
         has_parts = isinstance(value, dict | list)
-        return self._of_parts(value, _without_null(of)) if has_parts else super().to(value, of)
+        return self._of_parts(value, of) if has_parts else super().to(value, of)
 
 
 def _decoded(text):
