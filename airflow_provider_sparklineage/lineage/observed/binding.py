@@ -232,7 +232,7 @@ class Place(NamedTuple):
 
     :param dataset: the dataset that was read or written there; None if there is none
     :param bound: the dataset whose partitions the place shows; None also for a single file of a
-        dataset, because one file shows no partition
+        dataset (:meth:`DatasetIndex.folder`)
     :param label: the path as a name, or else the table
     :param locations: the place's folder, if that is a partition of the dataset
     :param is_file: whether the place is a single file of a dataset, and no dataset
@@ -314,6 +314,12 @@ class DatasetIndex:
             frozenset({location.folder.name}) if location and location.below else None,
             bound is None and location is not None and self.above(location.folder) is not None,
         )
+
+    def folder(self, path: str, table: str | None) -> str:
+        """Give the folder of a single file of a dataset; give every other path as it is."""
+        above = path.rpartition("/")[0]
+        is_part = looks_like_file(path) and self.place(path, table).is_file
+        return above if is_part and self.place(above, None).bound is not None else path
 
     def located(self, paths: Iterable[str]) -> set[DatasetName]:
         """Name paths by themselves, whether or not they are datasets of the application."""
@@ -712,6 +718,7 @@ class _Binding:
         )
 
     def _read(self, read: ReadRecord, span: Span) -> ObservedRead:
+        read = self._in_folders(read)
         places = tuple(self._index.place(path, read.table) for path in _paths(read))
         if read.inference:
             nothing = Scope(partitions=frozenset())
@@ -745,6 +752,14 @@ class _Binding:
             )
             accesses.append(access)
         return ObservedRead(read, places, tuple(accesses))
+
+    def _in_folders(self, read: ReadRecord) -> ReadRecord:
+        """Take a single file of a dataset for its folder, in which files were chosen."""
+        folders = {o.base: self._index.folder(o.base, read.table) for o in read.layouts or ()}
+        if all(base == folder for base, folder in folders.items()):
+            return read
+        layouts = [structs.replace(o, base=folders[o.base]) for o in read.layouts or ()]
+        return structs.replace(read, layouts=layouts, chosen=True)
 
     def _write(self, write: WriteRecord, span: Span) -> ObservedWrite:
         if write.time is not None:

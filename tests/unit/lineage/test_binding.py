@@ -110,8 +110,22 @@ def test_a_table_name_that_two_datasets_have_is_bound_to_none():
     assert observed.unmatched == ("/moved/x",)
 
 
-def test_a_single_file_of_a_dataset_is_not_unbound():
-    observed = bound(reads=[scan(layout("file:/lake/orders/dt=1/part-0.csv", [[]]))])
+@pytest.mark.parametrize(
+    ("file", "partition"),
+    [
+        pytest.param("file:/lake/orders/dt=1/part-0.csv", p(dt="1"), id="in a partition"),
+        pytest.param("file:/lake/orders/part-0.csv", Partition(), id="in the folder"),
+    ],
+)
+def test_a_single_file_of_a_dataset_shows_the_partition_that_it_is_in(file, partition):
+    observed = bound(reads=[scan(layout(file, [[]]), roots=[file])])
+    [read] = observed.reads[ORDERS]
+    assert read.scope == Scope(full=False, partitions=frozenset({partition}))
+    assert (read.chosen, observed.unmatched) == (True, ())
+
+
+def test_a_file_of_a_log_shows_no_partition():
+    observed = bound(reads=[scan(layout("file:/lake/orders/_delta_log/00.json", [[]]))])
     assert (observed.reads, observed.unmatched) == ({}, ())
 
 

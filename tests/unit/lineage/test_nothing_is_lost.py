@@ -23,6 +23,21 @@ def test_no_observed_partition_is_lost(recorded, spark, case):
     assert lost_of(recorded(case, spark).bundle(is_observed=True)) == []
 
 
+def test_a_file_of_an_output_that_only_the_driver_reads_is_not_lost(recorded, tmp_path):
+    """The job counts the rows of one file, by its own path, before it appends to the folder."""
+    bundle = recorded("append_then_read").bundle(is_observed=True)
+    file = "file:/lake/reports/path/old.parquet"
+    layout = {"base": file, "dimensions": [], "partitions": [[]]}
+    read = {"node": "FileSourceScanExec", "roots": [file], "layouts": [layout]}
+    query = {"kind": "query", "function": "count", "started": 1000, "ended": 2000, "reads": [read]}
+    (tmp_path / "observed").mkdir()
+    [events] = bundle.files
+    (tmp_path / events.name).write_text(events.read_text())
+    records = f"{json.dumps(query)}\n{bundle.observations_path.read_text()}"
+    (tmp_path / "observed" / events.name).write_text(records)
+    assert lost_of(replace(bundle, files=(tmp_path / events.name,))) == []
+
+
 def test_the_recordings_have_partitions_to_lose(recorded):
     records = recorded("partitioned_writes").bundle(is_observed=True).observations_path.read_text()
     seen = list(observed(map(json.loads, records.splitlines())))
@@ -75,21 +90,3 @@ def test_a_correction_that_loses_something_is_found(recorded, monkeypatch, spoil
     monkeypatch.setattr(corrections, "CORRECTIONS", spoilt)
     found = lost_of(recorded(case).bundle(is_observed=True))
     assert any(one.startswith(named) for one in found), found
-
-
-@pytest.mark.xfail(
-    strict=True, reason="a file of a dataset is bound to no partition, and not named"
-)
-def test_a_file_of_an_output_that_only_the_driver_reads_is_not_lost(recorded, tmp_path):
-    """The job counts the rows of one file, by its own path, before it appends to the folder."""
-    bundle = recorded("append_then_read").bundle(is_observed=True)
-    file = "file:/lake/reports/path/old.parquet"
-    layout = {"base": file, "dimensions": [], "partitions": [[]]}
-    read = {"node": "FileSourceScanExec", "roots": [file], "layouts": [layout]}
-    query = {"kind": "query", "function": "count", "started": 1000, "ended": 2000, "reads": [read]}
-    (tmp_path / "observed").mkdir()
-    [events] = bundle.files
-    (tmp_path / events.name).write_text(events.read_text())
-    records = f"{json.dumps(query)}\n{bundle.observations_path.read_text()}"
-    (tmp_path / "observed" / events.name).write_text(records)
-    assert lost_of(replace(bundle, files=(tmp_path / events.name,))) == []

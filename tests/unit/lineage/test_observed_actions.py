@@ -309,19 +309,32 @@ def test_a_dataset_has_the_name_that_the_listener_would_give_it(read, name, loca
     [
         pytest.param("file:/lake/orders/_delta_log/00.json", id="a log of Delta"),
         pytest.param("file:/lake/orders/_spark_metadata", id="a log of a stream"),
-        pytest.param("file:/lake/known/dt=1/a.csv", id="a file of a dataset"),
         pytest.param("", id="nothing"),
         pytest.param("no path", id="no path"),
     ],
 )
 def test_what_is_no_data_of_the_user_is_no_dataset(path):
-    application = witnessed([reported(9, 10, ["known"])], [query(1, 2, scan(path))])
+    application = witnessed([reported(9, 10, ["orders"])], [query(1, 2, scan(path))])
     assert of(application) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "locations"),
+    [
+        pytest.param("file:/lake/known/dt=1/a.csv", {"/lake/known/dt=1"}, id="in a partition"),
+        pytest.param("file:/lake/known/a.csv", None, id="in the folder"),
+    ],
+)
+def test_a_file_of_a_dataset_is_a_part_of_it(path, locations):
+    application = witnessed([reported(9, 10, ["known"])], [query(1, 2, scan(path))])
+    [action] = [a for a in application.actions if a.witness is Witness.OBSERVER]
+    [dataset] = action.inputs
+    assert (dataset.name.name, dataset.locations) == ("/lake/known", locations)
 
 
 def test_a_file_is_inside_of_a_folder_that_only_the_observer_saw():
     application = witnessed([], [query(1, 2, scan("file:/lake/t/a.csv")), query(3, 4, "t")])
-    assert of(application) == [(3, 4, "t", "")]
+    assert of(application) == [(1, 4, "t", "")]
 
 
 def test_text_that_was_read_for_the_columns_alone_is_no_input():
