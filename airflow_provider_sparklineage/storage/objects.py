@@ -6,12 +6,12 @@ without a connection.
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections import deque
-from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -27,6 +27,7 @@ from airflow_provider_sparklineage.storage.bounded import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from concurrent.futures import Future
 
     from airflow_provider_sparklineage.model.budget import Budget
 
@@ -56,7 +57,7 @@ class Objects(Frozen, frozen=True):
         if self._scheme in _OBJECT_STORES:
             store.pipe_file(place, content)
             return
-        partial = f"{place}.{uuid.uuid4().hex}.part"
+        part = f"{place}.{uuid.uuid4().hex}.part"
         folder = place.rpartition("/")[0]
         is_local = self.is_for_group and self._scheme == "file"
         is_new = is_local and not Path(folder).exists()
@@ -64,13 +65,13 @@ class Objects(Frozen, frozen=True):
         try:
             if is_new:
                 _open_to_group(folder, _FOLDER_MODE)
-            store.pipe_file(partial, content)
+            store.pipe_file(part, content)
             if is_local:
-                _open_to_group(partial, _FILE_MODE)
-            store.mv(partial, place)
+                _open_to_group(part, _FILE_MODE)
+            store.mv(part, place)
         except BaseException:  # for example, no space is left, or the task's time is over
             with suppress(Exception):
-                store.rm_file(partial)
+                store.rm_file(part)
             raise
 
     def create(self, name: str, content: bytes) -> bool:
@@ -219,35 +220,23 @@ def downloaded(
     :param folder: an empty folder of this user; the caller has to remove the files in it
     :return: pairs of name and local file, or of name and error if the download failed
     """
-    begun = budget.left
-    jobs = [(name, folder / str(n), Future[None]()) for n, name in enumerate(sizes)]
-    waiting, ended = deque(jobs), threading.Event()
+    seconds = budget.left
 
-    def run() -> None:
-        with suppress(IndexError):  # no job is waiting any more
-            while not ended.is_set():
-                name, target, future = waiting.popleft()
-                try:
-                    _download(store, name, sizes[name], target)
-                except Exception as error:
-                    future.set_exception(error)
-                else:
-                    future.set_result(None)
+    def begun(n: int, name: str) -> tuple[str, Path, Future[None]]:
+        target = folder / str(n)
+        download = partial(_download, store, name, sizes[name], target)
+        return name, target, started(download, "sparklineage-download")
 
+    waiting = iter(enumerate(sizes))
     # No ThreadPoolExecutor is used, because a process waits for its threads when it ends.
-    for _ in range(min(_DOWNLOADS_AT_ONCE, len(jobs))):
-        started(run, "sparklineage-download")
-    try:
-        for name, target, future in jobs:
-            if not ends_within(budget, future):
-                return
-            failed = future.exception()
-            if failed is None:
-                yield name, target
-            else:
-                yield name, StoreError(reason(failed, begun))
-    finally:
-        ended.set()
+    running = deque(begun(*job) for job in islice(waiting, _DOWNLOADS_AT_ONCE))
+    while running:
+        name, target, call = running.popleft()
+        if not ends_within(budget, call):
+            return
+        running.extend(begun(*job) for job in islice(waiting, 1))
+        error = call.exception()
+        yield name, target if error is None else StoreError(reason(error, seconds))
 
 
 def _download(store: Objects, name: str, size: int, target: Path) -> None:
