@@ -207,10 +207,9 @@ class Folder:
             if document is None:
                 content = self.objects.read(place, _MAX_DOCUMENT_BYTES)
                 document = self._read[place] = decoded(content, msgspec.json.Decoder(kind))
-        except UnreadableError as error:
-            problems.append(f"{name} cannot be read: {error}")
-        except Exception as error:
-            problems.append(f"{name} cannot be read: {reason(error)}")
+        except Exception as error:  # any error of the store's library
+            why = error if isinstance(error, UnreadableError) else reason(error)
+            problems.append(f"{name} cannot be read: {why}")
         return document  # type: ignore[return-value]
 
 

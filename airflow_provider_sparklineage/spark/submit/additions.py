@@ -93,8 +93,8 @@ def without_secrets(submission: Submission, target: SubmitTarget) -> Submission:
     """
     env = distribution.environment(submission.env_vars)
     spark = distribution.find(target.spark_binary, env)
-    found = _with_file_properties(submission, target, spark.home if spark else None, env)
-    return injection.without_secrets(found)
+    home = spark.home if spark else None
+    return injection.without_secrets(_with_file_properties(submission, target, home, env))
 
 
 def with_transport(submission: Submission, target: SubmitTarget) -> Submission:
@@ -143,15 +143,14 @@ def injected(
     # If the driver has other jars, in a pod's image for instance, the jars of the worker's Spark
     # are not looked at.
     there = spark if files.has_jars_of_worker else replace(spark, home=None)
-    found = listener_selection.job_listeners(submission, there)
-    own = listener_selection.only_listener(found, submission, there)
+    listeners = listener_selection.job_listeners(submission, there)
+    own = listener_selection.only_listener(listeners, submission, there)
     jars: list[str] = []
     if own is None:
         jars.append(_listener_jar(before, target, options, links, is_remote=files.host.is_remote))
         files.require_carried(jars[0])
-    given = options.listener_extensions
     extensions, errors = listener_selection.checked_extensions(
-        given, own, is_remote=files.host.is_remote
+        options.listener_extensions, own, is_remote=files.host.is_remote
     )
     extensions, more = _entries(extensions, files, links)
     errors += more

@@ -343,7 +343,7 @@ def driver_files(
     if host is DriverHost.ELSEWHERE and not (is_observable or (shared and not url)):
         problem = (
             f"The driver runs in {host} and its application is not known to be a Python file, so "
-            "nothing in the driver could deliver what is captured."
+            "nothing in the driver could deliver the capture."
         )
         raise RemoteDriverError(problem, "If it is one, give submit_args(application='job.py').")
     if host.is_remote and not is_observable and (url or not shared):
@@ -379,7 +379,7 @@ def _require_endpoint(files: DriverFiles, options: CaptureOptions) -> None:
     if not options.endpoint:
         problem = (
             f"The driver runs in {files.host} and the application is no Python file, so nothing in "
-            "the driver could deliver what is captured."
+            "the driver could deliver the capture."
         )
         fix = (
             "Set [sparklineage] capture_endpoint to a name by which drivers reach this worker, "
@@ -413,8 +413,8 @@ def _require_delivery(host: DriverHost, options: CaptureOptions, *, has_observer
     """
     if not options.observe:
         problem = (
-            f"The driver runs in {host}, and the observer, which delivers what is captured there, "
-            "is switched off."
+            f"The driver runs in {host}, and the observer, which delivers the capture, is switched "
+            "off."
         )
         raise RemoteDriverError(problem, "Leave out observe=False.")
     if not has_observer:

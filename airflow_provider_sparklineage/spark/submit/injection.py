@@ -59,11 +59,6 @@ class ExistingTransport(StrEnum):
     """The user's transport is removed, so that only the task's own event is sent to a backend."""
 
 
-def to_file(location: str) -> dict[str, str]:
-    """Give the properties of a transport that writes to a file."""
-    return {"type": "file", "location": location}
-
-
 def with_collecting(
     submission: Submission,
     ours: Mapping[str, str],
@@ -101,23 +96,18 @@ def with_collecting(
         raise ListenerError(problem, fix)
     if kind == "composite":
         return without_secrets(submission.with_conf(children))
-    renamed = {f"{TRANSPORT}transports.{USER_TRANSPORT}.{k}": v for k, v in suffixes.items()}
-    # Properties that the user had in a file are passed in a file.
-    argued = {
-        new: value
-        for new, value in renamed.items()
-        if _original(new) in submission.conf and is_public(new, value)
-    }
-    filed = {new: value for new, value in renamed.items() if new not in argued}
+    argued: dict[str, str] = {}
+    filed: dict[str, str] = {}
+    for suffix, value in suffixes.items():
+        child = f"{TRANSPORT}transports.{USER_TRANSPORT}.{suffix}"
+        # Properties that the user had in a file are passed in a file.
+        is_argued = f"{TRANSPORT}{suffix}" in submission.conf and is_public(child, value)
+        (argued if is_argued else filed)[child] = value
     composite = {f"{TRANSPORT}type": "composite", f"{TRANSPORT}continueOnFailure": "true"}
     moved = submission.without_conf(*user)
     if filed:
         moved = moved.with_file(filed, user)
     return without_secrets(moved.with_conf(argued | composite | children))
-
-
-def _original(key: str) -> str:
-    return TRANSPORT + key.removeprefix(f"{TRANSPORT}transports.{USER_TRANSPORT}.")
 
 
 def without_secrets(submission: Submission) -> Submission:
@@ -317,7 +307,7 @@ def inject(submission: Submission, injection: Injection) -> Submission:
     """
     submission = _with_listener(submission)
     submission = _with_jars(submission, injection.jars)
-    ours = injection.sending or to_file(injection.events_path)
+    ours = injection.sending or {"type": "file", "location": injection.events_path}
     submission = with_collecting(submission, ours, injection.existing_transport)
     submission = _with_defaults(submission, injection)
     submission = _with_observer(submission, injection.observation)

@@ -10,7 +10,6 @@ from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.spark.submit.injection import (
     REDACTION,
     ExistingTransport,
-    to_file,
     transport_secrets,
     with_collecting,
     without_secrets,
@@ -30,7 +29,8 @@ KEYED = HTTP | {f"{T}auth.type": "api_key", f"{T}auth.apiKey": "s3cr3t"}
 
 
 def collecting(existing=ExistingTransport.KEEP, **places):
-    return with_collecting(Submission(**places), to_file("/bundle/events.ndjson"), existing)
+    file = {"type": "file", "location": "/bundle/events.ndjson"}
+    return with_collecting(Submission(**places), file, existing)
 
 
 def test_without_one_events_go_to_the_bundle_only():
