@@ -1,6 +1,7 @@
 """Reads and writes that the observer saw in the driver, bound to datasets and actions.
 
 ==========================  ========================================================================
+:mod:`.places`              paths and tables of records → datasets and partitions
 :mod:`.binding`             records → queries, with their datasets, partitions and actions;
                             queries → ``Observations``
 :mod:`.corrections`         queries and application → both corrected, by a list of functions

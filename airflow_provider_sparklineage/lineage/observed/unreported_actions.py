@@ -51,11 +51,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from airflow_provider_sparklineage.lineage.application.accesses import Span
-    from airflow_provider_sparklineage.lineage.observed.binding import (
-        Locations,
-        Observed,
-        ObservedQuery,
-    )
+    from airflow_provider_sparklineage.lineage.observed.binding import Observed, ObservedQuery
+    from airflow_provider_sparklineage.lineage.observed.places import Locations
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.spark.capture.observations import (
         CommandRecord,

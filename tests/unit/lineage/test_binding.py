@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from airflow_provider_sparklineage.lineage.application.accesses import Scope
-from airflow_provider_sparklineage.lineage.observed.binding import DatasetIndex, bind, observations
+from airflow_provider_sparklineage.lineage.observed.binding import bind, observations
+from airflow_provider_sparklineage.lineage.observed.places import DatasetIndex
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sparklineage.lineage.observed.binding import FolderPartitions
+from airflow_provider_sparklineage.lineage.observed.places import FolderPartitions
 from airflow_provider_sparklineage.model.allowance import Allowance, SpentError
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
