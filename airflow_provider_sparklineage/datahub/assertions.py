@@ -147,24 +147,24 @@ def _summed_check(subject: Subject, side: Side, accessed: list[Access]) -> Check
     The check has the result of the worst access. The check's dataset is empty; the caller sets it.
     """
     order = list(_GRAVITY)
-    found = [access for access in accessed if _check_status(access)]
-    found.sort(key=lambda access: order.index(_check_status(access)))
-    if not found:
+    checked = [access for access in accessed if _check_status(access)]
+    checked.sort(key=lambda access: order.index(_check_status(access)))
+    if not checked:
         return None
     job = stored(subject.event.job.name, 200)
-    is_good = _GRAVITY[_check_status(found[0])]
-    batch = found[0].summary if side is Side.WRITE else ""
+    is_good = _GRAVITY[_check_status(checked[0])]
+    batch = checked[0].summary if side is Side.WRITE else ""
     about = _CHECK_DESCRIPTIONS[side].format(job)
     return Check(
-        "", side, PARTITIONS_CATEGORY, about, is_good, _partition_results(found), batch=batch
+        "", side, PARTITIONS_CATEGORY, about, is_good, _partition_results(checked), batch=batch
     )
 
 
-def _partition_results(found: list[Access]) -> dict[str, str]:
+def _partition_results(checked: list[Access]) -> dict[str, str]:
     """Give the expected and observed partitions of each dataset in words, in the given order."""
     results: dict[str, str] = {}
-    for access in found[:MAX_ACCESSES]:
-        is_alone = len(found) == 1 and access.side is Side.WRITE
+    for access in checked[:MAX_ACCESSES]:
+        is_alone = len(checked) == 1 and access.side is Side.WRITE
         of = "" if is_alone else f"{scrub_name(stored(access.dataset.name.name, 500))}: "
         each = {**expectation(access), "observed": access.summary}
         results |= {f"{of}{key}": value for key, value in each.items() if value}

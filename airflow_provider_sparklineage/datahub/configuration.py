@@ -106,15 +106,15 @@ def namespace_settings(namespace: str, namespaces: Iterable[Namespace]) -> Names
 _NO_NAMESPACE_SETTINGS = Namespace("*")
 
 
-def read_namespaces(given: object) -> tuple[Namespace, ...]:
+def read_namespaces(value: object) -> tuple[Namespace, ...]:
     """Read the value of the key ``namespaces`` in a configuration, with the globs in its order.
 
     :raise SettingsError: if the value is no object of objects, or if an inner object has an unknown
         key or an impossible value
     """
-    if not isinstance(given, dict):
+    if not isinstance(value, dict):
         raise _namespace_error(None, "are no object", f"Write them as {_NAMESPACES_EXAMPLE}.")
-    return tuple(_namespace(str(glob), says) for glob, says in given.items())
+    return tuple(_namespace(str(glob), says) for glob, says in value.items())
 
 
 _NAMESPACES_EXAMPLE = '{"hive://*": {"platform_instance": "eu"}}'
@@ -207,14 +207,14 @@ class Configuration(Frozen, frozen=True):
     folder: Path | None = None
 
 
-def read(given: Mapping[str, Any]) -> Configuration:
+def read(config: Mapping[str, Any]) -> Configuration:
     """Read a transport's configuration.
 
-    :param given: the configuration, as OpenLineage's client hands it to the transport
+    :param config: the configuration, as OpenLineage's client hands it to the transport
     :raise SettingsError: if a key is unknown, or a value is impossible; the error's text shows no
         secret
     """
-    known = {key: value for key, value in given.items() if value is not None}
+    known = {key: value for key, value in config.items() if value is not None}
     _check_keys(known)
     if ("server" in known) == ("folder" in known):
         problem = "is neither to a server nor to a folder"
@@ -233,38 +233,38 @@ def read(given: Mapping[str, Any]) -> Configuration:
 _SERVER_EXAMPLE = "http://gms:8080"
 
 
-def conversion_of(given: Mapping[str, Any]) -> Conversion:
+def conversion_of(config: Mapping[str, Any]) -> Conversion:
     """Read the conversion's settings from a configuration; all other keys are ignored.
 
     :raise SettingsError: if a value is impossible
     """
-    env = _text(given, "env", "PROD").upper()
+    env = _text(config, "env", "PROD").upper()
     if env not in ENVS:
         _refuse(f"has an unknown env {env!r}", f"There are: {', '.join(ENVS)}.")
-    paths = str(given.get("field_paths", FieldPaths.V2))
+    paths = str(config.get("field_paths", FieldPaths.V2))
     if paths not in list(FieldPaths):
         _refuse(f"has unknown field_paths {paths!r}", "There are: v1, v2.")
     return Conversion(
         env=env,
-        cluster=_text(given, "cluster", "prod"),
-        platform_instance=_text(given, "platform_instance", ""),
+        cluster=_text(config, "cluster", "prod"),
+        platform_instance=_text(config, "platform_instance", ""),
         field_paths=FieldPaths(paths),
-        indirect=_flag(given, "indirect", default=True),
-        symlinks=_flag(given, "symlinks", default=True),
-        namespaces=read_namespaces(given.get("namespaces", {})),
+        indirect=_flag(config, "indirect", default=True),
+        symlinks=_flag(config, "symlinks", default=True),
+        namespaces=read_namespaces(config.get("namespaces", {})),
     )
 
 
-def _check_keys(given: Mapping[str, Any]) -> None:
-    for key in given:
+def _check_keys(config: Mapping[str, Any]) -> None:
+    for key in config:
         if key not in KEYS and key not in _OF_THE_CLIENT:
             similar = difflib.get_close_matches(str(key), [*KEYS, "server"], n=1)
             fix = f"Did you mean {similar[0]}?" if similar else f"There are: {', '.join(KEYS)}."
             _refuse(f"has an unknown key {key!r}", fix)
 
 
-def _server(given: Mapping[str, Any]) -> Server:
-    timeout = given.get("timeout", DEFAULT_TIMEOUT_S)
+def _server(config: Mapping[str, Any]) -> Server:
+    timeout = config.get("timeout", DEFAULT_TIMEOUT_S)
     try:
         seconds = float(timeout)
     except (TypeError, ValueError):
@@ -272,13 +272,13 @@ def _server(given: Mapping[str, Any]) -> Server:
     if not 0 < seconds <= 3600:
         _refuse(f"has an impossible timeout {timeout!r}", "Give a number of seconds.")
     return Server(
-        url=_url(_text(given, "server")),
-        bearer=_bearer(given),
+        url=_url(_text(config, "server")),
+        bearer=_bearer(config),
         timeout=seconds,
-        is_async=_flag(given, "async", default=True),
-        verify=_verify(given),
-        cert=_cert(given),
-        headers=_headers(given),
+        is_async=_flag(config, "async", default=True),
+        verify=_verify(config),
+        cert=_cert(config),
+        headers=_headers(config),
     )
 
 
@@ -304,8 +304,8 @@ def _url(text: str) -> str:
     return text
 
 
-def _bearer(given: Mapping[str, Any]) -> Callable[[], str | None]:
-    token, auth = given.get("token"), given.get("auth")
+def _bearer(config: Mapping[str, Any]) -> Callable[[], str | None]:
+    token, auth = config.get("token"), config.get("auth")
     if token and auth:
         _refuse("has a token and auth", "Give it one of both.")
     if token:
@@ -327,48 +327,48 @@ def _bearer(given: Mapping[str, Any]) -> Callable[[], str | None]:
         raise _settings_error(problem, fix) from None
 
 
-def _verify(given: Mapping[str, Any]) -> bool | str:
-    value = given.get("verify", True)
+def _verify(config: Mapping[str, Any]) -> bool | str:
+    value = config.get("verify", True)
     if isinstance(value, str) and value.lower() not in ("true", "false"):
         return value
-    return _flag(given, "verify", default=True)
+    return _flag(config, "verify", default=True)
 
 
-def _cert(given: Mapping[str, Any]) -> str | tuple[str, str] | None:
-    match given.get("cert"):
+def _cert(config: Mapping[str, Any]) -> str | tuple[str, str] | None:
+    match config.get("cert"):
         case None | str() as whole:
-            found: str | tuple[str, str] | None = whole
+            paths: str | tuple[str, str] | None = whole
         case [str() as cert, str() as key]:
-            found = cert, key
+            paths = cert, key
         case _:
             _refuse("has an impossible cert", "Give a path, or those of certificate and key.")
-    return found
+    return paths
 
 
-def _headers(given: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    headers = given.get("headers", {})
+def _headers(config: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    headers = config.get("headers", {})
     if not isinstance(headers, dict):
         _refuse("has headers that are no object", 'Write them as {"name": "value"}.')
-    found = tuple((str(name), str(value)) for name, value in headers.items())
-    if not all(text.isascii() and text.isprintable() for header in found for text in header):
+    pairs = tuple((str(name), str(value)) for name, value in headers.items())
+    if not all(text.isascii() and text.isprintable() for header in pairs for text in header):
         _refuse("has headers that cannot be sent", "Write them in ASCII, each on one line.")
-    return found
+    return pairs
 
 
-def _text(given: Mapping[str, Any], key: str, default: str | None = None) -> str:
-    value = given.get(key, default)
+def _text(config: Mapping[str, Any], key: str, default: str | None = None) -> str:
+    value = config.get(key, default)
     if not isinstance(value, str) or (default is None and not value.strip()):
         _refuse(f"has no text as {key}", f"Write {key} as a JSON string.")
     return value
 
 
-def _flag(given: Mapping[str, Any], key: str, *, default: bool) -> bool:
-    value = given.get(key, default)
+def _flag(config: Mapping[str, Any], key: str, *, default: bool) -> bool:
+    value = config.get(key, default)
     # OpenLineage's client gives a value as text if it is no JSON, as from environment variables.
-    found = {"true": True, "false": False}.get(str(value).lower())
-    if found is None:
+    flag = {"true": True, "false": False}.get(str(value).lower())
+    if flag is None:
         _refuse(f"has {key} that is neither true nor false", "Write it as true or false.")
-    return found
+    return flag
 
 
 def _refuse(problem: str, fix: str) -> NoReturn:

@@ -107,13 +107,13 @@ def _table_edges(subject: Subject, output: Fed, query: str | None) -> Iterator[J
     The operations set only the values that the event has. The other values of an edge that a person
     has drawn are not changed: they mark the edge as drawn by a person.
     """
-    given = {
+    values = {
         "type": "COPY" if output.is_copy else "TRANSFORMED",
         "auditStamp": audit_stamp(subject),
     } | ({"query": query} if query else {})
     conditions = _conditions_by_source(subject, output)
     for urn in output.sources:
-        for key, value in {"dataset": urn, **given}.items():
+        for key, value in {"dataset": urn, **values}.items():
             yield add("upstreams", urn, key, value=value)
         path = "upstreams", urn, "properties", "conditions"
         yield add(*path, value=conditions[urn]) if urn in conditions else remove(*path)
@@ -126,14 +126,14 @@ def _conditions_by_source(subject: Subject, output: Fed) -> dict[str, str]:
     not a property for each condition, because each property's name is a field in DataHub's index
     of edges, which has room for few fields.
     """
-    found: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     for kind, sources in by_kind(output.conditions).items():
         names: dict[str, list[str]] = {}
         for namespace, name, field in sources:
             names.setdefault(subject.dataset(DatasetName(namespace, name)), []).append(field)
         for urn, columns in names.items():
-            found.setdefault(urn, []).append(f"{kind} {', '.join(columns)}")
-    return {urn: stored("; ".join(every)) for urn, every in found.items()}
+            texts.setdefault(urn, []).append(f"{kind} {', '.join(columns)}")
+    return {urn: stored("; ".join(every)) for urn, every in texts.items()}
 
 
 def _column_edges(output: Fed, fields: FieldUrns, query: str) -> Iterator[Json]:
@@ -200,7 +200,9 @@ def _job_patch(edges: _Edges, before: Json) -> Json:
     """
     keys: dict[str, list[str]] = {"inputDatasets": [], "outputDatasets": []}
     keys |= {of: ["destinationUrn"] for of in edges}
-    added = [add(of, urn, value=edge) for of, given in edges.items() for urn, edge in given.items()]
+    added = [
+        add(of, urn, value=edge) for of, by_urn in edges.items() for urn, edge in by_urn.items()
+    ]
     replaced = [add(of, value=value) for of, value in before.items()]
     return {"arrayPrimaryKeys": keys, "patch": [*added, *replaced]}
 
@@ -212,7 +214,7 @@ def _job_aspect(edges: _Edges, columns: JobColumns) -> Json:
     return {
         "inputDatasets": [],
         "outputDatasets": [],
-        **{of: list(given.values()) for of, given in edges.items()},
+        **{of: list(by_urn.values()) for of, by_urn in edges.items()},
         "inputDatasetFields": _each_once(one["upstreams"] for one in lineages),
         "outputDatasetFields": _each_once(one["downstreams"] for one in lineages),
         "fineGrainedLineages": lineages,
@@ -268,13 +270,13 @@ class _Room:
 
     def take(self, lineages: Iterator[Json]) -> bool:
         """Add all of the lineages if they fit, else none of them; return whether they fit."""
-        found, left = {}, self._left
+        fitting, left = {}, self._left
         for one in lineages:
             left -= _lineage_size(one)
             if left < 0:
                 return False
-            found[_lineage_key(one)] = one
-        self.taken |= found
+            fitting[_lineage_key(one)] = one
+        self.taken |= fitting
         self._left = left
         return True
 
@@ -305,14 +307,14 @@ def _output_columns(output: Fed) -> Iterable[str]:
 def _fine_grained_lineage(
     operation: str, upstreams: list[str], of: str, downstreams: list[str]
 ) -> Json:
-    made: Json = {
+    aspect: Json = {
         "upstreamType": "FIELD_SET",
         "upstreams": upstreams,
         "downstreamType": of,
         "downstreams": downstreams,
         "confidenceScore": 1.0,
     }
-    return made | ({} if operation == UNKNOWN_OPERATION else {"transformOperation": operation})
+    return aspect | ({} if operation == UNKNOWN_OPERATION else {"transformOperation": operation})
 
 
 def _lineage_key(one: Json) -> tuple[str, ...]:

@@ -215,15 +215,15 @@ def _of_every_field(fields: dict[str, Sources]) -> Iterable[tuple[Source, str]]:
         for kind in every
         if is_indirect(kind)
     )
-    return (found for found, count in times.items() if count == len(fields))
+    return (one for one, count in times.items() if count == len(fields))
 
 
 def _without_lifted(sources: Sources, lifted: set[tuple[Source, str]]) -> Sources:
     left: Sources = {}
     for source, every in sources.items():
-        kept = tuple(kind for kind in every if (source, kind) not in lifted)
-        if kept or not every:
-            left[source] = kept
+        others = tuple(kind for kind in every if (source, kind) not in lifted)
+        if others or not every:
+            left[source] = others
     return left
 
 
@@ -232,7 +232,7 @@ def _direct_sources(sources: Sources) -> Sources:
         source: tuple(kind for kind in every if not is_indirect(kind))
         for source, every in sources.items()
     }
-    return {source: kept for source, kept in left.items() if kept or not sources[source]}
+    return {source: kinds for source, kinds in left.items() if kinds or not sources[source]}
 
 
 class Fed(NamedTuple):

@@ -50,7 +50,7 @@ _CHECKSUM_DIGITS = 16  # hex digits: 64 bits
 
 def encoded(text: str) -> str:
     """Percent-encode the characters that have a meaning in a URN; two texts never become equal."""
-    return _RESERVED.sub(lambda found: quote(found[0], safe="", errors="surrogatepass"), text)
+    return _RESERVED.sub(lambda match: quote(match[0], safe="", errors="surrogatepass"), text)
 
 
 def fitted(text: str, before: str, after: str) -> str:
@@ -232,10 +232,10 @@ def is_on_server(name: DatasetName) -> bool:
 def _scheme_and_authority(namespace: str) -> tuple[str, str]:
     if _GLUE.match(namespace):
         return "glue", ""
-    found = _SCHEME.fullmatch(namespace)
-    if found is None:
+    match = _SCHEME.fullmatch(namespace)
+    if match is None:
         return namespace, ""
-    return found[1].lower(), scrub_name(f"{found[1]}://{found[2]}").partition("://")[2]
+    return match[1].lower(), scrub_name(f"{match[1]}://{match[2]}").partition("://")[2]
 
 
 # --- names by platform ----------------------------------------------------------------------------

@@ -455,14 +455,14 @@ def profiles(subject: Subject) -> Iterator[Proposal]:
         return
     read = list(accesses(subject, Side.READ))
     of_reads = {access.dataset.urn for access in read}
-    found: dict[tuple[str, Part], Json] = {}
+    by_part: dict[tuple[str, Part], Json] = {}
     for access in accesses(subject, Side.WRITE):
         if access.dataset.urn not in of_reads and (counts := _replaced_rows(subject, access)):
-            found[access.dataset.urn, access.parts()[0]] = counts
+            by_part[access.dataset.urn, access.parts()[0]] = counts
     for access in (*read, *accesses(subject, Side.WRITE)):
         if (parts := access.parts()) and (measured := _measured_metrics(subject, access)):
-            found[access.dataset.urn, parts[0]] = measured
-    for (urn, part), profile in found.items():
+            by_part[access.dataset.urn, parts[0]] = measured
+    for (urn, part), profile in by_part.items():
         yield Proposal(urn, "datasetProfile", {**stamped(subject, part), **profile})
 
 

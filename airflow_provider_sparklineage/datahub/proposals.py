@@ -65,9 +65,13 @@ class Proposal(NamedTuple):
 
     def document(self) -> Json:
         """Give the proposal in the form of DataHub's files, which ``datahub ingest`` reads."""
-        aspect: Json = {"json": self.aspect}
-        if self.is_patch:
-            aspect = {"value": self.text(), "contentType": self.content_type}
+        return self.request() if self.is_patch else self._with_aspect({"json": self.aspect})
+
+    def request(self) -> Json:
+        """Give the proposal in the form in which it is sent to DataHub's server."""
+        return self._with_aspect({"value": self.text(), "contentType": self.content_type})
+
+    def _with_aspect(self, aspect: Json) -> Json:
         document: Json = {
             "entityType": self.entity_type,
             "entityUrn": self.urn,
@@ -154,8 +158,8 @@ def shown(values: Mapping[str, Value], keys: Iterable[str] | None = None) -> dic
 
     :param keys: the keys that are read; None for all. A key without a value is ignored
     """
-    found = ((key, value_of(values.get(key))) for key in (values if keys is None else keys))
-    return {key: text for key, text in found if text}
+    texts = ((key, value_of(values.get(key))) for key in (values if keys is None else keys))
+    return {key: text for key, text in texts if text}
 
 
 def value_of(value: Value) -> str:

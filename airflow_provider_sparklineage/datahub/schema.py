@@ -164,9 +164,9 @@ def _members(kind: str, inner: str, depth: int) -> Iterator[Child]:
     for part in (inner,) if kind == ARRAY else _split_list(inner):
         if kind != STRUCT:
             yield Child("", _parsed_type(part, depth))
-        elif found := _QUOTED_FIELD.fullmatch(part) or _PLAIN_FIELD.fullmatch(part):
-            name = stored(found[1].replace("``", "`"), MAX_NAME)
-            yield Child(name, _parsed_type(_COLUMN_OPTIONS.sub("", found[2]), depth))
+        elif match := _QUOTED_FIELD.fullmatch(part) or _PLAIN_FIELD.fullmatch(part):
+            name = stored(match[1].replace("``", "`"), MAX_NAME)
+            yield Child(name, _parsed_type(_COLUMN_OPTIONS.sub("", match[2]), depth))
 
 
 _BRACKETS = re.compile(r"[<(\[]")
@@ -537,10 +537,10 @@ class Schema:
 
         The path is empty for a name that two columns have in lower case.
         """
-        found: dict[str, str] = {}
+        paths: dict[str, str] = {}
         for name, path in (*self._nested.items(), *self._flat.items()):
-            found[name.lower()] = "" if name.lower() in found else path
-        return found
+            paths[name.lower()] = "" if name.lower() in paths else path
+        return paths
 
     # --- making the fields ------------------------------------------------------------------------
 

@@ -103,7 +103,7 @@ def batches(proposals: Iterable[Proposal]) -> Iterator[list[Line]]:
     batch: list[Line] = []
     size = 0
     for proposal in proposals:
-        text = _proposal_text(proposal, metadata)
+        text = json.dumps(proposal.request() | {"systemMetadata": metadata})
         line = Line(proposal.urn, proposal.aspect_name, text, proposal.only_if_absent)
         if batch and (len(batch) == BATCH or size + len(line.text) > BATCH_BYTES):
             yield batch
@@ -112,20 +112,6 @@ def batches(proposals: Iterable[Proposal]) -> Iterator[list[Line]]:
         size += len(line.text)
     if batch:
         yield batch
-
-
-def _proposal_text(proposal: Proposal, metadata: dict[str, object]) -> str:
-    document = {
-        "entityType": proposal.entity_type,
-        "entityUrn": proposal.urn,
-        "changeType": proposal.change_type,
-        "aspectName": proposal.aspect_name,
-        "aspect": {"contentType": proposal.content_type, "value": proposal.text()},
-        "systemMetadata": metadata,
-    }
-    return json.dumps(
-        document | {"headers": headers} if (headers := proposal.headers) else document
-    )
 
 
 class _Sending:
@@ -402,10 +388,10 @@ def _json_object(response: Response, content: bytes) -> dict[str, Any] | None:
     if "json" not in response.headers.get("Content-Type", ""):
         return None
     try:
-        found = json.loads(content)
+        document = json.loads(content)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 def _seconds_to_wait(retry_after: str | None) -> float:

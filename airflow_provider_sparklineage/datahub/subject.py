@@ -277,13 +277,13 @@ class Subject:
         checked = {
             one.dataset.dataset_name: one for one in (*(check.reads or ()), *(check.writes or ()))
         }
-        found: dict[str, Schema] = {}
+        schemas: dict[str, Schema] = {}
         for dataset in (*self.outputs, *self.inputs):
             fields = dataset.schema_fields
-            if fields and dataset.urn not in found:
+            if fields and dataset.urn not in schemas:
                 columns = _partitioning_columns(dataset, checked)
-                found[dataset.urn] = Schema(fields, self.naming(dataset.urn), columns)
-        return found
+                schemas[dataset.urn] = Schema(fields, self.naming(dataset.urn), columns)
+        return schemas
 
     def naming(self, urn: str) -> Naming:
         """Give the rules for naming the fields of the dataset with this URN."""
@@ -390,8 +390,8 @@ _WEB_SCHEMES = ("http://", "https://")
 
 def dag_page(subject: Subject) -> str:
     """Give the URL of a DAG's page; empty if the event has no address of a log."""
-    base, found, _ = task_instance_page(subject).partition("/dags/")
-    return f"{base}/dags/{quote(subject.names.flow, safe='')}" if found else ""
+    base, is_page, _ = task_instance_page(subject).partition("/dags/")
+    return f"{base}/dags/{quote(subject.names.flow, safe='')}" if is_page else ""
 
 
 def task_page(subject: Subject) -> str:

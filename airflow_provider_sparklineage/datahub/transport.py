@@ -75,12 +75,12 @@ class DataHubTransport(Transport):
         begun = time.monotonic()
         document = _document(event)
         how, server = self._config.conversion, self._config.server
-        made = proposals(document, how)
+        converted = proposals(document, how)
         if server is not None:
-            count = sending.send(server, made, begun + server.timeout)
+            count = sending.send(server, converted, begun + server.timeout)
             log.debug("DataHub stored %d aspects in %.2f s.", count, time.monotonic() - begun)
         elif self._config.folder is not None:
-            sending.write_file(self._config.folder, document, made)
+            sending.write_file(self._config.folder, document, converted)
 
 
 def _document(event: ClientEvent) -> Json:
@@ -95,29 +95,45 @@ def _as_json(event: RunEvent) -> Json:
 
     ``Serde`` itself takes seconds for an event whose facets have many columns.
     """
+    return _with_header_of(
+        event,
+        run_facets=_facets(event.run.facets),
+        job_facets=_facets(event.job.facets),
+        inputs=_datasets(event.inputs, "inputFacets"),
+        outputs=_datasets(event.outputs, "outputFacets"),
+    )
+
+
+def _with_header_of(
+    event: RunEvent, *, run_facets: Json, job_facets: Json, inputs: list[Json], outputs: list[Json]
+) -> Json:
     run, job, state = event.run, event.job, event.eventType
-
-    def datasets(side: Iterable[Dataset] | None, own: str) -> list[dict[str, Any]]:
-        return [
-            {
-                "namespace": dataset.namespace,
-                "name": dataset.name,
-                "facets": _facets(dataset.facets),
-                own: _facets(getattr(dataset, own, None)),
-            }
-            for dataset in side or ()
-        ]
-
     return {
         "eventTime": event.eventTime,
         "eventType": str(state.value) if state else "OTHER",
         "producer": event.producer,
         "schemaURL": event.schemaURL,
-        "run": {"runId": run.runId, "facets": _facets(run.facets)},
-        "job": {"namespace": job.namespace, "name": job.name, "facets": _facets(job.facets)},
-        "inputs": datasets(event.inputs, "inputFacets"),
-        "outputs": datasets(event.outputs, "outputFacets"),
+        "run": {"runId": run.runId, "facets": run_facets},
+        "job": {"namespace": job.namespace, "name": job.name, "facets": job_facets},
+        "inputs": inputs,
+        "outputs": outputs,
     }
+
+
+def _datasets(datasets: Iterable[Dataset] | None, own: str) -> list[Json]:
+    """Give the datasets of a side as JSON.
+
+    :param own: the key of the facets of that side: ``inputFacets`` or ``outputFacets``
+    """
+    return [
+        {
+            "namespace": dataset.namespace,
+            "name": dataset.name,
+            "facets": _facets(dataset.facets),
+            own: _facets(getattr(dataset, own, None)),
+        }
+        for dataset in datasets or ()
+    ]
 
 
 def _facets(facets: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -150,31 +166,27 @@ def neutral_of(run_event: RunEvent) -> Json | None:
     neutral: Json | None = getattr(facets.get(CAPTURE_KEY), "neutral", None)
     if neutral is None:
         return None
-    run, job, state = run_event.run, run_event.job, run_event.eventType
-    own = neutral["job"]["facets"]
-    others = {key: facet for key, facet in (job.facets or {}).items() if key != DOCUMENTATION_KEY}
-    has_datasets = neutral["inputs"] or neutral["outputs"]
-    return {
-        "eventTime": run_event.eventTime,
-        "eventType": str(state.value) if state else "OTHER",
-        "producer": run_event.producer,
-        "schemaURL": run_event.schemaURL,
-        "run": {"runId": run.runId, "facets": _added(facets) | neutral["run"]["facets"]},
-        "job": {"namespace": job.namespace, "name": job.name, "facets": _added(others) | own},
-        "inputs": neutral["inputs"] if has_datasets else _datasets_as_json(run_event.inputs),
-        "outputs": neutral["outputs"] if has_datasets else _datasets_as_json(run_event.outputs),
+    others = {
+        key: facet
+        for key, facet in (run_event.job.facets or {}).items()
+        if key != DOCUMENTATION_KEY
     }
+    has_datasets = neutral["inputs"] or neutral["outputs"]
+    of_sides = neutral if has_datasets else _as_json(run_event)
+    return _with_header_of(
+        run_event,
+        run_facets=_added(facets) | neutral["run"]["facets"],
+        job_facets=_added(others) | neutral["job"]["facets"],
+        inputs=of_sides["inputs"],
+        outputs=of_sides["outputs"],
+    )
 
 
 def _added(facets: Mapping[str, Any]) -> Json:
     """Give the facets of other producers than this package, as JSON."""
-    return {key: Serde.to_dict(facet) for key, facet in facets.items() if not _is_own(facet)}
+    return _facets({key: facet for key, facet in facets.items() if not _is_own(facet)})
 
 
 def _is_own(facet: Any) -> bool:
     of = facet.get("_producer") if isinstance(facet, dict) else getattr(facet, "_producer", None)
     return bool(of == producer())
-
-
-def _datasets_as_json(datasets: Iterable[Dataset] | None) -> list[dict[str, Any]]:
-    return [Serde.to_dict(dataset) for dataset in datasets or ()]

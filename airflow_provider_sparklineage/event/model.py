@@ -444,14 +444,14 @@ class Dataset(Name, dict=True):
     @cached_property
     def columns(self) -> list[SchemaField]:
         """Columns of its schema; [] without a schema, or with one that cannot be read."""
-        found = _part(self.facets.schema, Schema)[0] if self.facets else None
-        return [one for one in (found and found.fields) or () if one.name]
+        facet = _part(self.facets.schema, Schema)[0] if self.facets else None
+        return [one for one in (facet and facet.fields) or () if one.name]
 
     @cached_property
     def column_lineage(self) -> ColumnLineage:
         """Facet ``columnLineage``; an empty one if it is absent or cannot be read."""
-        found = _part(self.facets.column_lineage, ColumnLineage)[0] if self.facets else None
-        return found or ColumnLineage()
+        facet = _part(self.facets.column_lineage, ColumnLineage)[0] if self.facets else None
+        return facet or ColumnLineage()
 
 
 # --- facets of other producers --------------------------------------------------------------------
@@ -803,10 +803,10 @@ def read_document(document: Mapping[str, Any]) -> Read:
 def read_as(document: Mapping[str, Any], of: type[_Part]) -> _Part | None:
     """Read decoded JSON as another class, part by part; None if nothing of it can be read."""
     try:
-        found, _ = _read(_text_of(document), decoder(of), of)
+        part, _ = _read(_text_of(document), decoder(of), of)
     except RecursionError:
         return None
-    return found if isinstance(found, of) else None
+    return part if isinstance(part, of) else None
 
 
 def _text_of(document: Mapping[str, Any]) -> bytes:
@@ -827,8 +827,8 @@ def fitted(value: Any, of: type[_Json]) -> _Json:
 
     :param of: a type with an empty value: all fields of a class have defaults
     """
-    found = _Fitting().to(value, of)
-    return of() if found is _ABSENT else found
+    converted = _Fitting().to(value, of)
+    return of() if converted is _ABSENT else converted
 
 
 def read_columns(text: bytes) -> tuple[ColumnLineage | None, int]:
@@ -847,10 +847,10 @@ def _part(text: bytes, of: type[_Part]) -> tuple[_Part | None, int]:
     if not text:
         return None, 0
     try:
-        found, left_out = _read(text, decoder(of), of)
+        facet, left_out = _read(text, decoder(of), of)
     except (ValueError, RecursionError):
         return None, 1
-    return (found if isinstance(found, of) else None), left_out
+    return (facet if isinstance(facet, of) else None), left_out
 
 
 @cache
@@ -898,12 +898,12 @@ class _Fitting:
         if isinstance(value, float) and value.is_integer():  # JSON has one kind of number
             return self.to(int(value), of)
         try:
-            made = self._of_parts(value, of)
+            converted = self._of_parts(value, of)
         except RecursionError:
-            made = _ABSENT
-        if made is _ABSENT:
+            converted = _ABSENT
+        if converted is _ABSENT:
             self.left_out += 1
-        return made
+        return converted
 
     def _of_parts(self, value: Any, of: Any) -> Any:
         if of is msgspec.Raw:
@@ -915,23 +915,23 @@ class _Fitting:
             case None, dict() if issubclass(of, msgspec.Struct):
                 return self._struct(value, of)
             case origin, list() if origin is list:
-                made = [self.to(one, get_args(of)[0]) for one in value]
-                return [one for one in made if one is not _ABSENT]
+                converted = [self.to(one, get_args(of)[0]) for one in value]
+                return [one for one in converted if one is not _ABSENT]
             case origin, dict() if origin is dict:
                 named = {key: self.to(one, get_args(of)[1]) for key, one in value.items()}
                 return {key: one for key, one in named.items() if one is not _ABSENT}
         return _ABSENT
 
     def _struct(self, value: dict[str, Any], of: type[msgspec.Struct]) -> Any:
-        made = {}
+        fields = {}
         for part in _fields(of):
-            given = value.get(part.encode_name, _ABSENT)
-            found = _ABSENT if given is _ABSENT else self.to(given, part.type)
-            if found is not _ABSENT:
-                made[part.name] = found
+            value_of_part = value.get(part.encode_name, _ABSENT)
+            converted = _ABSENT if value_of_part is _ABSENT else self.to(value_of_part, part.type)
+            if converted is not _ABSENT:
+                fields[part.name] = converted
             elif part.required:
                 return _ABSENT
-        return of(**made)
+        return of(**fields)
 
 
 @cache  # resolving the annotations takes longer than the rest of the conversion

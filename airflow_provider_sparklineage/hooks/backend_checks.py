@@ -212,7 +212,10 @@ _NEWER = "Upgrade DataHub to 1.0 or newer."
 def _checked_write(endpoint: Endpoint) -> Check:
     with_protocol = Endpoint(**{**vars(endpoint), "headers": (*endpoint.headers, _PROTOCOL)})
     answer = ask(
-        with_protocol, "POST", _PATH, {"proposals": [_unknown_proposal()], "async": "false"}
+        with_protocol,
+        "POST",
+        _PATH,
+        {"proposals": [Proposal(_DATASET, _ASPECT, {}).request()], "async": "false"},
     )
     if answer.status == 403 and _DATASET.encode() in answer.body:
         problem = f"The user of the token in {endpoint.place.key} may not change datasets (403)."
@@ -232,10 +235,3 @@ def _checked_write(endpoint: Endpoint) -> Check:
     )
     fix = "Look at the proxies between this machine and GMS: one of them may let no POST through."
     raise BackendError(problem, fix)
-
-
-def _unknown_proposal() -> dict[str, Any]:
-    """Make a proposal that no DataHub stores, in the form in which real proposals are sent."""
-    proposal = Proposal(_DATASET, _ASPECT, {})
-    aspect = {"contentType": proposal.content_type, "value": proposal.text()}
-    return {**proposal.document(), "aspect": aspect}
