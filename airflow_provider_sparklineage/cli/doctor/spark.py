@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.event import pipeline
-from airflow_provider_sparklineage.event.model import CAPTURE_KEY
+from airflow_provider_sparklineage.event import model, pipeline
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model import exceptions
 from airflow_provider_sparklineage.model.terms import Frozen
@@ -446,17 +445,18 @@ def judged(
     :param took: seconds that the trial took
     :param where: ``in the cluster ``, or empty if the application ran on this machine
     """
+    merged = model.read_document(event).event
+    losses = merged.capture.degradations or []
     ran = f"Spark {machine.spark.version} ran an application {where}in {took:.0f} s"
-    if not event["inputs"] and not event["outputs"]:
-        code = next((d["code"] for d in _degradations(event)), "no_events")
+    if not merged.datasets:
+        code = next((loss.code for loss in losses), "no_events")
         disabled = machine.defaults.get("spark.openlineage.disabled", "").lower() == "true"
         fix = "Take spark.openlineage.disabled out of spark-defaults.conf."
         if not disabled:
             fix = explained(log, "Look in a job's log for messages of OpenLineageSparkListener.")
         return Check(TRIAL, Status.FAILED, f"{ran}, but its lineage is empty ({code}).", fix)
-    missing = _missing(event)
-    if missing:
-        reasons = " ".join(d["message"] for d in _degradations(event))
+    if missing := _missing(merged):
+        reasons = " ".join(loss.message or "" for loss in losses)
         text = f"{ran}, but its lineage is without {', '.join(missing)}. {reasons}".rstrip()
         return Check(
             TRIAL, Status.WARNING, text, explained(log, "Report this with the log of a job.")
@@ -465,25 +465,17 @@ def judged(
     return Check(TRIAL, Status.OK, text)
 
 
-def _degradations(event: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Give the degradations that the event lists."""
-    entries: list[dict[str, str]] = event["run"]["facets"][CAPTURE_KEY]["degradations"]
-    return entries
-
-
-def _missing(event: Mapping[str, Any]) -> list[str]:
+def _missing(event: model.Event) -> list[str]:
     """List the parts of the application's lineage that are not in the event."""
     missing = []
-    read = [d for d in event["inputs"] if d["name"].endswith("/orders")]
-    written = [d for d in event["outputs"] if d["name"].endswith("/totals")]
+    read = [one for one in event.inputs or () if one.name.endswith("/orders")]
+    written = [one for one in event.outputs or () if one.name.endswith("/totals")]
     if not read or not written:
         missing.append("a table")
-    if not any("2024-05-06" in str((d.get("inputFacets") or {}).get("subset")) for d in read):
+    if not any("2024-05-06" in str(one.of_side.subset) for one in read):
         missing.append("the partition that was read")
-    fields = [
-        (d["facets"].get("columnLineage") or {}).get("fields", {}).get("total", {}) for d in written
-    ]
-    if not any(s["field"] == "amount" for f in fields for s in f.get("inputFields", ())):
+    totals = [(one.column_lineage.fields or {}).get("total") for one in written]
+    if not any(s.field == "amount" for total in totals if total for s in total.inputFields or ()):
         missing.append("the sources of a column")
     return missing
 

@@ -303,11 +303,13 @@ def found_machine(**defaults):
 
 
 def an_event(*, partition="2024-05-06", column="amount", degradations=()):
-    subset = {"partitions": [{"dimensions": {"dt": partition}}]}
-    fields = {"total": {"inputFields": [{"field": column}]}}
+    subset = {"type": "partition", "partitions": [{"dimensions": {"dt": partition}}]}
+    orders = {"namespace": "file", "name": "/w/orders"}
+    fields = {"total": {"inputFields": [{**orders, "field": column}]}}
+    totals = {"namespace": "file", "name": "/w/totals"}
     return {
-        "inputs": [{"name": "/w/orders", "inputFacets": {"subset": {"inputCondition": subset}}}],
-        "outputs": [{"name": "/w/totals", "facets": {"columnLineage": {"fields": fields}}}],
+        "inputs": [{**orders, "inputFacets": {"subset": {"inputCondition": subset}}}],
+        "outputs": [{**totals, "facets": {"columnLineage": {"fields": fields}}}],
         "run": {"facets": {"sparkLineage_capture": {"degradations": list(degradations)}}},
     }
 
