@@ -1,7 +1,7 @@
 """The ``sparklineage`` command, and the commands of ``airflow sparklineage``.
 
-Each group of commands has a module. The modules import nothing heavy before a command runs, so that
-help is quick, and they import Airflow only where their docstring says so. Airflow itself calls
+:mod:`.command_line` lists all commands with their arguments. The function of a command is in
+another module, which is imported when the command runs, so that help is quick. Airflow itself calls
 :func:`airflow_commands`.
 
 Exit codes: 0 if the command is done; 1 if it is done with notes under ``--strict``, or is not done;
