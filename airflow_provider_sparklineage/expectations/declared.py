@@ -259,7 +259,7 @@ def _path(
         partitions=(reference.partition,) if is_partition else None,
         location=reference.location or "",
         is_glob=reference.is_glob,
-        dimensions=dimensions_of(reference.dataset, reference.partition, rules),
+        dimensions=_dimensions(reference.dataset, reference.partition.as_dict(), rules),
         sources=_path_sources(Kind.PATH, text, spans, reference),
     )
 
@@ -311,12 +311,12 @@ def _source(
     )
 
 
-def dimensions_of(
-    dataset: DatasetName, partition: Partition, rules: PartitionRules
+def _dimensions(
+    dataset: DatasetName, labels: Iterable[str], rules: PartitionRules
 ) -> tuple[Dimension, ...]:
-    """Give the dimensions of a partition: from the dataset's rule, or a column for other labels."""
-    known = rules.dimensions(dataset)
-    return tuple(known.get(label) or Dimension.of_column(label) for label, _ in partition.values)
+    """Give the dimensions of labels: from the dataset's rule, or a column for other labels."""
+    ruled = rules.dimensions(dataset)
+    return tuple(ruled.get(label) or Dimension.of_column(label) for label in labels)
 
 
 # --- from declarations ----------------------------------------------------------------------------
@@ -359,9 +359,7 @@ def from_declaration(
         location=(reference.location if reference else None) or "",
         where=where or "",
         is_glob=reference is not None and reference.is_glob,
-        dimensions=dimensions_of(
-            dataset or DatasetName("", ""), Partition(tuple((label, "") for label in labels)), rules
-        ),
+        dimensions=_dimensions(dataset or DatasetName("", ""), labels, rules),
         sources=tuple(_declared_sources(entry, list(texts), reference)),
     )
 

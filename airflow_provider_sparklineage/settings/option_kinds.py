@@ -201,25 +201,24 @@ def _partitioning(value: object) -> PartitionRules:
     )
 
 
-def _choice(of: type[StrEnum]) -> Kind:
+def _choice(choices: type[StrEnum]) -> Kind:
     def read(value: object) -> StrEnum:
-        return of(_text(value).lower())
+        return choices(_text(value).lower())
 
-    return Kind("string", read, f"one of {', '.join(of)}", tuple(of))
+    return Kind("string", read, f"one of {', '.join(choices)}", tuple(choices))
+
+
+def _duration(unit: str) -> Kind:
+    def read(value: object) -> timedelta:
+        return timedelta(**{unit: _number(value)})
+
+    return Kind("number", read, f"a number of {unit} that is not negative")
 
 
 BOOLEAN = Kind("boolean", _boolean, "True or False")
 COUNT = Kind("integer", _integer, "a whole number that is not negative")
-DAYS = Kind(
-    "number",
-    lambda value: timedelta(days=_number(value)),
-    "a number of days that is not negative",
-)
-SECONDS = Kind(
-    "number",
-    lambda value: timedelta(seconds=_number(value)),
-    "a number of seconds that is not negative",
-)
+DAYS = _duration("days")
+SECONDS = _duration("seconds")
 JAR = Kind(
     "string",
     _jar,
