@@ -93,11 +93,11 @@ class SparkLineageFreshnessCheck(BaseOperator):
         wanted = _wanted(self.partitions)
         with History(Store.open(self.store or history_url())) as history:
             self.log.info("The history was built at %s.", history.manifest.built_at)
-            found = findings(history, dataset_of(history, self.dataset), wanted)
-        if not found:
+            outdated = findings(history, dataset_of(history, self.dataset), wanted)
+        if not outdated:
             self.log.info("%s is up to date.", self.dataset)
             return
-        message = f"{self.dataset} is not up to date: {some(found, _MAX_SHOWN)}."
+        message = f"{self.dataset} is not up to date: {some(outdated, _MAX_SHOWN)}."
         raise (AirflowSkipException if self.on_finding == "skip" else AirflowException)(message)
 
 

@@ -204,8 +204,8 @@ def note_converters(operator_class: type) -> None:
     for name in (f"_convert_{attribute}" for attribute in assigned):
         # Not by getattr(): that may give the None that was set on a class before the one that
         # defines the converter.
-        found = (vars(of).get(name) for of in classes)
-        setattr(operator_class, name, next(filter(None, found), None))
+        converters = (vars(of).get(name) for of in classes)
+        setattr(operator_class, name, next(filter(None, converters), None))
 
 
 _DECLARED = ("reads", "writes")

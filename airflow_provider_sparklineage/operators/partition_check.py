@@ -102,9 +102,9 @@ def follow_up(
     of, policy = operator.check_partitions_of, operator.on_partition_mismatch
     failing: list[AirflowFailException] = []
     try:
-        found = checks(lineage, of)
-        failing += failures(found, policy)
-        report(found, policy, operator.on_partition_mismatch_callback)
+        checked = checks(lineage, of)
+        failing += failures(checked, policy)
+        report(checked, policy, operator.on_partition_mismatch_callback)
         for glob in unmatched_globs(lineage, of):
             log.warning(
                 "check_partitions_of names %r, and the job accessed no such dataset, so nothing "
@@ -165,9 +165,9 @@ def unmatched_globs(lineage: TaskLineage, of: str | Collection[str] | None) -> l
     return [glob for glob in globs if not any(map(compiled(glob).fullmatch, names))]
 
 
-def failures(found: Iterable[PartitionCheck], policy: str) -> list[AirflowFailException]:
+def failures(checked: Iterable[PartitionCheck], policy: str) -> list[AirflowFailException]:
     """Make the task's failure if the policy is ``fail`` and a mismatch is exact; else give []."""
-    failing = [entry for entry in found if entry.check.status.is_mismatch and entry.is_exact]
+    failing = [entry for entry in checked if entry.check.status.is_mismatch and entry.is_exact]
     if policy != "fail" or not failing:
         return []
     msg = (
@@ -179,7 +179,7 @@ def failures(found: Iterable[PartitionCheck], policy: str) -> list[AirflowFailEx
 
 
 def report(
-    found: Iterable[PartitionCheck],
+    checked: Iterable[PartitionCheck],
     policy: str,
     callback: Callable[[list[PartitionCheck]], object] | None,
 ) -> None:
@@ -189,9 +189,9 @@ def report(
         warning if a mismatch is exact, because the task's failure names that mismatch
     :param callback: called with the mismatches; if the callback raises, the task does not fail
     """
-    found = list(found)
-    _count(found)
-    mismatches = [entry for entry in found if entry.check.status.is_mismatch]
+    checked = list(checked)
+    _count(checked)
+    mismatches = [entry for entry in checked if entry.check.status.is_mismatch]
     if not mismatches or policy == "ignore":
         return
     if policy != "fail" or not any(entry.is_exact for entry in mismatches):
@@ -203,9 +203,9 @@ def report(
         _call(callback, mismatches)
 
 
-def _count(found: Iterable[PartitionCheck]) -> None:
+def _count(checked: Iterable[PartitionCheck]) -> None:
     try:
-        for entry in found:
+        for entry in checked:
             Stats.incr(f"sparklineage.partition_check.{entry.check.status}")
     except Exception:  # most often the metrics backend cannot be reached
         log.warning("Partition checks were not counted in Airflow's metrics.", exc_info=True)

@@ -173,22 +173,22 @@ def airflow_transport_properties(operator: Any, context: Context) -> dict[str, s
     if not getattr(operator, _TRANSPORT_FLAG, False):
         return {}
     setattr(operator, _TRANSPORT_FLAG, False)
-    given: Mapping[str, Any] = inject_transport_information_into_spark_properties({}, context)
-    return corrected_transport(given)
+    provided: Mapping[str, Any] = inject_transport_information_into_spark_properties({}, context)
+    return corrected_transport(provided)
 
 
-def corrected_transport(given: Mapping[str, Any]) -> dict[str, str]:
+def corrected_transport(properties: Mapping[str, Any]) -> dict[str, str]:
     """Correct the properties of Airflow's provider that the listener would misread.
 
     The listener puts ``Bearer`` before a key itself, so that prefix is removed. The provider
     truncates a timeout below a second to 0, which the listener takes as no time at all, so a
     timeout of 0 is left out.
     """
-    properties = {}
-    for key, value in given.items():
+    corrected = {}
+    for key, value in properties.items():
         if value is None or (key.endswith(".timeoutInMillis") and str(value) == "0"):
             continue
-        properties[key] = str(value)
+        corrected[key] = str(value)
         if key.endswith(".auth.apiKey"):
-            properties[key] = properties[key].removeprefix("Bearer ")
-    return properties
+            corrected[key] = corrected[key].removeprefix("Bearer ")
+    return corrected

@@ -186,7 +186,7 @@ def adopt(task: Any) -> None:
     :raise TypeError: if the task runs no Spark
     :raise Exception: if the class with lineage cannot be made from the task's class
     """
-    cls, kind = kinds.of(task)
+    cls, kind = kinds.kind_of(task)
     if kind is None:
         msg = f"{kinds.path(cls)} runs no Spark."
         raise TypeError(msg)
@@ -245,16 +245,16 @@ def _subclass(cls: type, bases: tuple[type, ...]) -> type:
 
 
 @cache
-def _metaclass(of: type) -> type:
+def _metaclass(original_metaclass: type) -> type:
     """Make a metaclass whose classes are pickled as their originals.
 
     The DAG of a virtualenv task may be pickled, and this package may not be installed in the
     virtualenv.
     """
-    made = type(of.__name__, (of,), {})
+    metaclass = type(original_metaclass.__name__, (original_metaclass,), {})
     # copy() of a class gives the class itself.
-    copyreg.pickle(made, lambda cls: (copy, (original(cls),)))
-    return made
+    copyreg.pickle(metaclass, lambda cls: (copy, (original(cls),)))
+    return metaclass
 
 
 OFF = "left alone: adoption is off"
@@ -298,7 +298,7 @@ _known: MutableMapping[type, _Class] = WeakKeyDictionary()
 
 def decide(task: Any, rules: AdoptionRules) -> Decision:
     """Decide if a task is adopted; if it already is, decide by its original class."""
-    cls, kind = kinds.of(task)
+    cls, kind = kinds.kind_of(task)
     if kind is None:
         return Decision(False, NO_SPARK)
     known = _class(cls, kind)
@@ -317,7 +317,7 @@ def decide(task: Any, rules: AdoptionRules) -> Decision:
 
 def names_of(task: Any) -> TaskNames | None:
     """Give the names by which rules may refer to a task; None if it runs no Spark."""
-    cls, kind = kinds.of(task)
+    cls, kind = kinds.kind_of(task)
     return None if kind is None else _names(task, _class(cls, kind))
 
 
@@ -336,10 +336,10 @@ def _of_rule(verdict: Verdict) -> str:
 
 
 def _class(cls: type, kind: Kind) -> _Class:
-    found = _known.get(cls)
-    if found is None:
-        found = _known[cls] = _look_at(original(cls), kind)
-    return found
+    facts = _known.get(cls)
+    if facts is None:
+        facts = _known[cls] = _look_at(original(cls), kind)
+    return facts
 
 
 def _look_at(cls: type, kind: Kind) -> _Class:
@@ -409,16 +409,16 @@ def _is_deferrable(own: Sequence[type]) -> bool:
 
 def _of_task(task: Any, known: _Class) -> str:
     """Give the reason why a single task cannot be adopted; empty if it can."""
-    has, given = _made_with(task)
-    if has.get("start_from_trigger"):
+    attributes, arguments = _made_with(task)
+    if attributes.get("start_from_trigger"):
         return "it is deferrable"
-    if has.get("deferrable", given.get("deferrable", known.is_deferrable)):
+    if attributes.get("deferrable", arguments.get("deferrable", known.is_deferrable)):
         return "it is deferrable"
-    function = has.get("python_callable")
+    function = attributes.get("python_callable")
     if callable(function) and inspect.iscoroutinefunction(inspect.unwrap(function)):
         return "its function is asynchronous"
-    found = has.keys() & known.reserved
-    return _own_name(min(found)) if found else ""
+    clashes = attributes.keys() & known.reserved
+    return _own_name(min(clashes)) if clashes else ""
 
 
 def _made_with(task: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

@@ -65,7 +65,7 @@ def path(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def of(task: Any) -> tuple[type, Kind | None]:
+def kind_of(task: Any) -> tuple[type, Kind | None]:
     """Give the class that a task will run, and the kind of the class; None if it runs no Spark."""
     cls = type(task)
     facts = _facts(cls)

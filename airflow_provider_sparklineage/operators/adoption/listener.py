@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def on_task_instance_running(task_instance: Any) -> None:
     """Adopt the task if the rules choose it and it has no lineage yet; never raises."""
     try:
-        _, kind = kinds.of(task_instance.task)
+        _, kind = kinds.kind_of(task_instance.task)
         if kind is not None:
             _adopt(task_instance, kind)
     except Exception as error:
@@ -63,12 +63,12 @@ def _templates(
     original = task.dag.task_dict[task.task_id]
     if not original.is_mapped:
         return {name: getattr(original, name, None) for name in fields}, ""
-    given = task._BaseOperator__init_kwargs  # noqa: SLF001  (nothing else keeps it)
+    arguments = task._BaseOperator__init_kwargs  # noqa: SLF001  (nothing else keeps it)
     rendered = {name: getattr(task, name, None) for name in fields}
     templates = {
-        name: given[name]
+        name: arguments[name]
         for name, value in rendered.items()
-        if name in given and _gives(tracer, given[name], value)
+        if name in arguments and _gives(tracer, arguments[name], value)
     }
     unknown = ", ".join(name for name, value in rendered.items() if value and name not in templates)
     problem = (

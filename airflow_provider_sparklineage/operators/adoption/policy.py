@@ -35,7 +35,7 @@ class _Latest:
 def task_policy(task: Any) -> None:
     """Adopt the task if it runs Spark and the rules choose it; never raises."""
     try:
-        if kinds.of(task)[1] is not None:
+        if kinds.kind_of(task)[1] is not None:
             _adopt(task)
     except Exception as error:
         warn(f"{task!r} is left without lineage ({type(error).__name__}: {error}).")
