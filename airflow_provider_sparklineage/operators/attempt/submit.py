@@ -31,6 +31,7 @@ from airflow_provider_sparklineage.model.exceptions import (
     CaptureError,
     ListenerError,
     RemoteDriverError,
+    SettingsError,
     SparkLineageError,
 )
 from airflow_provider_sparklineage.model.producer import DISTRIBUTION, version
@@ -44,7 +45,7 @@ from airflow_provider_sparklineage.spark.submit import additions, injection
 from airflow_provider_sparklineage.spark.submit.submitted_files import Links, PropertiesFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from airflow.providers.common.compat.sdk import Context
@@ -260,6 +261,27 @@ def begun(
     if error is None:
         return capture
     return capture.degraded(DegradationCode.CAPTURE_UNAVAILABLE, str(error))
+
+
+def injected(
+    capture: Capture, inject: Callable[[Capture], Capture], wrong: SettingsError | None
+) -> Capture:
+    """Put the listener into the job; if that fails, or a setting is wrong, give up collecting.
+
+    :param inject: puts the listener into the operator's submission; without a bundle it only moves
+        secrets out of the arguments
+    :param wrong: the error of the setting; None if the settings could be resolved
+    :raise Exception: if ``inject`` fails and ``settings.strict`` is true
+    """
+    if wrong is not None:
+        capture = without_bundle(capture, wrong)
+    try:
+        return inject(capture)
+    except Exception as error:
+        if capture.settings.strict:
+            capture.abandon()
+            raise
+        return without_bundle(capture, error)
 
 
 def without_bundle(capture: Capture, error: Exception) -> Capture:

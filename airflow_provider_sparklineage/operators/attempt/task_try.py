@@ -324,17 +324,10 @@ class Try:
             submit,
         )
 
-        self.capture = None
-        self.deadline = Deadline()
-        wrong: SettingsError | None = None
+        self.capture, self.deadline = None, Deadline()
         strict = self.is_strict
         try:
-            try:
-                resolved = self.settings()
-            except SettingsError as error:
-                if strict:
-                    raise
-                resolved, wrong = resolution.resolve(), error
+            resolved, wrong = self._usable_settings()
             strict = resolved.strict
             capture = submit.begun(context, resolved, self.arguments.conn_id, of_command=of_command)
         except Exception as error:
@@ -342,17 +335,8 @@ class Try:
                 raise
             self._without_lineage(f"It could not be set up ({type(error).__name__}: {error}).")
             return None
-        try:
-            if wrong is not None:
-                capture = submit.without_bundle(capture, wrong)
-            capture = inject(capture)
-        except Exception as error:
-            if strict:
-                capture.abandon()
-                raise
-            capture = submit.without_bundle(capture, error)
-        key = context.get("partition_key")
-        properties = capture.spark_properties
+        capture = submit.injected(capture, inject, wrong)
+        key, properties = context.get("partition_key"), capture.spark_properties
         known = self.declared(operator, resolved.partitioning, key, properties)
         capture = submit.declared(capture, known)
         try:
@@ -367,6 +351,18 @@ class Try:
             publish.keep_additions(capture, context)
         self.capture = capture
         return capture
+
+    def _usable_settings(self) -> tuple[resolution.Settings, SettingsError | None]:
+        """Resolve the settings; if that fails, give the defaults and the error.
+
+        :raise SettingsError: if the settings cannot be resolved and the try is strict
+        """
+        try:
+            return self.settings(), None
+        except SettingsError as error:
+            if self.is_strict:
+                raise
+            return resolution.resolve(), error
 
     # --- while it runs ----------------------------------------------------------------------------
 
