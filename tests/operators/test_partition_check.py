@@ -38,6 +38,7 @@ from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.operators import partition_check
 from airflow_provider_sparklineage.operators.partition_check import partition_key
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
+from airflow_provider_sparklineage.storage import bounded
 from tests.observed_writes import written
 
 pytestmark = [
@@ -265,7 +266,7 @@ def test_the_timeout_of_the_task_ends_a_callback_and_not_the_task(run, caplog, m
     def timed_out(*_):
         raise AirflowTaskTimeout
 
-    monkeypatch.setattr(threading.Thread, "join", timed_out)
+    monkeypatch.setattr(bounded, "wait", timed_out)
     task = run(
         "2024-05-05", on_partition_mismatch="fail", on_partition_mismatch_callback=lambda _: None
     )
