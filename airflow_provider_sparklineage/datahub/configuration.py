@@ -140,8 +140,7 @@ def _namespace(glob: str, says: object) -> Namespace:
 def _check_namespace_key(glob: str, key: str, value: object) -> None:
     kind = _NAMESPACE_KEYS.get(key)
     if kind is None:
-        near = difflib.get_close_matches(str(key), _NAMESPACE_KEYS, n=1)
-        fix = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(_NAMESPACE_KEYS)}."
+        fix = _hint(key, _NAMESPACE_KEYS)
         raise _namespace_error(glob, f"have an unknown key {key!r}", fix)
     if not isinstance(value, kind):
         fix = f"Write {key} as {'true or false' if kind is bool else 'a JSON string'}."
@@ -258,9 +257,12 @@ def conversion_of(config: Mapping[str, Any]) -> Conversion:
 def _check_keys(config: Mapping[str, Any]) -> None:
     for key in config:
         if key not in KEYS and key not in _OF_THE_CLIENT:
-            similar = difflib.get_close_matches(str(key), [*KEYS, "server"], n=1)
-            fix = f"Did you mean {similar[0]}?" if similar else f"There are: {', '.join(KEYS)}."
-            _refuse(f"has an unknown key {key!r}", fix)
+            _refuse(f"has an unknown key {key!r}", _hint(key, KEYS))
+
+
+def _hint(key: object, keys: Iterable[str]) -> str:
+    similar = difflib.get_close_matches(str(key), list(keys), n=1)
+    return f"Did you mean {similar[0]}?" if similar else f"There are: {', '.join(keys)}."
 
 
 def _server(config: Mapping[str, Any]) -> Server:
@@ -337,12 +339,11 @@ def _verify(config: Mapping[str, Any]) -> bool | str:
 def _cert(config: Mapping[str, Any]) -> str | tuple[str, str] | None:
     match config.get("cert"):
         case None | str() as whole:
-            paths: str | tuple[str, str] | None = whole
+            return whole
         case [str() as cert, str() as key]:
-            paths = cert, key
-        case _:
-            _refuse("has an impossible cert", "Give a path, or those of certificate and key.")
-    return paths
+            return cert, key
+    problem, fix = "has an impossible cert", "Give a path, or those of certificate and key."
+    raise _settings_error(problem, fix)
 
 
 def _headers(config: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -16,8 +16,8 @@ from airflow_provider_sparklineage.datahub.lineage_facets import (
     UNKNOWN_OPERATION,
     FieldUrns,
     by_kind,
-    fed_outputs,
     grouped,
+    output_lineages,
 )
 from airflow_provider_sparklineage.datahub.proposals import (
     Proposal,
@@ -36,7 +36,7 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from airflow_provider_sparklineage.datahub.lineage_facets import Fed
+    from airflow_provider_sparklineage.datahub.lineage_facets import OutputLineage
     from airflow_provider_sparklineage.datahub.proposals import Json
     from airflow_provider_sparklineage.datahub.subject import Subject
 
@@ -50,7 +50,7 @@ def lineage(subject: Subject) -> Iterator[Proposal]:
         return
     yield from job_query(subject)
     query, columns = query_urn(subject), JobColumns()
-    for output in fed_outputs(subject):
+    for output in output_lineages(subject):
         fields = FieldUrns(subject)
         yield from upstream_lineage(subject, output, fields, query)
         columns.add(output, fields)
@@ -82,7 +82,7 @@ _CERTAIN = {"confidenceScore": 1.0}
 
 
 def upstream_lineage(
-    subject: Subject, output: Fed, fields: FieldUrns, query: str | None
+    subject: Subject, output: OutputLineage, fields: FieldUrns, query: str | None
 ) -> Iterator[Proposal]:
     """Yield the patches that add source datasets and source columns to an output's lineage.
 
@@ -101,7 +101,7 @@ def upstream_lineage(
         )
 
 
-def _table_edges(subject: Subject, output: Fed, query: str | None) -> Iterator[Json]:
+def _table_edges(subject: Subject, output: OutputLineage, query: str | None) -> Iterator[Json]:
     """Yield the operations that add the edges from source datasets to an output.
 
     The operations set only the values that the event has. The other values of an edge that a person
@@ -119,7 +119,7 @@ def _table_edges(subject: Subject, output: Fed, query: str | None) -> Iterator[J
         yield add(*path, value=conditions[urn]) if urn in conditions else remove(*path)
 
 
-def _conditions_by_source(subject: Subject, output: Fed) -> dict[str, str]:
+def _conditions_by_source(subject: Subject, output: OutputLineage) -> dict[str, str]:
     """Give the conditions on each source dataset as one text, by the dataset's URN.
 
     The text is for one property: ``INDIRECT:FILTER amount, region; INDIRECT:JOIN id``. There is
@@ -136,7 +136,7 @@ def _conditions_by_source(subject: Subject, output: Fed) -> dict[str, str]:
     return {urn: stored("; ".join(every)) for urn, every in texts.items()}
 
 
-def _column_edges(output: Fed, fields: FieldUrns, query: str) -> Iterator[Json]:
+def _column_edges(output: OutputLineage, fields: FieldUrns, query: str) -> Iterator[Json]:
     own = f"urn:li:schemaField:({output.dataset.urn},"
     end = f"/{escaped(query)}/"
     for column, sources in output.columns.fields.items():
@@ -248,7 +248,7 @@ class JobColumns:
         self._conditions = _Room()
         self._columns = _Room()
 
-    def add(self, output: Fed, fields: FieldUrns) -> None:
+    def add(self, output: OutputLineage, fields: FieldUrns) -> None:
         """Add an output's conditions and columns.
 
         If the conditions or the columns do not fit, the output's URN is added to ``left_out``.
@@ -281,7 +281,7 @@ class _Room:
         return True
 
 
-def _condition_lineages(output: Fed, fields: FieldUrns) -> Iterator[Json]:
+def _condition_lineages(output: OutputLineage, fields: FieldUrns) -> Iterator[Json]:
     own = output.dataset.name
     groups = by_kind(output.columns.conditions)
     every = [fields[(*own, column)] for column in _output_columns(output)] if groups else []
@@ -289,7 +289,7 @@ def _condition_lineages(output: Fed, fields: FieldUrns) -> Iterator[Json]:
         yield _fine_grained_lineage(kind, [fields[source] for source in group], "FIELD_SET", every)
 
 
-def _column_lineages(output: Fed, fields: FieldUrns) -> Iterator[Json]:
+def _column_lineages(output: OutputLineage, fields: FieldUrns) -> Iterator[Json]:
     own = output.dataset.name
     for column, sources in output.columns.fields.items():
         downstream = fields[(*own, column)]
@@ -299,7 +299,7 @@ def _column_lineages(output: Fed, fields: FieldUrns) -> Iterator[Json]:
                 yield _fine_grained_lineage(operation, upstreams, "FIELD", [downstream])
 
 
-def _output_columns(output: Fed) -> Iterable[str]:
+def _output_columns(output: OutputLineage) -> Iterable[str]:
     names = (stored(field.name) for field in output.dataset.schema_fields if field.name)
     return dict.fromkeys((*names, *output.columns.fields))
 

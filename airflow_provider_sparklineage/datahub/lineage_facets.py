@@ -1,7 +1,7 @@
 """Datasets and columns that an output is made of, read from the lineage facets of any producer.
 
-The input is the event. The result is a :class:`Fed` for each dataset that the run wrote. Each
-:class:`Fed` is made once, and used for all aspects.
+The input is the event. The result is an :class:`OutputLineage` for each dataset that the run wrote.
+Each is made once, and used for all aspects.
 
 The lists of inputs and outputs in an event do not show which input feeds which output. A dataset
 feeds an output if the output's column lineage, or the job's ``lineage`` facet, names the dataset as
@@ -235,7 +235,7 @@ def _direct_sources(sources: Sources) -> Sources:
     return {source: kinds for source, kinds in left.items() if kinds or not sources[source]}
 
 
-class Fed(NamedTuple):
+class OutputLineage(NamedTuple):
     """An output with the columns and datasets that it is made of.
 
     :param dataset: the output
@@ -254,7 +254,7 @@ class Fed(NamedTuple):
     is_copy: bool
 
 
-def fed_outputs(subject: Subject) -> Iterator[Fed]:
+def output_lineages(subject: Subject) -> Iterator[OutputLineage]:
     """Read the sources of each output, one output after another.
 
     The result is an iterator, because the sources of all outputs together can take much memory.
@@ -264,15 +264,19 @@ def fed_outputs(subject: Subject) -> Iterator[Fed]:
         for entry in read_facet(subject.job_facets, LINEAGE_KEY, model.JobLineage).entries
         if entry.type == "DATASET" and entry.name
     }
-    return (_fed_output(subject, output, entries.get(output.name)) for output in subject.outputs)
+    return (
+        _output_lineage(subject, output, entries.get(output.name)) for output in subject.outputs
+    )
 
 
-def _fed_output(subject: Subject, output: Dataset, entry: model.LineageEntry | None) -> Fed:
+def _output_lineage(
+    subject: Subject, output: Dataset, entry: model.LineageEntry | None
+) -> OutputLineage:
     entry = entry or read_facet(output.facets, LINEAGE_KEY, model.LineageEntry)
     known = read_columns(read_facet(output.facets, COLUMNS_KEY, model.ColumnLineage), entry)
     urns = dict.fromkeys(map(subject.dataset, _source_datasets(subject, known, entry)))
     sources = tuple(urn for urn in urns if urn != output.urn)
-    return Fed(
+    return OutputLineage(
         dataset=output,
         columns=known if subject.how.indirect else known.direct(),
         conditions=known.conditions,

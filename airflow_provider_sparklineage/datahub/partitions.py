@@ -124,19 +124,14 @@ _WITNESSED = ("listener", "observer", "both")
 class Part(NamedTuple):
     """A part of a dataset, as DataHub's ``PartitionSpec``.
 
+    It has no ``timePartition``: GMS refuses a spec with ``partition`` and ``timePartition``.
+
     :param partition: the partition's name, or words that describe the part
     :param type: ``PARTITION`` for one partition, ``QUERY`` for any other part, ``FULL_TABLE``
     """
 
     partition: str
     type: str
-
-    def spec(self) -> dict[str, str]:
-        """Give the ``PartitionSpec`` as JSON.
-
-        It has no ``timePartition``: GMS refuses a spec with ``partition`` and ``timePartition``.
-        """
-        return {"partition": self.partition, "type": self.type}
 
 
 WHOLE = Part(FULL_TABLE, "FULL_TABLE")
@@ -372,7 +367,7 @@ def stamped(subject: Subject, part: Part) -> Json:
     """Give the fields that all time-series aspects have: time, part of the dataset, message id."""
     return {
         "timestampMillis": subject.time,
-        "partitionSpec": part.spec(),
+        "partitionSpec": part._asdict(),
         "messageId": stored(subject.event.run.runId),
     }
 

@@ -133,7 +133,7 @@ class _Sending:
 
         :raise _StoppedError: if nothing more can be sent
         """
-        answer = self._asked(batch)
+        answer = self._final_answer(batch)
         if answer.kind is Kind.STORED:
             self.stored += len(batch)
         elif answer.urns:
@@ -158,7 +158,7 @@ class _Sending:
             if not line.may_be_there
         ]
 
-    def _asked(self, batch: Sequence[Line]) -> Answer:
+    def _final_answer(self, batch: Sequence[Line]) -> Answer:
         """Send a batch, again and again if need be, until GMS gives a final answer.
 
         :raise _StoppedError: if no request can succeed, or no time is left

@@ -166,17 +166,14 @@ def neutral_of(run_event: RunEvent) -> Json | None:
     neutral: Json | None = getattr(facets.get(CAPTURE_KEY), "neutral", None)
     if neutral is None:
         return None
-    others = {
-        key: facet
-        for key, facet in (run_event.job.facets or {}).items()
-        if key != DOCUMENTATION_KEY
-    }
+    job_facets = dict(run_event.job.facets or {})
+    job_facets.pop(DOCUMENTATION_KEY, None)
     has_datasets = neutral["inputs"] or neutral["outputs"]
     of_sides = neutral if has_datasets else _as_json(run_event)
     return _with_header_of(
         run_event,
         run_facets=_added(facets) | neutral["run"]["facets"],
-        job_facets=_added(others) | neutral["job"]["facets"],
+        job_facets=_added(job_facets) | neutral["job"]["facets"],
         inputs=of_sides["inputs"],
         outputs=of_sides["outputs"],
     )

@@ -299,6 +299,10 @@ class Run(Struct):
 # --- datasets -------------------------------------------------------------------------------------
 
 
+# An event can have thousands of the objects with ``gc=False``. They are in no cycle, and Python's
+# garbage collector need not walk through them.
+
+
 class Transformation(Struct, gc=False):
     """A transformation of a column's source."""
 
@@ -378,7 +382,7 @@ class Partitions(Struct):
     last: str | None = None
 
 
-class Made(Struct):
+class Produced(Struct):
     """A facet; only its producer is decoded."""
 
     producer: str | None = field(name="_producer", default=None)
@@ -391,7 +395,7 @@ class DatasetFacets(Struct):
     lifecycle: Lifecycle | None = field(name=LIFECYCLE_KEY, default=None)
     column_lineage: msgspec.Raw = field(name=COLUMNS_KEY, default=msgspec.Raw())
     partitions: Partitions | None = field(name=PARTITIONS_KEY, default=None)
-    data_source: Made | None = field(name="dataSource", default=None)
+    data_source: Produced | None = field(name="dataSource", default=None)
 
 
 class Subset(Struct):
