@@ -67,15 +67,12 @@ class LineageConnection:
         url = self.backend_url or "http://marquez:5000"
         return json.dumps({"type": "http", "url": url, **auth})
 
-    @property
-    def source(self) -> Source:
-        """The connection's values as a source of settings."""
-        return Source(Origin.CONNECTION, self.values, self.conn_id)
-
 
 def source_of(connection: LineageConnection | None) -> Source:
     """Give the values of a connection as a source; a source without values for None."""
-    return connection.source if connection else NO_CONNECTION
+    if connection is None:
+        return NO_CONNECTION
+    return Source(Origin.CONNECTION, connection.values, connection.conn_id)
 
 
 def read(

@@ -17,6 +17,7 @@ from airflow_provider_sparklineage.settings.connection import (
     api_url,
     connection_type,
     read,
+    source_of,
     transports_of,
 )
 from airflow_provider_sparklineage.settings.options import OPTIONS
@@ -181,7 +182,7 @@ def test_the_extra_sets_options_next_to_the_clients_configuration():
         }
     )
     assert found.values == {"observe": False, "max_partitions": 7}
-    settings = resolve(found.source)
+    settings = resolve(source_of(found))
     assert (settings.observe, settings.max_partitions) == (False, 7)
 
 
