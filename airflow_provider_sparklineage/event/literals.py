@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage, changed, mapped
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected, extent
-from airflow_provider_sparklineage.model.allowance import MORE_TIME, UNLIMITED, Allowance, Stage
-from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage, cut_short
 from airflow_provider_sparklineage.model.subset import (
     Binary,
     Compare,
@@ -78,10 +77,7 @@ def without_literals(lineage: TaskLineage, allowance: Allowance = UNLIMITED) -> 
     )
 
 
-_CUT = Degradation(
-    DegradationCode.COLLECTION_CUT,
-    f"Hiding literals took too long, so some texts are hidden as a whole; {MORE_TIME}.",
-)
+_CUT = cut_short("Hiding literals took too long, so some texts are hidden as a whole")
 
 
 def _dataset(dataset: LineageDataset, hide: Hide) -> LineageDataset:

@@ -35,12 +35,12 @@ from airflow_provider_sparklineage.event.partition_facets import (
 )
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.model.allowance import (
-    MORE_TIME,
     UNLIMITED,
     Allowance,
     Bound,
     Limit,
     Stage,
+    cut_short,
 )
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.representation import (
@@ -177,11 +177,9 @@ class Forwarding:
         """Report the facets that were left out."""
         yield from self._lost
         if self._without:
-            yield Degradation(
-                DegradationCode.COLLECTION_CUT,
+            yield cut_short(
                 f"The facets of {self._without} dataset(s) were left out, because making them took "
-                f"too long, or they are more than {self._memory.limit // 1024 // 1024} MB; "
-                f"{MORE_TIME}.",
+                f"too long, or they are more than {Limit.FORWARDED_BYTES // 1024 // 1024} MB"
             )
 
 

@@ -100,20 +100,16 @@ class Others(NamedTuple):
 NO_OTHERS = Others()
 
 
-def adapted(event: Event, how: Adaptation) -> Event:
+def adapted(event: Event, how: Adaptation, is_late: Callable[[], bool] = lambda: False) -> Event:
     """Adapt an event to its backend: rename datasets and columns, and repair it.
 
     :param event: the kept event, or the event before its last two steps
+    :param is_late: whether column lineage and facets have to be dropped as a whole, to end in time
     :return: the same object if the backend needs no change
     """
-    held = _held(event, how)
-    return event if held is event else _finished(held, how.max_event_bytes)
-
-
-def _held(event: Event, how: Adaptation) -> Event:
-    """Give the event as the backend can hold it; the same object if it can hold it as it is."""
     backend = backend_of(how.backend)
-    return backend.repaired(renamed(event, backend.identity, backend.text))
+    held = backend.repaired(renamed(event, backend.identity, backend.text))
+    return event if held is event else _finished(held, how.max_event_bytes, is_late)
 
 
 def _finished(event: Event, max_bytes: int, is_late: Callable[[], bool] = lambda: False) -> Event:
@@ -201,12 +197,10 @@ def events_of(
     :param allowance: once a stage is over, facets are left out
     """
     clean = _clean(made(lineage, report, representation, header, allowance), mask)
-    held = _held(clean, how)
-    is_late = partial(allowance.is_over, Stage.EVENT_OF_BACKEND)
-    sent = None if held is clean else _finished(held, how.max_event_bytes, is_late)
+    sent = adapted(clean, how, partial(allowance.is_over, Stage.EVENT_OF_BACKEND))
     is_late = partial(allowance.is_over, Stage.EVENT)
     kept = _finished(clean, representation.max_event_bytes, is_late)
-    return Events(kept, sent or kept)
+    return Events(kept, kept if sent is clean else sent)
 
 
 def _clean(event: Event, mask: Callable[[str], str]) -> Event:

@@ -14,6 +14,7 @@ made from the data of that write.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.expectations import Side
@@ -34,7 +35,7 @@ from airflow_provider_sparklineage.lineage.dataset import LineageDataset, joined
 from airflow_provider_sparklineage.lineage.gaps import ColumnWrite
 from airflow_provider_sparklineage.lineage.partitions.selection import extent
 from airflow_provider_sparklineage.model import predicates
-from airflow_provider_sparklineage.model.allowance import MORE_TIME, SpentError, Stage
+from airflow_provider_sparklineage.model.allowance import Bound, Limit, SpentError, Stage, cut_short
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.subset import EVERYTHING, Condition, disjunction
@@ -168,13 +169,8 @@ def accumulated(actions: Sequence[Action], ledgers: Ledgers, report: SubsetRepor
     accumulation = _Accumulation(ledgers, report)
     for number, action in enumerate(actions):
         if ledgers.allowance.is_over(Stage.MERGING):
-            accumulation.degradations.append(
-                Degradation(
-                    DegradationCode.COLLECTION_CUT,
-                    f"Merging took too long and ended after {number} of {len(actions)} "
-                    f"actions; {MORE_TIME}.",
-                )
-            )
+            text = f"Merging took too long and ended after {number} of {len(actions)} actions"
+            accumulation.degradations.append(cut_short(text))
             break
         accumulation.add(action)
     return accumulation.result()
@@ -217,7 +213,7 @@ class _Accumulation:
     def __init__(self, ledgers: Ledgers, report: SubsetReport) -> None:
         self.degradations: list[Degradation] = []
         self._ledgers = ledgers
-        self._allowance = ledgers.allowance
+        self._work = partial(ledgers.allowance.work, Stage.COLUMNS)
         self._report = report
         self._inputs: dict[DatasetName, LineageDataset] = {}
         self._outputs: dict[DatasetName, LineageDataset] = {}
@@ -225,8 +221,8 @@ class _Accumulation:
         self._defined: dict[DatasetName, LineageDataset] = {}
         self._writes: dict[DatasetName, list[ColumnWrite]] = {}
         self._statements = Statements()
-        self._columns = ReportedColumns(ledgers.allowance)
-        self._memory = composition.memory_for_columns()
+        self._columns = ReportedColumns(self._work)
+        self._memory = Bound(Limit.TRANSFORMATIONS)
         self._last_columns: dict[DatasetName, _Composed] = {}
         self._cut: dict[DatasetName, str] = {}
 
@@ -315,7 +311,7 @@ class _Accumulation:
 
         composed: ColumnLineage | None = ColumnLineage()
         try:
-            self._allowance.check(Stage.COLUMNS)
+            self._ledgers.allowance.check(Stage.COLUMNS)
             last = self._last_columns.get(output.name)
             planned = self._planned(output.name, ledger.plans(action))
             reported = self._columns.of_write(action, output, planned)
@@ -329,7 +325,7 @@ class _Accumulation:
                     found = made_of[name] = provenance_of(name)
                     return found
 
-                composed = composition.compose(reported, noted, self._allowance, self._memory)
+                composed = composition.compose(reported, noted, self._work, self._memory.left)
                 composed = self._kept(composed, reported, last and last.composed)
                 self._last_columns[output.name] = _Composed(reported, made_of, composed)
         except UnreadableColumnsError as error:
@@ -351,9 +347,9 @@ class _Accumulation:
             if lineage is same or lineage == same:
                 return same
         transformations = count_all(lineage)
-        self._memory.require(transformations)
-        self._memory.takes(transformations)
-        self._allowance.work(Stage.COLUMNS, transformations)
+        if not self._memory.takes(transformations):
+            raise composition.too_many()
+        self._work(transformations)
         return lineage
 
     def _planned(self, name: DatasetName, plans: Sequence[WritePlan]) -> tuple[PlannedColumns, ...]:
@@ -361,7 +357,7 @@ class _Accumulation:
         found = []
         for plan in plans:
             try:
-                found.append(planned_columns(plan, self._allowance))
+                found.append(planned_columns(plan, self._work))
             except UnreadablePlanError as error:
                 code = DegradationCode.COLUMN_INCOMPLETE
                 self.degradations.append(Degradation(code, str(error), name))

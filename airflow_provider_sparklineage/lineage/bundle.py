@@ -28,7 +28,7 @@ from airflow_provider_sparklineage.model.allowance import (
     Allowance,
     SpentError,
     Stage,
-    because,
+    cut_short,
     garbage_collector_paused,
 )
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
@@ -125,7 +125,11 @@ def _observed(
         lost = Degradation(DegradationCode.OBSERVATIONS_MISSING, str(error))
         return _Witnessed(application, degradations=(lost,))
     except SpentError as reason:
-        return _Witnessed(application, degradations=(_unobserved(reason),))
+        text = (
+            "The partitions that were observed were left out, and those that the listener reports "
+            "are used"
+        )
+        return _Witnessed(application, degradations=(cut_short(text, reason),))
     found = (*reading.of_observations(), *_unmatched(observations))
     return _Witnessed(seen.application, observations, found)
 
@@ -140,14 +144,6 @@ def _nothing_observed(manifest: Manifest, application: SparkApplication) -> tupl
             "The observer wrote nothing, so no partitions are known; another "
             "sitecustomize before ours on the driver's Python path would explain it.",
         ),
-    )
-
-
-def _unobserved(reason: object) -> Degradation:
-    return Degradation(
-        DegradationCode.COLLECTION_CUT,
-        "The partitions that were observed were left out, and those that the listener reports are "
-        f"used, {because(reason)}",
     )
 
 

@@ -41,6 +41,7 @@ a check the same application is merged again, now for a failed task. Policy, cas
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -59,13 +60,7 @@ from airflow_provider_sparklineage.lineage.gaps import gaps
 from airflow_provider_sparklineage.lineage.ledger import Ledgers
 from airflow_provider_sparklineage.lineage.observed.accesses import UnknownPartitionsError
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
-from airflow_provider_sparklineage.model.allowance import (
-    MORE_TIME,
-    UNLIMITED,
-    Allowance,
-    Stage,
-    because,
-)
+from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage, cut_short
 from airflow_provider_sparklineage.model.datasets import DatasetName, is_files
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
@@ -165,10 +160,9 @@ def merge(
     )
 
 
-_CUT = Degradation(
-    DegradationCode.COLLECTION_CUT,
+_CUT = cut_short(
     "Merging took too long: partitions that only SQL or locations name, what was expected of them, "
-    f"and why columns have no sources, may be missing; {MORE_TIME}.",
+    "and why columns have no sources, may be missing"
 )
 _NOTHING_WRITTEN = Degradation(
     DegradationCode.NOTHING_WRITTEN,
@@ -184,11 +178,8 @@ def _without_columns(cut: Mapping[DatasetName, str]) -> Iterator[Degradation]:
     """
     for reason in sorted(set(cut.values())):
         names = sorted(str(name) for name, why in cut.items() if why == reason)
-        yield Degradation(
-            DegradationCode.COLLECTION_CUT,
-            f"The column lineage of {len(names)} dataset(s) was left out "
-            f"({some(names, _NAMED)}), {because(reason)}",
-        )
+        which = f"{len(names)} dataset(s) was left out ({some(names, _NAMED)})"
+        yield cut_short(f"The column lineage of {which}", reason)
 
 
 _NAMED = 3
@@ -245,12 +236,13 @@ def _graded(
     :return: the datasets by name; and for each dataset with unknown partitions, a degradation
     """
     found, unknown = {}, {}
+    work = partial(ledgers.allowance.work, Stage.MERGING)
     for name, dataset in datasets.items():
         ledger = ledgers.of(name)
         observed, subset, why = False, None, ""
         if ledger.is_observed(side):
             try:
-                observed, subset = True, ledger.observed.subset(side, ledgers.allowance)
+                observed, subset = True, ledger.observed.subset(side, work)
             except UnknownPartitionsError as reason:
                 why = str(reason)
         elif ledgers.has_observer and is_files(name):

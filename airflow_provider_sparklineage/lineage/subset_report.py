@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -54,6 +55,7 @@ class SubsetReport:
         self._locator = locator
         self._limits = limits
         self._allowance = allowance
+        self._work = partial(allowance.work, Stage.MERGING)
         self._degradations: list[Degradation] = []
 
     def of(
@@ -136,16 +138,12 @@ class SubsetReport:
         if expected is None:
             return reconcile(None, None)
         if other is None or expected.kind is not Kind.PATH:
-            return reconcile(expected, _seen(evidence), allowance=self._allowance)
+            return reconcile(expected, _seen(evidence), work=self._work)
         # Partitions that were observed here are not compared with mere locations of the other side.
         is_known = other.observed or not evidence.observed
         of_other = _seen(self._accessed(other, static)) if is_known else None
         return reconcile(
-            expected,
-            _seen(evidence),
-            is_on_both_sides=True,
-            other=of_other,
-            allowance=self._allowance,
+            expected, _seen(evidence), is_on_both_sides=True, other=of_other, work=self._work
         )
 
     def _note_inexact(self, dataset: LineageDataset, side: Side, status: PartitionStatus) -> None:
@@ -208,7 +206,7 @@ class SubsetReport:
         """
 
         def located(location: str) -> Partition | None:
-            self._allowance.work(Stage.MERGING, _LOCATING)
+            self._work(_LOCATING)
             found = self._locator.locate_name(name._replace(name=location))
             is_one = found.dataset == name and found.partition != Partition()
             return found.partition if is_one else None

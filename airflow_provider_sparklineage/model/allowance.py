@@ -10,34 +10,37 @@ This module reads no clock: the caller passes a function that gives the seconds 
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 
 # --- when time or memory is up --------------------------------------------------------------------
 
 
-MORE_TIME = (
+TOO_LONG = "merging took too long"
+_FIX = (
     "raise [sparklineage] collect_timeout, or see the whole with `sparklineage show` on the "
     "capture bundle"
 )
-"""The remedy for a person, as a part of a sentence."""
-TOO_LONG = "merging took too long"
 
 
-def because(reason: object) -> str:
-    """Write "because …", the end of a sentence about a part that was left out.
+def cut_short(text: str, reason: object = None) -> Degradation:
+    """Make the degradation for a part that was left out, with the fix if more time would help.
 
-    The text has the reason and, if there is one, the remedy.
-
-    :param reason: the reason of a :class:`SpentError`, or the error itself
+    :param text: a sentence without its end
+    :param reason: the reason of a :class:`SpentError`, or the error itself; None if the text says
+        that something took too long
     """
-    fix = f"; {MORE_TIME}" if str(reason) == TOO_LONG else ""
-    return f"because {reason}{fix}."
+    because = "" if reason is None else f", because {reason}"
+    fix = f"; {_FIX}" if reason is None or str(reason) == TOO_LONG else ""
+    return Degradation(DegradationCode.COLLECTION_CUT, f"{text}{because}{fix}.")
 
 
 class SpentError(Exception):
@@ -105,6 +108,8 @@ _UNITS = 500
 """Units of work between two checks of the time: about a millisecond."""
 
 UNLIMITED = Allowance()
+Work = Callable[[int], None]
+"""Counts units of work of one stage; raises :class:`SpentError` if the stage is over."""
 
 
 # --- memory ---------------------------------------------------------------------------------------
@@ -133,32 +138,17 @@ class Limit:
 class Bound:
     """A bound of memory, which the object that keeps the things of one kind counts against.
 
-    :param limit: the number of things, or their size in bytes; one of :class:`Limit`
-    :param reason: why things are left out once the limit is reached
+    :ivar left: how many things, or bytes, still fit
     """
 
-    def __init__(self, limit: int, reason: str = "") -> None:
-        self.limit = limit
-        self._reason = reason
-        self._taken = 0
-
-    def fits(self, amount: int) -> bool:
-        """Whether so much more fits."""
-        return self._taken + amount <= self.limit
-
-    def require(self, amount: int) -> None:
-        """Check that so much more fits.
-
-        :raise SpentError: if it does not
-        """
-        if not self.fits(amount):
-            raise SpentError(self._reason)
+    def __init__(self, limit: int) -> None:
+        self.left = limit
 
     def takes(self, amount: int = 1) -> bool:
         """Count so much more if it fits; False if it does not."""
-        if not self.fits(amount):
+        if amount > self.left:
             return False
-        self._taken += amount
+        self.left -= amount
         return True
 
 

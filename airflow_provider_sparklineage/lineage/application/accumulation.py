@@ -112,7 +112,7 @@ class Memory:
 
         :param datasets: how many datasets the first event of the action has
         """
-        if not (fits := self._datasets.fits(datasets)):
+        if not (fits := datasets <= self._datasets.left):
             self.left_out["event(s) of further actions"] += 1
         return fits
 

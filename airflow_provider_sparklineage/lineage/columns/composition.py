@@ -33,7 +33,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     each_once,
     mapped,
 )
-from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Bound, Limit, Stage
+from airflow_provider_sparklineage.model.allowance import Limit, SpentError, Work
 from airflow_provider_sparklineage.model.texts import truncated
 
 if TYPE_CHECKING:
@@ -362,17 +362,16 @@ class Provenance(NamedTuple):
     sources: frozenset[DatasetName] = frozenset()
 
 
-def memory_for_columns() -> Bound:
-    """Make the bound of the transformations of all writes, as reported and composed."""
-    reason = f"the job has more than {Limit.TRANSFORMATIONS} transformations of columns"
-    return Bound(Limit.TRANSFORMATIONS, reason)
+def too_many() -> SpentError:
+    """Make the error for transformations that do not fit into memory."""
+    return SpentError(f"the job has more than {Limit.TRANSFORMATIONS} transformations of columns")
 
 
 def compose(
     lineage: ColumnLineage,
     provenance_of: Callable[[DatasetName], Provenance | None],
-    allowance: Allowance = UNLIMITED,
-    memory: Bound | None = None,
+    work: Work = lambda _: None,
+    most: int = Limit.TRANSFORMATIONS,
 ) -> ColumnLineage:
     """Replace the columns of datasets that the application wrote itself by their sources.
 
@@ -384,7 +383,7 @@ def compose(
     If there are more than :data:`MAX_VARIANTS` variants between a source and a column, all of them
     lose their descriptions. So the lineage of loops of reads and writes stays small.
 
-    :param memory: the bound of the transformations in memory; those of the result are not counted
+    :param most: how many transformations fit into memory
     :return: column lineage in which equal edges are one object
     :raise SpentError: if there is no time left, or the edges do not fit into memory
     """
@@ -394,7 +393,7 @@ def compose(
         return lineage
     names = Counter(c.field for c in used)
     clear = {name for name, number in names.items() if number == 1}
-    composing = _Composing(known, clear, allowance, memory or memory_for_columns())
+    composing = _Composing(known, clear, work, most)
     fields = mapped(lineage.fields, composing.edges)
     found = (p.columns.dataset for p in known.values() if p is not None)
     return ColumnLineage(fields, composing.edges(lineage.dataset, *found))
@@ -423,13 +422,13 @@ class _Composing:
         self,
         known: Mapping[DatasetName, Provenance | None],
         clear: Collection[str],
-        allowance: Allowance,
-        memory: Bound,
+        work: Work,
+        most: int,
     ) -> None:
         self._known = known
         self._clear = clear
-        self._allowance = allowance
-        self._memory = memory
+        self._work = work
+        self._most = most
         self._made = 0
         self._folded: dict[DatasetName, dict[str, str]] = {}
         self._sets = ColumnSets()
@@ -453,10 +452,11 @@ class _Composing:
                 parts.append((self._combined(transformations, upstream), sources))
         for column, transformations in chain.from_iterable(e.items() for e in others):
             parts.append((transformations, self._sets.of(column)))
-        self._allowance.work(Stage.COLUMNS, len(parts))
+        self._work(len(parts))
         composed = self._sets.edges(settled(parts))
         self._made += count(composed)
-        self._memory.require(self._made)
+        if self._made > self._most:
+            raise too_many()
         return composed
 
     def _read(self, column: Column) -> _Read:
@@ -482,10 +482,10 @@ class _Composing:
         return found
 
     def _combined(self, these: Transformations, upstream: Upstream) -> tuple[Variant, ...]:
-        self._allowance.work(Stage.COLUMNS)
+        self._work(1)
         found = self._variants.get((these, upstream))
         if found is None:
-            self._allowance.work(Stage.COLUMNS, len(these) * len(upstream.transformations))
+            self._work(len(these) * len(upstream.transformations))
             found = self._variants[these, upstream] = upstream.variants(these)
         return found
 

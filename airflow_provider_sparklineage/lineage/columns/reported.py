@@ -54,7 +54,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     union,
     unite_into,
 )
-from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, SpentError, Stage
+from airflow_provider_sparklineage.model.allowance import SpentError, Work
 from airflow_provider_sparklineage.model.datasets import DatasetName, is_database
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ _EMPTY_TO_NULL = re.compile(r"empty2null\((?:[\w`]+\.)*`?(?P<of>\w+)`?\) AS `?\w
 def decode(
     facet: bytes | msgspec.Raw,
     relocate: Callable[[DatasetName], DatasetName],
-    allowance: Allowance = UNLIMITED,
+    work: Work = lambda _: None,
 ) -> ColumnLineage:
     """Decode a ``columnLineage`` facet of the listener.
 
@@ -115,7 +115,7 @@ def decode(
     :raise SpentError: if there is no time left
     """
     decoded = _FACET.decode(facet)
-    reading = _Reading(relocate, allowance)
+    reading = _Reading(relocate, work)
     fields: dict[str, Edges] = {}
     for name, entry in (decoded.fields or {}).items():
         if edges := reading.field(entry):
@@ -130,11 +130,9 @@ def decode(
 class _Reading:
     """Turns entries of one facet into edges; objects that are equal in many entries are shared."""
 
-    def __init__(
-        self, relocate: Callable[[DatasetName], DatasetName], allowance: Allowance
-    ) -> None:
+    def __init__(self, relocate: Callable[[DatasetName], DatasetName], work: Work) -> None:
         self._relocate = relocate
-        self._allowance = allowance
+        self._work = work
         self._edges: dict[tuple[bytes, str | None, str | None], Edges] = {}
         self._known: dict[tuple[_Transformation, ...], tuple[Transformations, bool]] = {}
         self._columns: dict[tuple[str, str, str], Column] = {}
@@ -146,7 +144,7 @@ class _Reading:
         edges = self._edges.get(key)
         if edges is None:
             inputs = _inputs(entry.input_fields)
-            self._allowance.work(Stage.COLUMNS, len(inputs))
+            self._work(len(inputs))
             of_all = (_deprecated(entry.type, entry.description or ""),)
             edges = self._edges[key] = self._read(inputs, of_all)
         return edges
@@ -343,8 +341,8 @@ class _Decoded(NamedTuple):
 class ReportedColumns:
     """Decodes the column lineage of writes, and remembers the last known schema of each dataset."""
 
-    def __init__(self, allowance: Allowance = UNLIMITED) -> None:
-        self._allowance = allowance
+    def __init__(self, work: Work = lambda _: None) -> None:
+        self._work = work
         self._schemas: dict[DatasetName, tuple[str, ...]] = {}
         self._decoded: dict[bytes, _Decoded] = {}
         self._room = MAX_REMEMBERED_BYTES
@@ -402,7 +400,7 @@ class ReportedColumns:
             found = names[name] = stands_for(name)
             return found
 
-        lineage = decode(facet, noted, self._allowance)
+        lineage = decode(facet, noted, self._work)
         size = 0 if known else len(facet)
         if size > self._room:
             self._decoded.clear()

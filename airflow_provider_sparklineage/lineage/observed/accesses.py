@@ -30,7 +30,7 @@ from msgspec import field
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.application.accesses import SLACK, Timeline
 from airflow_provider_sparklineage.model import predicates
-from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, SpentError, Stage
+from airflow_provider_sparklineage.model.allowance import SpentError, Work
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.subset import EVERYTHING, conjunction, disjunction
 from airflow_provider_sparklineage.model.terms import Frozen
@@ -208,11 +208,11 @@ class ObservedAccesses:
         )
         return None if united == EVERYTHING else united
 
-    def subset(self, side: Side, allowance: Allowance = UNLIMITED) -> Subset | None:
+    def subset(self, side: Side, work: Work = lambda _: None) -> Subset | None:
         """Give the partitions that were read from outside, or written.
 
         :return: None if the dataset is not partitioned, or no access was observed
-        :param allowance: when no time is left, the partitions count as unknown
+        :param work: once its stage is over, the partitions count as unknown
         :raise UnknownPartitionsError: if the partitions of some access are not known
         """
         accesses = self._of[side]
@@ -224,7 +224,7 @@ class ObservedAccesses:
         full = False
         for access in sorted(accesses, key=lambda a: a.started):
             try:
-                allowance.work(Stage.MERGING, len(access.scope.partitions or ()))
+                work(len(access.scope.partitions or ()))
             except SpentError as reason:
                 raise UnknownPartitionsError(str(reason)) from reason
             if side is Side.WRITE:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import zlib
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from functools import cached_property
+from functools import cached_property, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -314,10 +314,11 @@ def bind(
     """
     each = (one for record in records for one in _commits(record))
     records = [at_roots(record, index.locator) for record in each]
+    work = partial(allowance.work, Stage.OBSERVATIONS)
     for path, table in _places(records):
-        allowance.work(Stage.OBSERVATIONS)
+        work(1)
         index.name(path, table)
-    binding = _Binding(index, FolderPartitions(index.locator, allowance))
+    binding = _Binding(index, FolderPartitions(index.locator, work))
     lengths, queries = actions_by_length(actions), []
     for record in records:
         allowance.check(Stage.OBSERVATIONS)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
-from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
 from airflow_provider_sparklineage.model.datasets import DatasetName, looks_like_file
 from airflow_provider_sparklineage.model.locations import Location, Locator, RememberingLocator
 from airflow_provider_sparklineage.model.partitioning import (
@@ -32,6 +31,7 @@ from airflow_provider_sparklineage.spark.capture.observations import Layout
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from airflow_provider_sparklineage.model.allowance import Work
     from airflow_provider_sparklineage.spark.capture.observations import (
         ObservationRecord,
         ReadRecord,
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 class FolderPartitions:
     """Makes the partitions of layouts; equal partitions, and equal sets of them, are shared."""
 
-    def __init__(self, locator: Locator, allowance: Allowance = UNLIMITED) -> None:
+    def __init__(self, locator: Locator, work: Work = lambda _: None) -> None:
         self._locator = locator
-        self._allowance = allowance
+        self._work = work
         self._makers: dict[_Labels, _PartitionMaker] = {}
         self._sets: dict[tuple[_Labels, tuple[Values, ...]], frozenset[Partition]] = {}
 
@@ -95,7 +95,7 @@ class FolderPartitions:
         maker = self._makers.setdefault(labels, _PartitionMaker(*labels))
         for start in range(0, len(listed), _AT_ONCE):
             some = listed[start : start + _AT_ONCE]
-            self._allowance.work(Stage.OBSERVATIONS, len(some))
+            self._work(len(some))
             yield from map(maker.__getitem__, some)
 
 

@@ -42,7 +42,6 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Kind
 from airflow_provider_sparklineage.model import globs
-from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
 from airflow_provider_sparklineage.model.partitioning import (
     NULL,
     Dimension,
@@ -65,6 +64,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from airflow_provider_sparklineage.lineage.partitions.expected import Expected
+    from airflow_provider_sparklineage.model.allowance import Work
 
 
 # --- canonical forms ------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def reconcile(
     *,
     is_on_both_sides: bool = False,
     other: Seen | None = None,
-    allowance: Allowance = UNLIMITED,
+    work: Work = lambda _: None,
 ) -> Reconciliation:
     """Compare expected with accessed partitions, in time linear in the number of both.
 
@@ -292,7 +292,7 @@ def reconcile(
         )
     if seen is None:
         return Reconciliation(PartitionStatus.UNOBSERVED)
-    comparison = _Comparison(expected, seen, allowance)
+    comparison = _Comparison(expected, seen, work)
     if expected.choices:
         return comparison.by_predicates()
     if expected.kind is Kind.PATH and is_on_both_sides:
@@ -344,10 +344,10 @@ _Covered = tuple[set[Partition], set[Partition]]
 class _Comparison:
     """Compares the expected partitions of one dataset and side with the accessed ones."""
 
-    def __init__(self, expected: Expected, seen: Seen, allowance: Allowance) -> None:
+    def __init__(self, expected: Expected, seen: Seen, work: Work) -> None:
         self._expected = expected
         self._seen = seen
-        self._allowance = allowance
+        self._work = work
         self._forms = CanonicalForms(seen.dimensions, expected.dimensions)
 
     def by_partitions(self) -> Reconciliation:
@@ -363,7 +363,7 @@ class _Comparison:
         :param other: the accessed partitions of the other side; None where they are not known
         """
         found = self.differences()
-        there = _Comparison(self._expected, other, self._allowance).differences() if other else None
+        there = _Comparison(self._expected, other, self._work).differences() if other else None
         if found is None:
             return Reconciliation(PartitionStatus.UNOBSERVED)
         missing, unexpected = found
@@ -393,13 +393,13 @@ class _Comparison:
             covered: frozenset[Partition] | None = None
             if partitions is not None:
                 alone = replace(self._expected, partitions=partitions, choices=())
-                check = _Comparison(alone, seen, self._allowance).by_partitions()
+                check = _Comparison(alone, seen, self._work).by_partitions()
                 if check.status is PartitionStatus.UNOBSERVED:
                     return check
                 missing |= check.missing
                 covered = seen.partitions - check.unexpected
             for partition, found in verdicts.items():
-                self._work()
+                self._work(1)
                 is_covered = covered is None or partition in covered
                 holds = evaluation.selects(condition, partition) if is_covered else False
                 found.append(True if holds is None and covered is not None else holds)
@@ -433,9 +433,6 @@ class _Comparison:
         covered, met = covers(wanted, found)
         missing = frozenset().union(*(rows.values() for rows in wanted.values())) - met
         return missing, self._seen.partitions - covered
-
-    def _work(self, units: int = 1) -> None:
-        self._allowance.work(Stage.MERGING, units)
 
     def _covering(self, wanted: _Wanted, found: Mapping[Labels, Rows]) -> _Covered:
         """Find the accessed partitions that are expected, and the expected ones that are met."""

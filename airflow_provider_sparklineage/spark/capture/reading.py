@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.model.allowance import MORE_TIME, TOO_LONG, Limit, SpentError
+from airflow_provider_sparklineage.model.allowance import TOO_LONG, Limit, SpentError, cut_short
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.spark.capture.observations import Messages, ObservationReport
 
@@ -107,10 +107,7 @@ class Reading:
                 f"were left out: {named}.",
             )
         if report.cut:
-            yield Degradation(
-                DegradationCode.COLLECTION_CUT,
-                f"Collecting took too long and ended after {report.events} events; {MORE_TIME}.",
-            )
+            yield cut_short(f"Collecting took too long and ended after {report.events} events")
         yield from self.clock.degradations()
 
     def of_observations(self) -> Iterator[Degradation]:

@@ -14,7 +14,7 @@ from airflow_provider_sparklineage.model.terms import EVENTS, OBSERVATIONS
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 from airflow_provider_sparklineage.spark.capture.observations import Messages
-from tests.budgets import lasting
+from tests.allowances import lasting
 from tests.conftest import golden
 from tests.openlineage_spec import validate_event
 

@@ -14,7 +14,7 @@ from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.lineage.observed.accesses import Observations, PythonFunction
 from airflow_provider_sparklineage.model.predicates import _projections_of, changed, without_columns
 from airflow_provider_sparklineage.spark.capture.observations import ObservationRecord, UdfRecord
-from tests.budgets import lasting
+from tests.allowances import lasting
 from tests.unit.lineage.test_binding import collected
 
 

@@ -29,7 +29,7 @@ from airflow_provider_sparklineage.spark.capture.observations import (
     ObservationReport,
     read_observations,
 )
-from tests.budgets import lasting
+from tests.allowances import lasting
 
 COMPLETE, FAILED = ActionState.COMPLETE, ActionState.FAILED
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

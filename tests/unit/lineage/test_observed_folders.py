@@ -1,11 +1,13 @@
 """Layouts of the observer as partitions: as many objects as there are partitions, and no more."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.lineage.observed.places import FolderPartitions
-from airflow_provider_sparklineage.model.allowance import Allowance, SpentError
+from airflow_provider_sparklineage.model.allowance import Allowance, SpentError, Stage
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
 from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition
@@ -69,7 +71,8 @@ def test_equal_lists_are_one_set_and_equal_partitions_one_object():
 def test_making_partitions_is_cut_when_there_is_no_time_left():
     days = [str(n) for n in range(10_000)]
     looks = iter([60.0, 60.0, 60.0])
-    folders = FolderPartitions(DEFAULT_LOCATOR, Allowance(lambda: next(looks, 0.0)))
+    allowance = Allowance(lambda: next(looks, 0.0))
+    folders = FolderPartitions(DEFAULT_LOCATOR, partial(allowance.work, Stage.OBSERVATIONS))
     with pytest.raises(SpentError):
         folders.of([of_days(*days)], SALES)
     assert next(looks, None) is None

@@ -16,7 +16,7 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
 from airflow_provider_sparklineage.lineage.merge import Outcome, merge
 from airflow_provider_sparklineage.model.allowance import UNLIMITED
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from tests.budgets import lasting
+from tests.allowances import lasting
 
 START, END = (datetime(2024, 5, 6, hour, tzinfo=UTC) for hour in (1, 2))
 ORDERS = DatasetName("file", "/lake/orders")

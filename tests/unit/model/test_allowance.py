@@ -11,7 +11,7 @@ from airflow_provider_sparklineage.model.allowance import (
     SpentError,
     Stage,
 )
-from tests.budgets import lasting
+from tests.allowances import lasting
 
 
 @pytest.fixture
@@ -87,10 +87,10 @@ def test_the_clock_is_asked_now_and_then():
 
 def test_what_does_not_fit_is_not_counted():
     memory = Bound(10)
-    assert [memory.takes(8), memory.takes(3), memory.fits(2), memory.takes(2)] == [
+    assert [memory.takes(8), memory.takes(3), memory.left, memory.takes(2)] == [
         True,
         False,
-        True,
+        2,
         True,
     ]
     assert not memory.takes()

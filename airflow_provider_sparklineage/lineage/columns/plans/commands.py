@@ -46,7 +46,6 @@ from airflow_provider_sparklineage.lineage.columns.plans.operators import (
     Walk,
     joined_relation,
 )
-from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.columns.plans.expressions import Node, Tree
     from airflow_provider_sparklineage.lineage.observed.accesses import WritePlan
+    from airflow_provider_sparklineage.model.allowance import Work
 
 
 class PlannedColumns(Frozen, frozen=True):
@@ -90,7 +90,7 @@ _MERGE_CLAUSES = ("matchedClauses", "notMatchedClauses", "notMatchedBySourceClau
 _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
-def planned_columns(write: WritePlan, allowance: Allowance = UNLIMITED) -> PlannedColumns:
+def planned_columns(write: WritePlan, work: Work = lambda _: None) -> PlannedColumns:
     """Give the column lineage of a write.
 
     :raise UnreadablePlanError: if the plan is no tree, or a field has an unexpected form
@@ -100,7 +100,7 @@ def planned_columns(write: WritePlan, allowance: Allowance = UNLIMITED) -> Plann
         tree = msgspec.json.decode(write.plan)
         if not is_tree(tree):
             return PlannedColumns(is_whole=False)
-        return _Command(write, allowance).columns(tree)
+        return _Command(write, work).columns(tree)
     except _DAMAGED as error:
         msg = f"The plan of a write to {write.target} cannot be read: {error}."
         raise UnreadablePlanError(msg) from error
@@ -109,12 +109,12 @@ def planned_columns(write: WritePlan, allowance: Allowance = UNLIMITED) -> Plann
 class _Command:
     """Finds the sources of the columns that one command writes."""
 
-    def __init__(self, write: WritePlan, allowance: Allowance) -> None:
+    def __init__(self, write: WritePlan, work: Work) -> None:
         self._write = write
         self._walk = Walk(
             {number: of for of, ids in write.relations if of is not None for number in ids},
             write.target,
-            allowance,
+            work,
         )
 
     def columns(self, tree: Tree) -> PlannedColumns:

@@ -22,13 +22,12 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.lineage.columns.composition import combine
 from airflow_provider_sparklineage.lineage.columns.edges import DIRECT, INDIRECT, Transformation
-from airflow_provider_sparklineage.model.allowance import Stage
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from airflow_provider_sparklineage.model.allowance import Allowance
+    from airflow_provider_sparklineage.model.allowance import Work
 
 
 # --- trees ----------------------------------------------------------------------------------------
@@ -395,9 +394,9 @@ class Expressions:
         sources that choose its rows, and whether all of these sources are known
     """
 
-    def __init__(self, subquery: Subquery, allowance: Allowance) -> None:
+    def __init__(self, subquery: Subquery, work: Work) -> None:
         self._subquery = subquery
-        self._allowance = allowance
+        self._work = work
 
     def value(self, tree: Tree, find: Find, chosen_by: Sources | None = None) -> Value:
         """Give the value of an expression.
@@ -417,9 +416,7 @@ class Expressions:
             if number := min(arity(node), len(operands)):
                 below, operands[-number:] = operands[: -number - 1 : -1], ()
                 named, labels[-number:] = labels[: -number - 1 : -1], ()
-                self._allowance.work(
-                    Stage.COLUMNS, 1 + sum([len(value.sources) for value in below])
-                )
+                self._work(1 + sum([len(value.sources) for value in below]))
                 if _is_same(name, node, tree[at + 1]):
                     operands.append(below[0])
                     labels.append(named[0])

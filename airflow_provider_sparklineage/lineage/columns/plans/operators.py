@@ -46,13 +46,12 @@ from airflow_provider_sparklineage.lineage.columns.plans.expressions import (
     trees,
     unite,
 )
-from airflow_provider_sparklineage.model.allowance import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from airflow_provider_sparklineage.lineage.columns.plans.expressions import Find, Node, Tree
-    from airflow_provider_sparklineage.model.allowance import Allowance
+    from airflow_provider_sparklineage.model.allowance import Work
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
@@ -522,15 +521,15 @@ class Walk:
     """
 
     def __init__(
-        self, datasets: Mapping[int, DatasetName], target: DatasetName, allowance: Allowance
+        self, datasets: Mapping[int, DatasetName], target: DatasetName, work: Work
     ) -> None:
         self.datasets = datasets
         self.common: dict[object, tuple[Relation, Choice]] = {}
         self._target = target
-        self._allowance = allowance
+        self._work = work
         self._numbers: dict[Column, int] = {}
         self._columns: list[Column] = []
-        self._expressions = Expressions(self._subquery, allowance)
+        self._expressions = Expressions(self._subquery, work)
 
     def number(self, dataset: DatasetName, name: str) -> int:
         """Give the number that stands for a column among sources."""
@@ -559,9 +558,7 @@ class Walk:
             node = tree[at]
             if is_ready:
                 inputs = [made.pop(child) for child in below[at]]
-                self._allowance.work(
-                    Stage.COLUMNS, 1 + sum(len(relation.order) for relation in inputs)
-                )
+                self._work(1 + sum(len(relation.order) for relation in inputs))
                 made[at] = operator(node)(Step(self, node, inputs, level))
                 continue
             if kind(node) == "CTERelationDef":

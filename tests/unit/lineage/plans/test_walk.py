@@ -15,8 +15,8 @@ from airflow_provider_sparklineage.lineage.columns.plans.expressions import (
     conjuncts,
     kind,
 )
-from airflow_provider_sparklineage.model.allowance import SpentError
-from tests.budgets import lasting
+from airflow_provider_sparklineage.model.allowance import SpentError, Stage
+from tests.allowances import working
 from tests.unit.lineage.plans.plans import described, write_plan
 
 
@@ -80,12 +80,12 @@ def test_a_thousand_joins_are_followed():
 def test_following_ends_when_the_time_is_up(looks):
     plan = [project([ID]) for _ in range(5000)]
     with pytest.raises(SpentError):
-        planned_columns(write_plan([*plan, orders()]), lasting(looks))
+        planned_columns(write_plan([*plan, orders()]), working(looks, Stage.COLUMNS))
 
 
 def test_without_time_nothing_is_followed():
     with pytest.raises(SpentError):
-        planned_columns(write_plan([project([ID])] * 1000 + [orders()]), lasting(0))
+        planned_columns(write_plan([project([ID])] * 1000 + [orders()]), working(0, Stage.COLUMNS))
 
 
 def test_what_is_not_known_hands_on_its_columns_and_may_choose_rows():

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain, repeat
 
-from airflow_provider_sparklineage.model.allowance import Allowance
+from airflow_provider_sparklineage.model.allowance import Allowance, Stage, Work
+
+
+def working(looks: int, stage: Stage) -> Work:
+    """Make a function that counts work until so many looks at the clock are used up."""
+    return partial(lasting(looks).work, stage)
 
 
 def lasting(looks: int) -> Allowance:

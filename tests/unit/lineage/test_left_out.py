@@ -17,7 +17,7 @@ from airflow_provider_sparklineage.model.allowance import Limit
 from airflow_provider_sparklineage.model.representation import Adaptation
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest
-from tests.budgets import lasting
+from tests.allowances import lasting
 
 RUN = "018f0000-0000-7000-8000-000000000000"
 BEGIN = datetime(2024, 5, 6, tzinfo=UTC)
