@@ -3,11 +3,12 @@
 The observer begins with the SparkContext, and not only with a SparkSession: a job without a
 SparkSession has events of the listener, too, and the observer may have to deliver them.
 
-The imports of this module delay each start of an interpreter. So the modules of PySpark, py4j and
-the observer are imported only where they are used.
+The imports of this module delay each start of an interpreter. So the modules of PySpark and py4j
+are imported only where they are used, and those of the observer while Spark makes the SparkContext.
 """
 
 import atexit
+import importlib
 import os
 import socket
 import sys
@@ -231,7 +232,7 @@ def _wrap_jvm(of):
     def _ensure_initialized(cls, *args, **kwargs):
         original(cls, *args, **kwargs)
         of._ensure_initialized = classmethod(original)
-        for prepare in (drop_warning, _prepare_delivery):
+        for prepare in (drop_warning, _prepare_delivery, _import_observer):
             try:
                 prepare(cls._jvm._gateway_client)
             except Exception:  # noqa: S112  (for example, a Spark without Log4j 2)
@@ -241,9 +242,28 @@ def _wrap_jvm(of):
 
 
 def _prepare_delivery(client):
-    from sparklineage_observer import delivery  # imported late: see the module's docstring
+    from py4j.java_gateway import JavaClass
 
-    attached.delivered_from = delivery.prepare(client)
+    if JavaClass("java.lang.System", client).getProperty("spark.sparklineage.deliver"):
+        from sparklineage_observer import delivery
+
+        attached.delivered_from = delivery.prepare(client)
+
+
+def _import_observer(_client):
+    """Import the observer in a thread; the job waits for its SparkContext meanwhile.
+
+    The zip has sources only, so the import compiles them, which takes some 60 ms.
+    """
+    import threading
+
+    def load():
+        try:
+            importlib.import_module("sparklineage_observer.observer")
+        except Exception:  # the import is repeated where it is needed, and reported there
+            return
+
+    threading.Thread(target=load, name="sparklineage-import", daemon=True).start()
 
 
 class _Attached:
@@ -293,11 +313,10 @@ def observe(context):
 
 
 def _begin(context):
-    conf = attached.settings or context.getConf()
-    file = conf.get("spark.sparklineage.observations")
+    conf = attached.settings or context._jsc.getConf()  # PySpark's own copy takes 200 calls
+    file = conf.get("spark.sparklineage.observations", "")
     if not file:
         return
-    from sparklineage_observer import delivery
     from sparklineage_observer.observer import Observer
 
     file = attached.delivered_from or file
@@ -306,7 +325,9 @@ def _begin(context):
     observer = attached.observer = Observer(file, tag, limits)
     _wrap_streams(observer)
     if attached.delivered_from:
-        url = conf.get("spark.sparklineage.deliver")
+        from sparklineage_observer import delivery
+
+        url = conf.get("spark.sparklineage.deliver", "")
         run = conf.get("spark.sparklineage.run", "")
         attached.delivery = delivery.begun(context, url, run, file, observer)
 
