@@ -58,6 +58,13 @@ def plant():
     (LAKE / "no_files" / "dt=2024-05-08").mkdir()
     for name in DELTA if has_delta else ():
         events.write.format("delta").partitionBy("dt").save(path(name))
+    if has_delta:
+        spark.sql(
+            f"create table delta.`{path('feed')}` (id bigint, user bigint, dt string) using delta "
+            "partitioned by (dt) tblproperties (delta.enableChangeDataFeed = true)"
+        )
+        events.write.format("delta").mode("append").save(path("feed"))
+        spark.sql(f"update delta.`{path('feed')}` set user = 0 where {TODAY} and id > 6")
     for name in TEXTS:
         writer = events.repartition(2).write.option("header", True)
         if name.startswith("json"):
@@ -144,6 +151,9 @@ def chosen_files():
         frame = spark.read.format("delta").load(path(name))
         frame = frame.where("id < 0") if name == "skipping" else frame
         write(frame.limit(2) if name == "delta_limit" else frame, name)
+    feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 2)
+    write(feed.load(path("feed")), "feed")
+    write(feed.load(path("feed")).groupBy("dt").agg(F.max("user").alias("most")), "feed_most")
 
 
 def definitions():

@@ -87,6 +87,19 @@ def accessed(datasets):
     return found
 
 
+def sources(lineage, name):
+    """Give {column: its sources} of an output; only those of which its values are made."""
+    [output] = [d for d in lineage.outputs if folder(d.name.name) == name]
+    return {
+        column: {
+            f"{folder(c.dataset.name)}.{c.field}"
+            for c, found in edges.items()
+            if any(t.type == "DIRECT" for t in found)
+        }
+        for column, edges in output.columns.fields.items()
+    }
+
+
 def degradations(lineage, code):
     return {folder(d.dataset.name) for d in lineage.degradations if d.code == code and d.dataset}
 
@@ -170,6 +183,17 @@ def test_files_that_an_option_chose_are_not_all_of_a_dataset(lineage):
 def test_a_delta_table_is_read_in_full_only_if_all_of_its_files_are(spark, lineage, name, expected):
     submissions.require(spark, "delta")
     assert accessed(lineage.inputs)[name] == expected
+
+
+def test_the_change_data_feed_of_a_table_is_a_read_of_the_changed_partitions(spark, lineage):
+    """Delta reads it in queries of its own, which Spark reports since 4.0."""
+    submissions.require(spark, "delta")
+    assert accessed(lineage.inputs)["feed"] == (TODAY if spark.line >= "4.0" else "unknown")
+    assert sources(lineage, "out_feed") == {
+        name: {f"feed.{name}"}
+        for name in ("id", "user", "dt", "_change_type", "_commit_version", "_commit_timestamp")
+    }
+    assert sources(lineage, "out_feed_most") == {"dt": {"feed.dt"}, "most": {"feed.user"}}
 
 
 # --- definitions ----------------------------------------------------------------------------------

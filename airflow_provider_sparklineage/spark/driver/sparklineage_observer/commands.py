@@ -13,6 +13,7 @@ import re
 
 from sparklineage_observer.delta import path_of
 from sparklineage_observer.jvm import class_name, names_of, option, texts
+from sparklineage_observer.plans import CHANGE_FEED
 from sparklineage_observer.relations import leaves_of, name_of, place_of, relations_of
 
 _MORE = re.compile(r"\.\.\. (\d+) more fields")
@@ -37,6 +38,7 @@ _LOST = re.compile(
     r"|LogicalRDD|ExternalRDD|LocalRelation|OneRowRelation|Range|InMemoryRelation"
     r"|(?:\[|, )[^#\[\]]* AS |Generate [^#\n]*, (?:true|false), "  # made of no column
     r"|more fields"  # columns that the text leaves out
+    rf"|{re.escape(CHANGE_FEED)}"
 )
 
 

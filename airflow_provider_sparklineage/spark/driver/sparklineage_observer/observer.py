@@ -59,6 +59,7 @@ class Observer:
         self._classes = self._java_context = self._conf = None
         self._file_writes = self.streams = None
         self._last_writes = {}
+        self._has_feeds = False
         self._snapshots = Snapshots()
         self._delta = DeltaTables(tag, self._started_ms)
         self._commands = Commands(self._limits)
@@ -191,6 +192,12 @@ class Observer:
         read = scans.observe(scan.kind, scan.node, self._classes, budget)
         if read is None:
             return None
+        if read.get("index") in scans.CHANGE_FEEDS:
+            # Since Spark 4 the queries in which Delta reads a feed are reported, and have ended
+            # before the query of the feed. They have the partitions.
+            if scan.kind == plans.FEED_SCAN and self._has_feeds:
+                return None
+            self._has_feeds = scan.kind != plans.FEED_SCAN
         if scan.filters:
             read["data_filters"] = [*read.get("data_filters", []), *scan.filters]
         # A limit may end the query before all files are opened. But the first file of the only scan

@@ -11,7 +11,11 @@ import re
 from sparklineage_observer.jvm import items, kind_of
 
 # The texts with which the recorded nodes begin in the text of a plan.
-_READS = re.compile("FileScan |Scan hive |BatchScan")
+CHANGE_FEED = "DeltaCDFRelation("
+"""The word with which the change data feed of a Delta table begins in the text of a plan. It is a
+relation without files; Delta reads them in queries of its own."""
+FEED_SCAN = "RowDataSourceScanExec"
+_READS = re.compile(f"FileScan |Scan hive |BatchScan|Scan {re.escape(CHANGE_FEED)}")
 _WRITES = re.compile(
     r"ExecV1|AppendData|OverwriteByExpression|OverwritePartitionsDynamic|ReplaceData|WriteDelta"
     r"|DeleteFromTable|AtomicCreateTableAsSelect|AtomicReplaceTableAsSelect"
@@ -25,7 +29,7 @@ _UDF = "EvalPython"
 _CUT = re.compile(r"\d more characters|Truncated plan of")  # a job can limit the length of the text
 
 _SCANS = ("FileSourceScanExec", "HiveTableScanExec", "BatchScanExec")
-_ANYTHING = f"FileScan Execute Subquery Limit {_UDF}"
+_ANYTHING = f"FileScan Execute Subquery Limit {_UDF} {CHANGE_FEED}"
 _COMMANDS = ("DataWritingCommandExec", "ExecutedCommandExec")
 _V2_WRITES = (
     "AppendDataExec",
@@ -110,6 +114,7 @@ class _Walk:
         self._identity = identity
         self._seen = set()
         self._has_subqueries = "ubquery" in text
+        self._has_feeds = CHANGE_FEED in text
         self._has_limits_or_udfs = bool(_LIMIT.search(text)) or _UDF in text
         # If a plan only writes, and has no scans, its leaves are not needed.
         self._has_leaves = bool(_READS.search(text)) or _UDF in text or not _WRITES.search(text)
@@ -161,6 +166,8 @@ class _Walk:
             if kind in _SCANS:
                 filters = filters if kind == "BatchScanExec" else ()
                 self._found.scans.append(Scan(kind, leaf, filters, may_end_early))
+            elif kind == FEED_SCAN and self._has_feeds and CHANGE_FEED in leaf.nodeName():
+                self._found.scans.append(Scan(kind, leaf, (), may_end_early))
             elif kind == "LocalTableScanExec":
                 self._found.rows.append(leaf)
             elif _is_around(kind):

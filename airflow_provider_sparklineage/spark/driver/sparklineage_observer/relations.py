@@ -9,6 +9,7 @@ import json
 import re
 
 from sparklineage_observer.jvm import class_name, items, option, texts
+from sparklineage_observer.plans import CHANGE_FEED
 
 _FOLDER = re.compile(r"/[^/=]+=[^/]*\Z")
 _ID = re.compile(r"#(\d+)")
@@ -45,6 +46,8 @@ def _places(leaf, text):
         table = leaf.tableMeta()
         return [(table.location().toString(), name_of(table))]
     name = None if text.startswith("Relation [") else name_of(option(leaf.catalogTable()))
+    if CHANGE_FEED in text:
+        return [(path_of_feed(leaf.relation()), name)]
     try:
         index = leaf.relation().location()
         roots = texts(index.rootPaths())
@@ -54,6 +57,11 @@ def _places(leaf, text):
         roots = {root.rpartition("/")[0] for root in roots}  # the roots of a batch are its files
     roots = sorted({_above_partitions(root) for root in roots})
     return [(root, name) for root in roots] if len(roots) <= _MAX_ROOTS else []
+
+
+def path_of_feed(relation):
+    """Give the path of the Delta table to which a change data feed belongs."""
+    return relation.snapshotWithSchemaMode().snapshot().deltaLog().dataPath().toString()
 
 
 def place_of(table):

@@ -22,7 +22,9 @@ from sparklineage_observer.jvm import (
     split_directory,
     texts,
 )
+from sparklineage_observer.plans import FEED_SCAN
 from sparklineage_observer.records import OverBudgetError
+from sparklineage_observer.relations import path_of_feed
 
 _FILE_4 = re.compile(r"path: (\S+), range: ")
 _FILE_3 = re.compile(r"path=(.+?); isDirectory=", re.DOTALL)
@@ -31,6 +33,11 @@ _DELTA_LOG = "DeltaLogFileIndex"
 # files. Other indexes may have only some files, such as the index that Delta makes before it
 # rewrites files.
 _ALL_FILES = ("InMemoryFileIndex", "CatalogFileIndex", "MetadataLogFileIndex")
+# The relation and the file indexes of a Delta table's change data feed. Delta makes columns of the
+# feed partition columns, behind those of the table, and has a folder of its own for changes.
+_FEED = "DeltaCDFRelation"
+CHANGE_FEEDS = (_FEED, "CdcAddFileIndex", "TahoeChangeFileIndex", "TahoeRemoveFileIndex")
+_OF_CHANGE_FEED = ("_change_type", "_commit_version", "_commit_timestamp")
 _CHOOSING = {"pathglobfilter", "modifiedbefore", "modifiedafter"}
 # Spark sets this option when it reads files as text to find the columns of CSV, JSON or XML, and
 # when a stream reads text files.
@@ -50,6 +57,8 @@ def observe(kind, scan, classes, budget):
             return _file_scan(read, scan, classes, budget)
         if kind == "HiveTableScanExec":
             return _hive_scan(read, scan, budget)
+        if kind == FEED_SCAN:
+            return _feed_scan(read, scan)
         if _is_iceberg(scan):
             return iceberg.scan(read, scan, budget)
         return _v2_scan(read, scan, classes, budget)
@@ -77,6 +86,9 @@ def _file_scan(read, scan, classes, budget):
     if not _CHOOSING.isdisjoint(options) or not _has_all_files(kind, index):
         read["chosen"] = True
     schema = dimensions(relation.partitionSchema())
+    is_feed = kind in CHANGE_FEEDS
+    if is_feed:
+        schema = [d for d in schema if d["field"] not in _OF_CHANGE_FEED]
     table = option(scan.tableIdentifier())
     read.update(
         format=file_format,
@@ -104,12 +116,18 @@ def _file_scan(read, scan, classes, budget):
             catalog = relation.sparkSession().sessionState().catalog()
             base = catalog.getTableMetadata(table).location().toString().rstrip("/")
         by_base = {base: _by_value(selected, schema, budget)}
-    if not by_base:
-        by_base = {_base(roots, schema): set()}
+    if not by_base or is_feed:
+        by_base = {_base(roots, schema): set().union(*by_base.values())}
     read["layouts"] = [
         _layout(base, schema, sorted_partitions(by_base[base])) for base in sorted(by_base)
     ]
     return read
+
+
+def _feed_scan(read, scan):
+    """Complete the read of a change data feed, which has no partitions."""
+    read.update(index=_FEED, format="delta", roots=[path_of_feed(scan.relation())])
+    return {**read, "cut": "Delta reads the change data feed of a table out of Spark's sight"}
 
 
 def _is_unopened(known):
@@ -294,11 +312,14 @@ class Schemas:
         self._described.add(key)
         text = _schema(kind, scan).json()
         if len(text) <= _MAX_SCHEMA_BYTES:
-            read["schema"] = json.loads(text)
+            read["schema"] = schema = json.loads(text)
+            if read.get("index") in CHANGE_FEEDS:
+                own = [f for f in schema["fields"] if f["name"] not in _OF_CHANGE_FEED]
+                schema["fields"] = own
 
 
 def _schema(kind, scan):
-    if kind == "FileSourceScanExec":
+    if kind in ("FileSourceScanExec", FEED_SCAN):
         return scan.relation().schema()
     if kind == "HiveTableScanExec":
         return scan.relation().tableMeta().schema()
