@@ -9,6 +9,7 @@ dataset.
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import compress, decompress
@@ -59,40 +60,15 @@ MAX_ANSWERS = 100
 """Most answers that are kept for one state; nearly each answer is on one dataset."""
 
 
-class _LatestValues:
-    """A cache of values by key, which drops the least recently used values.
-
-    :param most: the most values that are kept
-    """
-
-    def __init__(self, most: int) -> None:
-        self._values: OrderedDict[Hashable, Any] = OrderedDict()
-        self._most = most
-        self._lock = Lock()
-
-    def get(self, key: Hashable) -> Any:
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-            return self._values.get(key)
-
-    def keep(self, key: Hashable, value: Any) -> Any:
-        """Store a value, unless the key has a value already; give the stored value."""
-        with self._lock:
-            kept = self._values.setdefault(key, value)
-            while len(self._values) > self._most:
-                self._values.popitem(last=False)
-            return kept
-
-
 class AnswerCache:
-    """The answers that were worked out on one state of a store.
+    """Answers by question, of which the least recently used ones are dropped.
 
     :param most: the most answers that are kept
     """
 
     def __init__(self, most: int = MAX_ANSWERS) -> None:
-        self._answers = _LatestValues(most)
+        self._answers: OrderedDict[Hashable, Any] = OrderedDict()
+        self._most = most
         self._working = Lock()
 
     def answer(self, question: Hashable, work_out: Callable[[], Any]) -> Any:
@@ -100,21 +76,27 @@ class AnswerCache:
 
         :param work_out: gives the answer, which must not be None
         """
-        if (found := self._answers.get(question)) is None:
+        if (answer := self._latest(question)) is None:
             with self._working:
-                if (found := self._answers.get(question)) is None:
-                    found = self._answers.keep(question, work_out())
-        return found
+                if (answer := self._latest(question)) is None:
+                    answer = self._answers[question] = work_out()
+                    while len(self._answers) > self._most:
+                        self._answers.popitem(last=False)
+        return answer
+
+    def _latest(self, question: Hashable) -> Any:
+        with suppress(KeyError):  # it is not there, or another thread has just dropped it
+            self._answers.move_to_end(question)
+        return self._answers.get(question)
 
 
-_STATES = _LatestValues(MAX_STATES)
+_STATES = AnswerCache(MAX_STATES)
 
 
 def cache_of(history: OpenedHistory) -> AnswerCache:
     """Give the cache of the answers on the state of the store that ``history`` has opened."""
-    state = (history.url, history.generation)
-    known: AnswerCache = _STATES.get(state) or _STATES.keep(state, AnswerCache())
-    return known
+    cache: AnswerCache = _STATES.answer((history.url, history.generation), AnswerCache)
+    return cache
 
 
 Answer = TypeVar("Answer")
