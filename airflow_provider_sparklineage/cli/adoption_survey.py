@@ -28,7 +28,7 @@ from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.model.texts import some
 from airflow_provider_sparklineage.operators.adoption import adopting
 from airflow_provider_sparklineage.settings import resolution
-from airflow_provider_sparklineage.settings.checks import Check, Status, failed
+from airflow_provider_sparklineage.settings.checks import Check, Status, failed, warning
 
 if TYPE_CHECKING:
     import argparse
@@ -344,7 +344,7 @@ def _row(
 
 
 def _warnings(name: str, texts: Iterable[str], fix: str) -> list[Check]:
-    return [Check(name, Status.WARNING, text, fix) for text in texts]
+    return [warning(name, text, fix) for text in texts]
 
 
 def _useless(declares: Matches, adopted: set[task_rules.TaskNames]) -> Iterable[str]:

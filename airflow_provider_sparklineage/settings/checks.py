@@ -48,6 +48,16 @@ class Check(Frozen, frozen=True):
         force_setattr(self, "fix", scrub(self.fix))
 
 
+def passed(name: str, message: str) -> Check:
+    """Make a check whose status is ok."""
+    return Check(name, Status.OK, message)
+
+
+def warning(name: str, message: str, fix: str) -> Check:
+    """Make a check whose status is a warning."""
+    return Check(name, Status.WARNING, message, fix)
+
+
 def failed(name: str, error: Exception) -> Check:
     """Make a failed check from an error; this package's errors give the message and the fix."""
     if isinstance(error, SparkLineageError):

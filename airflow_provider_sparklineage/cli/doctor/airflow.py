@@ -35,7 +35,14 @@ from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.settings import connection as connections
 from airflow_provider_sparklineage.settings import resolution as settings
-from airflow_provider_sparklineage.settings.checks import Check, Status, UrlPlace, failed
+from airflow_provider_sparklineage.settings.checks import (
+    Check,
+    Status,
+    UrlPlace,
+    failed,
+    passed,
+    warning,
+)
 from airflow_provider_sparklineage.settings.options import SECTION
 from airflow_provider_sparklineage.spark.submit import deploy_mode
 from airflow_provider_sparklineage.spark.submit.submission import Submission
@@ -129,9 +136,9 @@ def _connection(conn_id: str) -> tuple[list[Check], connections.LineageConnectio
         return [failed(CONNECTION, sources.without_transport(conn_id))], None
     if found is None:
         text = f"There is no connection {connections.DEFAULT_CONN_ID}, and none is needed."
-        return [Check(CONNECTION, Status.OK, text)], None
+        return [passed(CONNECTION, text)], None
     looks = f", looks at {found.backend_url}" if found.backend_url else ", names no backend"
-    return [Check(CONNECTION, Status.OK, f"{conn_id} is of type sparklineage{looks}.")], found
+    return [passed(CONNECTION, f"{conn_id} is of type sparklineage{looks}.")], found
 
 
 def _settings(resolved: Settings) -> Check:
@@ -142,7 +149,7 @@ def _settings(resolved: Settings) -> Check:
             "[sparklineage] disabled is True: all tasks run without lineage.",
             "Set AIRFLOW__SPARKLINEAGE__DISABLED=False, or remove it.",
         )
-    return Check(SETTINGS, Status.OK, "All settings can be read.")
+    return passed(SETTINGS, "All settings can be read.")
 
 
 # --- the OpenLineage provider ---------------------------------------------------------------------
@@ -216,9 +223,8 @@ def _provider(transport: Mapping[str, Any], place: str) -> Check:
     )
     kind = str(transport.get("type") or "")
     if kind == "console":
-        return Check(
+        return warning(
             PROVIDER,
-            Status.WARNING,
             "Airflow's transport is console: lineage goes into the logs of tasks and nowhere else.",
             fix,
         )
@@ -228,15 +234,14 @@ def _provider(transport: Mapping[str, Any], place: str) -> Check:
         )
     where = f" to {transport['log_file_path']}" if kind == "file" else ""
     text = f"It is active, and sends by its {connections.title_of(transport)}{where}."
-    return Check(PROVIDER, Status.OK, text)
+    return passed(PROVIDER, text)
 
 
 def _policy() -> Check:
     """Check that Airflow sends events of tasks with lineage, and sends the collected lineage."""
     if openlineage.selective_enable():
-        return Check(
+        return warning(
             POLICY,
-            Status.WARNING,
             "[openlineage] selective_enable is True: only tasks and DAGs that ask for it have "
             "lineage.",
             "Call enable_lineage(dag) of airflow.providers.openlineage.utils.selective_enable in "
@@ -263,7 +268,7 @@ def _policy() -> Check:
                 f"Add a rule with scope operator {path} that has emit and "
                 "extract_operator_metadata.",
             )
-    return Check(POLICY, Status.OK, f"Events of {' and '.join(names)} are sent.")
+    return passed(POLICY, f"Events of {' and '.join(names)} are sent.")
 
 
 def _tasks_with_lineage() -> Iterator[BaseOperator]:
@@ -277,23 +282,21 @@ def _tasks_with_lineage() -> Iterator[BaseOperator]:
 def _time() -> Check:
     seconds = openlineage.execution_timeout()
     if seconds < _SHORT_S:
-        return Check(
+        return warning(
             TIME,
-            Status.WARNING,
             f"[openlineage] execution_timeout is {seconds} s: an event that takes longer, because "
             "it is large or the backend slow, is lost silently.",
             f"Set AIRFLOW__OPENLINEAGE__EXECUTION_TIMEOUT to {_SHORT_S} or more.",
         )
     overtime = airflow_conf.getint("core", "task_success_overtime", fallback=20)
     if seconds > overtime:
-        return Check(
+        return warning(
             TIME,
-            Status.WARNING,
             f"[openlineage] execution_timeout is {seconds} s, but Airflow ends the process of a "
             f"successful task after {overtime} s.",
             "Set AIRFLOW__CORE__TASK_SUCCESS_OVERTIME above execution_timeout.",
         )
-    return Check(TIME, Status.OK, f"An event may take {seconds} s.")
+    return passed(TIME, f"An event may take {seconds} s.")
 
 
 def _endpoint_of(
@@ -339,11 +342,7 @@ def _spark_connection(
         fix = "Look at [secrets] backend, and at what AIRFLOW_CONN_… has in the environment."
     if problem:
         problem += ": the operator would submit to yarn silently."
-        return (
-            Check(SPARK_CONNECTION, Status.WARNING, problem, fix),
-            binary,
-            deploy_mode.DriverHost.WORKER,
-        )
+        return (warning(SPARK_CONNECTION, problem, fix), binary, deploy_mode.DriverHost.WORKER)
     extra = found.extra_dejson
     binary = str(extra.get("spark-binary") or binary)
     master = f"{found.host}:{found.port}" if found.port else str(found.host or "")
@@ -359,7 +358,7 @@ def _spark_connection(
     text = f"{conn_id} submits to {master}."
     if host.is_remote:
         text = f"{conn_id} submits to {master}; the driver runs in {host}."
-    return Check(SPARK_CONNECTION, Status.OK, text), binary, host
+    return passed(SPARK_CONNECTION, text), binary, host
 
 
 # --- adoption -------------------------------------------------------------------------------------
@@ -384,11 +383,9 @@ def _adoption_is_off(*, has_declarations: bool) -> Check:
     if has_declarations:
         text = "There are declarations, and no task is adopted, which they are for."
         fix = "Set [sparklineage] adopt, or take declarations out."
-        return Check(adoption_survey.DECLARATIONS, Status.WARNING, text, fix)
-    return Check(
-        adoption_survey.ADOPT,
-        Status.OK,
-        "Adoption is off: tasks have lineage whose DAG asks for it.",
+        return warning(adoption_survey.DECLARATIONS, text, fix)
+    return passed(
+        adoption_survey.ADOPT, "Adoption is off: tasks have lineage whose DAG asks for it."
     )
 
 
@@ -399,10 +396,10 @@ def _adoption_is_on(rules: adoption_survey.Rules) -> Check:
             "tasks are adopted only when they are about to run, and have no links."
         )
         fix = "Install the package again, with pip and not from a bare folder."
-        return Check(adoption_survey.ADOPT, Status.WARNING, text, fix)
+        return warning(adoption_survey.ADOPT, text, fix)
     what = "Tasks are adopted by rules" if rules.adoption.rules else "All tasks are adopted"
     text = f"{what}: `airflow sparklineage adoption` lists them."
-    return Check(adoption_survey.ADOPT, Status.OK, text)
+    return passed(adoption_survey.ADOPT, text)
 
 
 def _adoption_of_dags(rules: adoption_survey.Rules) -> list[Check]:
@@ -416,19 +413,14 @@ def _adoption_of_dags(rules: adoption_survey.Rules) -> list[Check]:
             f"Not all DAG files were parsed: {PARSING_S:.0f} s are for that, and no bundle is "
             "fetched. Whether rules are for tasks, `airflow sparklineage adoption` finds out."
         )
-        return [Check(adoption_survey.ADOPT, Status.OK, text)]
+        return [passed(adoption_survey.ADOPT, text)]
     problems = adoption_survey.survey(parsed.dags, rules).problems
     if len(problems) > _MAX_PROBLEMS:
         text = (
             f"{len(problems) - _MAX_PROBLEMS} more rules or globs are for no task, or for one "
             "twice."
         )
-        more = Check(
-            adoption_survey.ADOPT,
-            Status.WARNING,
-            text,
-            "`airflow sparklineage adoption` lists them.",
-        )
+        more = warning(adoption_survey.ADOPT, text, "`airflow sparklineage adoption` lists them.")
         return [*problems[:_MAX_PROBLEMS], more]
     return problems
 
@@ -449,7 +441,7 @@ def archive_checks(resolved: Settings) -> list[Check]:
     try:
         unsent = archive.unsent()
     except exceptions.ArchiveError as error:
-        return [Check(ARCHIVE, Status.WARNING, error.problem, error.fix)]
+        return [warning(ARCHIVE, error.problem, error.fix)]
     return [_archive_place(archive), *([_unsent_events(unsent)] if archive.has_marks else [])]
 
 
@@ -460,10 +452,9 @@ def _without_archive() -> Check:
         is_wanted = False
     executors = " and ".join(sources.remote_executors())
     if not (is_wanted and executors):
-        return Check(ARCHIVE, Status.OK, "Events are kept nowhere: [sparklineage] archive_url.")
-    return Check(
+        return passed(ARCHIVE, "Events are kept nowhere: [sparklineage] archive_url.")
+    return warning(
         ARCHIVE,
-        Status.WARNING,
         f"Events are kept nowhere, because {executors} runs tasks on other machines: earlier tries "
         "are not shown, and an event that does not arrive is lost.",
         "Set AIRFLOW__SPARKLINEAGE__ARCHIVE_URL on workers and API servers, e.g. to "
@@ -473,21 +464,21 @@ def _without_archive() -> Check:
 
 def _archive_place(archive: Archive) -> Check:
     if not archive.is_default:
-        return Check(ARCHIVE, Status.OK, f"Events are kept in {archive.url}.")
+        return passed(ARCHIVE, f"Events are kept in {archive.url}.")
     folder = Path(archive.url.removeprefix("file://"))
     there = next(place for place in (folder, *folder.parents) if place.exists())
     if not os.access(there, os.W_OK):
         problem = f"Events cannot be kept in {archive.url}: {there} is not writable."
         fix = "Set [sparklineage] archive_url to another place, or to none."
-        return Check(ARCHIVE, Status.WARNING, problem, fix)
-    return Check(ARCHIVE, Status.OK, f"Events are kept in {archive.url}, for this user only.")
+        return warning(ARCHIVE, problem, fix)
+    return passed(ARCHIVE, f"Events are kept in {archive.url}, for this user only.")
 
 
 def _unsent_events(unsent: Sequence[Entry]) -> Check:
     if not unsent:
-        return Check(UNSENT, Status.OK, "All events of the archive were sent, as far as known.")
+        return passed(UNSENT, "All events of the archive were sent, as far as known.")
     what = "1 event was" if len(unsent) == 1 else f"{len(unsent)} events were"
     oldest = min((entry.written for entry in unsent if entry.written), default=None)
     since = f", the first on {oldest:%Y-%m-%d at %H:%M} UTC" if oldest else ""
     fix = "Send them when the backend is up: airflow sparklineage resend"
-    return Check(UNSENT, Status.WARNING, f"{what} not sent{since}.", fix)
+    return warning(UNSENT, f"{what} not sent{since}.", fix)

@@ -25,7 +25,7 @@ from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model import credentials, exceptions, texts
 from airflow_provider_sparklineage.operators.attempt.submit import listen
 from airflow_provider_sparklineage.operators.attempt.timing import Deadline
-from airflow_provider_sparklineage.settings.checks import Check, Status, failed
+from airflow_provider_sparklineage.settings.checks import Check, Status, failed, passed
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.remote_bundles import received
@@ -65,7 +65,7 @@ def location_checks(settings: Settings, timeout_s: float = _PROBE_S) -> list[Che
         why = bounded.reason(error, timeout_s)
     else:
         text = f"This worker writes, lists, reads and deletes in {captures.url}"
-        return [Check(REMOTE, Status.OK, f"{text}; drivers know it as {in_spark}.")]
+        return [passed(REMOTE, f"{text}; drivers know it as {in_spark}.")]
     return [
         Check(
             REMOTE,
@@ -123,7 +123,7 @@ def endpoint_checks(settings: Settings) -> list[Check]:
     url = receiver.url
     receiver.close()
     text = f"This worker can listen for drivers without Python, at {url}; whether they reach it is"
-    return [Check(ENDPOINT, Status.OK, f"{text} seen when one runs.")]
+    return [passed(ENDPOINT, f"{text} seen when one runs.")]
 
 
 # --- an application in the cluster ----------------------------------------------------------------

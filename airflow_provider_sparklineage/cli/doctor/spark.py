@@ -26,7 +26,7 @@ from airflow_provider_sparklineage.event import model, pipeline
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model import exceptions
 from airflow_provider_sparklineage.model.terms import Frozen
-from airflow_provider_sparklineage.settings.checks import Check, Status, failed
+from airflow_provider_sparklineage.settings.checks import Check, Status, failed, passed, warning
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.submit import (
@@ -107,13 +107,12 @@ def _spark(spark: SparkDistribution) -> Check:
         return mixed
     newest = ".".join(map(str, listener.NEWEST_SPARK))
     if listener.version_numbers(spark.version)[:2] > listener.NEWEST_SPARK:
-        return Check(
+        return warning(
             SPARK,
-            Status.WARNING,
             f"{text} This package is tested up to {newest}.",
             "Run `sparklineage doctor --spark-submit`, and look at the lineage of a job of yours.",
         )
-    return Check(SPARK, Status.OK, text)
+    return passed(SPARK, text)
 
 
 def _mixed(spark: SparkDistribution) -> Check | None:
@@ -132,9 +131,8 @@ def _mixed(spark: SparkDistribution) -> Check | None:
     if len(versions) < 2:
         return None
     one = min(versions, key=listener.version_numbers)
-    return Check(
+    return warning(
         SPARK,
-        Status.WARNING,
         f"{spark.home} has files of pyspark and pyspark-client in the versions "
         f"{' and '.join(sorted(versions))}.",
         "Install both in one version: pip install --force-reinstall --no-deps "
@@ -159,7 +157,7 @@ def _java_alone(env: Mapping[str, str]) -> Check:
             f"{found} does not run, or is no Java.",
             "Set JAVA_HOME to an installed Java.",
         )
-    return Check(JAVA, Status.OK, f"{found} is Java {version}.")
+    return passed(JAVA, f"{found} is Java {version}.")
 
 
 def _java(env: Mapping[str, str], spark: SparkDistribution) -> Check:
@@ -188,7 +186,7 @@ def _listener(
         own = listener_selection.only_listener(found, submission, spark)
         if own is not None:
             text = f"Spark has the listener {own.name} ({own.source}); none is added."
-            checked = Check(LISTENER, Status.OK, text)
+            checked = passed(LISTENER, text)
         elif _is_fetched_later(settings, spark, env):
             return [_FETCHED_LATER], None
         else:
@@ -196,7 +194,7 @@ def _listener(
             path = submitted_files.local_path(name)
             if path is None:
                 text = f"It is {name}, not a file of this worker; so it is not looked at."
-                checked = Check(LISTENER, Status.OK, text)
+                checked = passed(LISTENER, text)
                 if (
                     submitted_files.scheme(name) == "local"
                 ):  # a driver of this worker cannot have it
@@ -213,9 +211,8 @@ def _listener(
     return checks, Machine(spark, spark_binary, defaults, (*jar, *usable))
 
 
-_FETCHED_LATER = Check(
+_FETCHED_LATER = warning(
     LISTENER,
-    Status.WARNING,
     "There is no whole one in the cache; the first task fetches it, and waits for that.",
     "Run `sparklineage fetch-listener` when the worker is made.",
 )
@@ -229,9 +226,8 @@ def _is_fetched_later(settings: Settings, spark: SparkDistribution, env: Mapping
 def _checked_jar(jar: Path, spark: SparkDistribution, *, in_cache: bool) -> Check:
     version = listener.read_jar(jar).version
     if version != listener.VERSION:
-        return Check(
+        return warning(
             LISTENER,
-            Status.WARNING,
             f"{jar} is the listener {version or 'of an unknown version'}; this package is tested "
             f"with {listener.VERSION}.",
             f"Run `sparklineage fetch-listener`, which brings {listener.VERSION}, and leave "
@@ -244,7 +240,7 @@ def _checked_jar(jar: Path, spark: SparkDistribution, *, in_cache: bool) -> Chec
             f"It is not the jar that was published: {problem}.",
             f"Delete {jar} and run `sparklineage fetch-listener`.",
         )
-    return Check(LISTENER, Status.OK, f"{jar} is the listener {version}, and complete.")
+    return passed(LISTENER, f"{jar} is the listener {version}, and complete.")
 
 
 def check_captures(location: Path) -> Check:
@@ -258,16 +254,15 @@ def check_captures(location: Path) -> Check:
     if is_new:
         with suppress(OSError):  # it is not empty: a task has begun meanwhile
             location.rmdir()
-        return Check(CAPTURES, Status.OK, f"{location} can be made for the first task.")
+        return passed(CAPTURES, f"{location} can be made for the first task.")
     if location.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
-        return Check(
+        return warning(
             CAPTURES,
-            Status.WARNING,
             f"Others can list {location}: they see the names of DAGs and tasks, though not what "
             "was captured.",
             f"chmod 700 {location}",
         )
-    return Check(CAPTURES, Status.OK, f"{location} is writable, and private.")
+    return passed(CAPTURES, f"{location} is writable, and private.")
 
 
 def with_job(machine: Machine, submission: Submission) -> Submission:
@@ -458,11 +453,9 @@ def judged(
     if missing := _missing(merged):
         reasons = " ".join(loss.message or "" for loss in losses)
         text = f"{ran}, but its lineage is without {', '.join(missing)}. {reasons}".rstrip()
-        return Check(
-            TRIAL, Status.WARNING, text, explained(log, "Report this with the log of a job.")
-        )
+        return warning(TRIAL, text, explained(log, "Report this with the log of a job."))
     text = f"{ran}, and its lineage is complete: tables, the partition that it read, the column."
-    return Check(TRIAL, Status.OK, text)
+    return passed(TRIAL, text)
 
 
 def _missing(event: model.Event) -> list[str]:
