@@ -52,11 +52,11 @@ def downloaded(inputs: Sequence[str]) -> Iterator[list[str]]:
     """
     with ExitStack() as folders:
 
-        def here(given: str) -> str:
-            if "://" not in given:
-                return given
+        def here(text: str) -> str:
+            if "://" not in text:
+                return text
             folder = tempfile.TemporaryDirectory(prefix="sparklineage-", ignore_cleanup_errors=True)
-            _download(given.rstrip("/"), Path(folders.enter_context(folder)))
+            _download(text.rstrip("/"), Path(folders.enter_context(folder)))
             return folder.name
 
         yield [here(given) for given in inputs]
@@ -64,12 +64,12 @@ def downloaded(inputs: Sequence[str]) -> Iterator[list[str]]:
 
 def _download(url: str, into: Path) -> None:
     with commands.logging_to_stderr():  # Airflow is imported for its connections
-        known = _as_configured(url)
+        place = _as_configured(url)
         try:
-            fetched(known, into, UNLIMITED)  # a person sees that it takes long, and can stop it
+            fetched(place, into, UNLIMITED)  # a person sees that it takes long, and can stop it
         except exceptions.CaptureError as error:
             raise exceptions.UnusableInputError(
-                error.problem, f"{error.fix}{_elsewhere(known)}"
+                error.problem, f"{error.fix}{_elsewhere(place)}"
             ) from error
 
 
@@ -163,21 +163,21 @@ def _conversion(args: argparse.Namespace) -> Conversion:
     """
     from airflow_provider_sparklineage.datahub import configuration
 
-    given: Any = None
+    document: Any = None
     text: str = args.transport or "{}"
     try:
-        given = json.loads(text if "{" in text else Path(text).read_text(encoding="utf-8"))
+        document = json.loads(text if "{" in text else Path(text).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         problem = f"--transport is neither JSON nor a file of it ({type(error).__name__})."
         raise exceptions.UnusableInputError(problem, _TRANSPORT_EXAMPLE) from None
-    if not isinstance(given, dict):
+    if not isinstance(document, dict):
         msg = "--transport is no JSON object."
         raise exceptions.UnusableInputError(msg, _TRANSPORT_EXAMPLE)
     if args.format != _DATAHUB and args.transport:
         msg = "--transport is for --format datahub."
         raise exceptions.UnusableInputError(msg, "Leave it out, or give both.")
-    goes_nowhere = {} if "server" in given or "folder" in given else {"folder": "."}
-    return configuration.read({**given, **goes_nowhere}).conversion
+    goes_nowhere = {} if "server" in document or "folder" in document else {"folder": "."}
+    return configuration.read({**document, **goes_nowhere}).conversion
 
 
 def _with_limit(bundle: CaptureBundle, max_event_bytes: int | None) -> CaptureBundle:
@@ -249,8 +249,8 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[sto
         events = [merged([path]) for path in paths if Path(path).is_dir()]
         files = [path for path in paths if not Path(path).is_dir()]
         if files:
-            found = event_files.merged_events(files)
-            for line in found.malformed if found.events else ():
+            in_files = event_files.merged_events(files)
+            for line in in_files.malformed if in_files.events else ():
                 commands.note(f"note: left out: {line}")
-            events += [checked(place, event) for place, event in found.events] or [merged(files)]
+            events += [checked(*event) for event in in_files.events] or [merged(files)]
     return events

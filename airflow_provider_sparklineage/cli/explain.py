@@ -93,8 +93,9 @@ def explain_templates(args: argparse.Namespace) -> int:
             for number, text in enumerate(args.text)
             for traced in explanation.trace_text(text, number, run)
         ]
-    found = declared.from_arguments(texts, Locator(rules=known))
-    return _print_explanation(args, explanation.explanation("", texts, found, DEFAULT_LIMITS))
+    expectations = declared.from_arguments(texts, Locator(rules=known))
+    document = explanation.explanation("", texts, expectations, DEFAULT_LIMITS)
+    return _print_explanation(args, document)
 
 
 def explain_task(args: argparse.Namespace) -> int:

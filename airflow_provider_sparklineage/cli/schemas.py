@@ -118,17 +118,17 @@ def answer_schema(name: str) -> dict[str, Any]:
 
 def _all_structs(types: tuple[type[Struct], ...]) -> list[type[Struct]]:
     """Give the struct types among some types and their fields, at any depth."""
-    found: dict[int, type[Struct]] = {}
+    structs: dict[int, type[Struct]] = {}
     waiting: list[Any] = [msgspec.inspect.type_info(one) for one in types]
     while waiting:
         one = waiting.pop()
         if isinstance(one, msgspec.inspect.StructType):
-            found[id(one.cls)] = one.cls
+            structs[id(one.cls)] = one.cls
             waiting += [field.type for field in one.fields]
         else:
             inner = (getattr(one, key, None) for key in ("item_type", "value_type"))
             waiting += [*filter(None, inner), *getattr(one, "types", ())]
-    return list(found.values())
+    return list(structs.values())
 
 
 def _described(schema: dict[str, Any], of: type[Struct] | None) -> dict[str, Any]:

@@ -30,9 +30,9 @@ _MAX_INDIRECT = 8
 
 def console(file: IO[str]) -> Console:
     """Make a console, with colours and the terminal's width only if ``file`` is a terminal."""
-    made = Console(file=file, highlight=False, emoji=False)
-    if made.is_terminal:
-        return made
+    out = Console(file=file, highlight=False, emoji=False)
+    if out.is_terminal:
+        return out
     return Console(file=file, highlight=False, emoji=False, width=_PLAIN_WIDTH, no_color=True)
 
 

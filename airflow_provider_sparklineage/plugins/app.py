@@ -67,16 +67,16 @@ def make_app() -> FastAPI:
 
 def _page_router() -> APIRouter:
     """Make the routes of the page: its files, and the API below ``/api/history``."""
-    made = APIRouter()
-    made.get("/history/{file}")(_page_file)
+    router = APIRouter()
+    router.get("/history/{file}")(_page_file)
     api = APIRouter(prefix="/api/history", dependencies=[Depends(_uncached)])
     api.get("/datasets")(_datasets)
     api.get("/partitions")(_partitions)
     api.get("/graph")(_graph)
     api.get("/plan")(_plan)
     api.get("/changes")(_changes)
-    made.include_router(api)
-    return made
+    router.include_router(api)
+    return router
 
 
 def _tab_file(file: str) -> Response:
@@ -209,9 +209,9 @@ RequestHistory = Annotated[OpenedHistory | UnavailableError, Depends(_history)]
 def _page_file(file: str) -> Response:
     if file not in history_page.files():
         raise HTTPException(404)
-    kept = _FOR_EVER if history_page.is_of_one_content(file) else "no-cache"
+    caching = _FOR_EVER if history_page.is_of_one_content(file) else "no-cache"
     media_type = history_page.files()[file]
-    return Response(history_page.content(file), 200, {"Cache-Control": kept}, media_type)
+    return Response(history_page.content(file), 200, {"Cache-Control": caching}, media_type)
 
 
 def _available(history: OpenedHistory | UnavailableError) -> OpenedHistory:

@@ -206,8 +206,8 @@ def instances_around(wanted: TaskIdentity, session: Session, limit: int) -> list
     after = session.execute(runs.where(when > own).order_by(when)).all()
     most = limit - min(len(siblings), limit // 2)
     after = after[: max(min(MAX_LATER, most // 2), most - len(before))]
-    found = (*before[: most - len(after)], *after, *siblings)
+    nearest = (*before[: most - len(after)], *after, *siblings)
     return [
         OtherInstance(replace(wanted, run_id=run_id, map_index=map_index, try_number=number), date)
-        for run_id, map_index, number, date in found[:limit]
+        for run_id, map_index, number, date in nearest[:limit]
     ]

@@ -99,20 +99,20 @@ class Answer(NamedTuple):
 
 def progress(wanted: TaskIdentity, session: Session) -> Progress | None:
     """Give the state of a task instance; None if there is no such instance."""
-    found = _instance(wanted, session)
-    if found is None:
+    instance = _instance(wanted, session)
+    if instance is None:
         return None
-    latest, state = found
+    latest, state = instance
     at = expected_at(wanted, session)
     return Progress(latest, state and str(state), state in State.finished, at)
 
 
 def _instance(wanted: TaskIdentity, session: Session) -> tuple[int, str | None] | None:
     """Give a task instance's latest try and its state; None if there is no such instance."""
-    found = session.execute(
+    row = session.execute(
         select(TaskInstance.try_number, TaskInstance.state).where(stored.is_of(wanted))
     ).one_or_none()
-    return None if found is None else (found.try_number, found.state)
+    return None if row is None else (row.try_number, row.state)
 
 
 def lineage(wanted: TaskIdentity, session: Session) -> Answer | None:
@@ -129,27 +129,29 @@ def lineage(wanted: TaskIdentity, session: Session) -> Answer | None:
     resolved, notes = _settings()
     archive = stored.BoundedArchive(resolved, ARCHIVE_TIMEOUT_S)
     is_pushed = number == latest and (now.has_ended or now.state == TaskInstanceState.UP_FOR_RETRY)
-    found = stored.pushed(wanted, session) if is_pushed else stored.StoredEvent()
+    stored_event = stored.pushed(wanted, session) if is_pushed else stored.StoredEvent()
     tries: list[int] = []
     # The archive is asked only if its answer is needed, because its store may be slow or away.
-    if latest > 1 or not found.is_whole:
+    if latest > 1 or not stored_event.is_whole:
         tries = archive.tries(wanted)
-        if number in tries and not found.is_whole:
+        if number in tries and not stored_event.is_whole:
             full = archive.read(wanted)
-            found = full if full.event or not found.event else found
+            stored_event = full if full.event or not stored_event.event else stored_event
     answer = Answer(
-        found.event,
-        found.message or NOTHING,
+        stored_event.event,
+        stored_event.message or NOTHING,
         sorted({*tries, latest}),
         number,
         latest,
         "",
-        _links(found.event, *_pages(wanted, found.event, resolved, session)) if found.event else {},
+        _links(stored_event.event, *_pages(wanted, stored_event.event, resolved, session))
+        if stored_event.event
+        else {},
         now.state,
         now.has_ended,
         now.expected_at,
     )
-    if not found.event and number == latest and now.state not in _WITHOUT_A_TRY:
+    if not stored_event.event and number == latest and now.state not in _WITHOUT_A_TRY:
         answer = _awaiting(answer, wanted, archive, resolved, session)
     return answer._replace(note=" ".join([*notes, *filter(None, [archive.complaint])]))
 
@@ -352,9 +354,9 @@ def partition_history(
     for instance in instances:
         if archive.is_over:
             break
-        found = stored.pushed(instance.identity, session)
-        if found.is_whole or not archive.is_there:
-            values.add(found.event)
+        pushed = stored.pushed(instance.identity, session)
+        if pushed.is_whole or not archive.is_there:
+            values.add(pushed.event)
             unread -= 1
         else:
             in_part.append(instance.identity)

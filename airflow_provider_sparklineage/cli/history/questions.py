@@ -157,11 +157,11 @@ def time_of(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        found = datetime.fromisoformat(text.strip())
+        time = datetime.fromisoformat(text.strip())
     except ValueError:
         problem = f"--as-of {text} is no time."
         raise UnusableInputError(problem, "Write it as 2024-10-16 or 2024-10-16T08:00.") from None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
 
 
 # --- trace, gaps, drift and patterns --------------------------------------------------------------
@@ -174,7 +174,7 @@ def answer_trace(args: argparse.Namespace) -> int:
         raise UnusableInputError(problem, "Name the column: --column COLUMN.")
     as_of = time_of(args.as_of)
     with opened(args) as history, counted("Partitions that it was made of") as reached:
-        found = trace(
+        answer = trace(
             history,
             dataset_of(history, args.dataset),
             args.partition,
@@ -184,7 +184,7 @@ def answer_trace(args: argparse.Namespace) -> int:
             reached,
             is_direct=args.direct,
         )
-    hops = msgspec.to_builtins(found)
+    hops = msgspec.to_builtins(answer)
     if args.json:
         commands.say_json_lines(hops)
     else:
@@ -251,10 +251,10 @@ def answer_patterns(args: argparse.Namespace) -> int:
     """Print the rules that tell what the job of a dataset reads; return the exit code."""
     with opened(args) as history, counted("Comparing runs"):
         dataset = dataset_of(history, args.dataset)
-        found = observed.patterns(history, dataset)
-        unruled = observed.without_pattern(history, dataset, found)
+        learned = observed.patterns(history, dataset)
+        unruled = observed.without_pattern(history, dataset, learned)
     empty = "" if unruled else "No run is known that read its sources."
-    code = _listed(args, msgspec.to_builtins(found), _pattern_columns, empty)
+    code = _listed(args, msgspec.to_builtins(learned), _pattern_columns, empty)
     if unruled and not args.json:
         names = show.escape(some([str(one) for one in unruled], _MAX_UNRULED))
         show.console(sys.stdout).print(f"Read by conditions, so that no rule is known: {names}.")
@@ -318,14 +318,14 @@ def answer_impact(args: argparse.Namespace) -> int:
     as_of = time_of(args.as_of)
     with opened(args) as history, counted("Partitions made of it") as reached:
         dataset = dataset_of(history, args.dataset)
-        found = impact(
+        answer = impact(
             history, dataset, args.partition, args.column, as_of, args.depth, progress=reached
         )
-    hops = msgspec.to_builtins(found.hops)
+    hops = msgspec.to_builtins(answer.hops)
     if not (args.plan or args.json):
         empty = "Nothing is known that was made of it."
         tables.print_hops(hops, sys.stdout, empty=empty, is_all=args.all, has_plan=True)
-    return _print_answer(args, hops, found.plan)
+    return _print_answer(args, hops, answer.plan)
 
 
 def answer_stale(args: argparse.Namespace) -> int:
@@ -334,9 +334,9 @@ def answer_stale(args: argparse.Namespace) -> int:
     with opened(args) as history, counted("Stale runs") as reached:
         dataset = dataset_of(history, args.dataset) if args.dataset is not None else None
         ignored = [dataset_of(history, name) for name in args.ignore]
-        found = stale(history, dataset, reached, ignored)
-        plan = plan_of(history, found)
-    rows = msgspec.to_builtins(found)
+        versions = stale(history, dataset, reached, ignored)
+        plan = plan_of(history, versions)
+    rows = msgspec.to_builtins(versions)
     if not (args.plan or args.json):
         print_stale(rows, sys.stdout, is_all=args.all)
     code = _print_answer(args, rows, plan)

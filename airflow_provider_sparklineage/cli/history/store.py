@@ -280,11 +280,11 @@ SELECT CAST(count(*) AS BIGINT) AS runs, CAST(count(DISTINCT (namespace, job)) A
 def show_datasets(args: argparse.Namespace) -> int:
     """Print the datasets in the store, and the number of runs; return the exit code."""
     with opened(args) as history:
-        found = history.rows(_DATASETS)
+        rows = history.rows(_DATASETS)
         [runs] = history.rows(_RUNS)
-    for row in found:
+    for row in rows:
         row["last_written"] = at_utc_if_known(row["last_written"])
-    datasets: list[dict[str, Any]] = msgspec.to_builtins(found)
+    datasets: list[dict[str, Any]] = msgspec.to_builtins(rows)
     for row in datasets:
         row["dataset"] = {"namespace": row.pop("namespace"), "name": row.pop("name")}
     if args.json:

@@ -52,14 +52,14 @@ def print_table(columns: Sequence[Column], documents: Sequence[Document], file: 
     """Print a row for each document, at most :data:`MAX_ROWS` rows."""
     shown = documents[:MAX_ROWS]
     texts = [[column.text(document) for document in shown] for column in columns]
-    kept = [(c, cells) for c, cells in zip(columns, texts, strict=True) if any(cells)]
+    filled = [(c, cells) for c, cells in zip(columns, texts, strict=True) if any(cells)]
     out = show.console(file)
     if not out.is_terminal:
         out.width = _PLAIN_WIDTH
     table = Table(box=None, pad_edge=False)
-    for column, _ in kept:
+    for column, _ in filled:
         table.add_column(column.title, overflow="fold", style=column.style, max_width=_CELL_WIDTH)
-    for cells in zip(*(cells for _, cells in kept), strict=True):
+    for cells in zip(*(cells for _, cells in filled), strict=True):
         table.add_row(*map(show.escape, cells))
     out.print(table)
     if len(documents) > len(shown):
@@ -71,13 +71,13 @@ def labels(documents: Iterable[Document], *keys: str) -> Callable[[Document | No
 
     :param keys: keys of a document that can have a dataset
     """
-    found = short_names(
+    names = short_names(
         DatasetName(one[key]["namespace"], one[key]["name"])
         for one in documents
         for key in keys
         if one.get(key)
     )
-    return lambda d: found[DatasetName(d["namespace"], d["name"])] if d else ""
+    return lambda d: names[DatasetName(d["namespace"], d["name"])] if d else ""
 
 
 def partition_text(partition: Mapping[str, str | None] | None) -> str:
@@ -169,8 +169,8 @@ def rows_of(row: Document) -> Sequence[Document]:
 
 def ends_text(texts: Iterable[str]) -> str:
     """Give the text if all are equal; else the number of different texts, the first, the last."""
-    found = sorted(set(texts))
-    return found[0] if len(found) == 1 else f"{len(found):,}: {found[0]} … {found[-1]}"
+    first, *others = sorted(set(texts))
+    return f"{1 + len(others):,}: {first} … {others[-1]}" if others else first
 
 
 def times_text(row: Document, text: Callable[[Document], str]) -> str:

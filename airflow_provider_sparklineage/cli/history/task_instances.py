@@ -61,8 +61,8 @@ class TaskInstances:
         :param known: task instances, each with the end of its last run in the history, or None
         """
         with create_session() as session:
-            found = {key: _obstacle(key, ended, session) for key, ended in known.items()}
-        return {key: why for key, why in found.items() if why}
+            obstacles = {key: _obstacle(key, ended, session) for key, ended in known.items()}
+        return {key: why for key, why in obstacles.items() if why}
 
     def clear(self, keys: Sequence[Key]) -> None:
         """Clear task instances in one transaction, so that Airflow runs them again.
@@ -87,17 +87,17 @@ class TaskInstances:
         Task instances that will not begin are given as well, as :data:`GONE` or :data:`PAUSED`.
         """
         with create_session() as session:
-            found = {key: _end(key, session) for key in keys}
-        return {key: end for key, end in found.items() if end}
+            ends = {key: _end(key, session) for key in keys}
+        return {key: end for key, end in ends.items() if end}
 
 
 def _end(key: Key, session: Session) -> str:
-    found = session.execute(select(TaskInstance.state).where(is_of(key))).first()
-    if found is None:
+    instance = session.execute(select(TaskInstance.state).where(is_of(key))).first()
+    if instance is None:
         return GONE
-    if found.state in State.finished:
-        return str(found.state)
-    if found.state is not None:
+    if instance.state in State.finished:
+        return str(instance.state)
+    if instance.state is not None:
         return ""
     # Airflow starts no task of a paused DAG, but tasks that have begun go on.
     dag = session.get(DagModel, key.dag_id)
@@ -111,12 +111,12 @@ def _obstacle(key: Key, ended: datetime | None, session: Session) -> str:
     if dag.is_paused:
         return f"Its DAG is paused. Unpause it: airflow dags unpause {key.dag_id}"
     columns = (TaskInstance.state, TaskInstance.start_date)
-    found = session.execute(select(*columns).where(is_of(key))).first()
-    if found is None:
+    instance = session.execute(select(*columns).where(is_of(key))).first()
+    if instance is None:
         return "Airflow has no such task instance any more."
-    if found.state not in State.finished:
-        return f"It is not at its end: it is {found.state or 'waiting to be scheduled'}."
-    if ended and found.start_date and found.start_date > ended:
+    if instance.state not in State.finished:
+        return f"It is not at its end: it is {instance.state or 'waiting to be scheduled'}."
+    if ended and instance.start_date and instance.start_date > ended:
         return "It has run again since. Bring the history up to date: sparklineage history build"
     serialized = SerializedDagModel.get_dag(key.dag_id, session=session)
     if serialized is None or not serialized.has_task(key.task_id):
