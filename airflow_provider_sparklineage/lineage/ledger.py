@@ -495,7 +495,8 @@ class Ledger:
         Both events of an action can come after the action's query has ended. In this case the
         action gets the plan that is nearest in time.
         """
-        found = self._plans.during(action.started, action.ended)
+        during = self._plans.during(action.started, action.ended)
+        found = [then for then in during if then.run_id in (None, action.run_id)]
         within = [then for then in found if then.is_within(action.started, action.ended)]
         if not within and found:
             within = [min(found, key=lambda then: then.gap(action.started, action.ended))]

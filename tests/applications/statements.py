@@ -5,6 +5,8 @@ case has folders of its own, named like it.
 """
 
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -24,6 +26,7 @@ PARQUET = (
         "one_file",
         "glob_filter",
     ),
+    *("one", "other"),
     *("located", "added", "repaired", "inserted", "renamed", "subquery", "reused", "no_files"),
 )
 DELTA = ("merged", "whole", "skipping", "delta_limit", "delta_ignored", "delta_located")
@@ -156,6 +159,21 @@ def chosen_files():
     write(feed.load(path("feed")).groupBy("dt").agg(F.max("user").alias("most")), "feed_most")
 
 
+def two_threads():
+    """Write into one table at the same time; with Delta the listener hides what has a shuffle."""
+    shuffled = parquet("one").groupBy("user").agg(F.max("id").alias("id")).select("id", "user")
+    writes = [(shuffled, DAYS[0]), (parquet("other").select("id", "user"), DAYS[1])]
+    together = threading.Barrier(len(writes))
+
+    def put(frame, day):
+        together.wait()
+        write(frame, f"threads/dt={day}")
+
+    with ThreadPoolExecutor(len(writes)) as threads:
+        for done in [threads.submit(put, *each) for each in writes]:
+            done.result()
+
+
 def definitions():
     columns = "(id bigint, user bigint, dt string) using parquet partitioned by (dt)"
     for name in ("located", "added", "repaired"):
@@ -202,6 +220,6 @@ if not (LAKE / "users").exists():
 else:
     for case in (skipped_writes, failed_before_it_read, opened_in_other_ways, limits, chosen_files):
         case()
-    for case in (definitions, texts, moved):
+    for case in (two_threads, definitions, texts, moved):
         case()
 spark.stop()

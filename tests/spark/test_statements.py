@@ -196,6 +196,13 @@ def test_the_change_data_feed_of_a_table_is_a_read_of_the_changed_partitions(spa
     assert sources(lineage, "out_feed_most") == {"dt": {"feed.dt"}, "most": {"feed.user"}}
 
 
+def test_each_of_two_writes_at_the_same_time_has_its_columns(lineage):
+    """The listener hides one of them where Delta's extension is, and reports the other."""
+    assert sources(lineage, "out_threads") == {
+        name: {f"one.{name}", f"other.{name}"} for name in ("id", "user")
+    }
+
+
 # --- definitions ----------------------------------------------------------------------------------
 
 

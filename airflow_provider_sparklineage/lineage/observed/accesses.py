@@ -71,11 +71,16 @@ class WritePlan(NamedTuple):
 
 
 class WritePlanThen(NamedTuple):
-    """A plan, and the times between which its query ran."""
+    """A plan, and the times between which its query ran.
+
+    :param run_id: the action that was made of a hidden write; None of any other write, to which a
+        plan belongs by its time
+    """
 
     started: datetime
     ended: datetime
     plan: WritePlan
+    run_id: str | None = None
 
     def is_within(self, started: datetime, ended: datetime | None) -> bool:
         """Whether the middle of the query's time is between two times; None is an open end."""

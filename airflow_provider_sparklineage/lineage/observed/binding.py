@@ -2,7 +2,7 @@
 
 :func:`bind` goes through the records once and makes an :class:`ObservedQuery` of each: its
 datasets, the partitions of each read and write (:mod:`.places`), and its action
-(:func:`action_of`). The corrections (:mod:`.corrections`) take and give such queries.
+(:class:`QueriedActions`). The corrections (:mod:`.corrections`) take and give such queries.
 :func:`observations` makes the accesses of each dataset of the queries that are left; a path or
 table that is no dataset of the application then is listed as unmatched.
 
@@ -38,7 +38,7 @@ from airflow_provider_sparklineage.lineage.observed.places import (
 )
 from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
-from airflow_provider_sparklineage.model.terms import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen, Witness
 from airflow_provider_sparklineage.model.texts import truncated
 from airflow_provider_sparklineage.spark.capture.lines import MAX_TEXT
 from airflow_provider_sparklineage.spark.capture.observations import Layout, milliseconds, timestamp
@@ -132,11 +132,15 @@ class ObservedCommand(NamedTuple):
         return WritePlan(target, tuple(record.columns), zlib.compress(record.plan, 1), relations)
 
 
+_WRITES_OF_FILES = frozenset({"InsertIntoHadoopFsRelationCommand", "InsertIntoHiveTable"})
+
+
 class ObservedQuery(Frozen, frozen=True, dict=True):
     """A query or a commit that was observed, with its datasets, partitions and action.
 
     :param ended: the end of the action, if that is known; else the end that the observer saw
-    :param action: the listener's action of the query; None if it is not certain
+    :param action: the listener's action of the query, or that which was made of a hidden write;
+        None if it is not certain
     :param gone: folders that did not exist any more when the driver ended
     """
 
@@ -191,6 +195,15 @@ class ObservedQuery(Frozen, frozen=True, dict=True):
         """The datasets that were written, each with the mode of the write."""
         return {name: write.record.mode for write in self.writes for name in write.datasets}
 
+    @cached_property
+    def own_writes(self) -> frozenset[DatasetName]:
+        """The datasets into which the query itself wrote files; Spark runs no query for it below.
+
+        A command of a table is different: queries below it may do the writing.
+        """
+        own = (write for write in self.writes if write.record.node in _WRITES_OF_FILES)
+        return frozenset(name for write in own for name in write.datasets)
+
     def used(self, names: Collection[DatasetName]) -> Iterator[Place]:
         """Give the places of the query that are, or should be, datasets of an application.
 
@@ -210,37 +223,55 @@ class ObservedQuery(Frozen, frozen=True, dict=True):
 # --- actions of queries ---------------------------------------------------------------------------
 
 _PRECISION_MS = 1  # the listener's two times are rounded, Spark's duration is not
-_ByLength = dict[int, list[tuple[int, "Action"]]]
-"""Length in ms -> (start in ms since the epoch, action), in the order of the starts."""
+_Starts = dict[int, list[tuple[int, "Action"]]]
+"""A number of ms -> (start in ms since the epoch, action), in the order of the starts."""
 
 
-def actions_by_length(actions: Iterable[Action]) -> _ByLength:
-    """Sort the actions that can be those of queries by their length.
+class QueriedActions:
+    """The actions that can be those of queries, found by their times.
 
     :param actions: in the order of their start
     """
-    found: _ByLength = defaultdict(list)
-    for action in actions:
-        if action.ended is not None and action.job_type != "RDD_JOB":
-            started = milliseconds(action.started)
-            found[milliseconds(action.ended) - started].append((started, action))
-    return found
+
+    def __init__(self, actions: Iterable[Action]) -> None:
+        self._by_length: _Starts = defaultdict(list)
+        self._by_end: _Starts = defaultdict(list)
+        for action in actions:
+            if action.ended is not None and action.job_type != "RDD_JOB":
+                started, ended = milliseconds(action.started), milliseconds(action.ended)
+                self._by_length[ended - started].append((started, action))
+                self._by_end[ended].append((started, action))
+
+    def of(self, record: ObservationRecord) -> Action | None:
+        """Find the action of a query: the only one that took as long as the query, within its time.
+
+        Before Spark 4 an action begins when its query is planned. There, and where the listener
+        reports the end alone, it is the only one that ends with the query.
+
+        :return: None if no action or several actions fit, or if the query's duration is not known
+        """
+        if not record.duration:
+            return None
+        found: list[tuple[int, Action]] = []
+        for length in _nearly(record.duration):
+            latest = min(record.started, record.ended - length) + _PRECISION_MS
+            found += _between(self._by_length.get(length, []), record.started - length, latest)
+        if not found:
+            for ended in _nearly(record.ended):
+                found += _between(self._by_end.get(ended, []), record.started, ended)
+        return found[0][1] if len(found) == 1 else None
 
 
-def action_of(record: ObservationRecord, actions: _ByLength) -> Action | None:
-    """Find the action of a query: the only one that took as long as the query, within its time.
+def _nearly(number: int) -> range:
+    return range(number - _PRECISION_MS, number + _PRECISION_MS + 1)
 
-    :return: None if no action or several actions fit, or if the query's duration is not known
-    """
-    if not record.duration:
-        return None
-    found, start = [], itemgetter(0)
-    for length in range(record.duration - _PRECISION_MS, record.duration + _PRECISION_MS + 1):
-        known = actions.get(length, [])
-        first = bisect_left(known, record.started - length, key=start)
-        latest = min(record.started, record.ended - length) + _PRECISION_MS
-        found += known[first : bisect_right(known, latest, key=start)]
-    return found[0][1] if len(found) == 1 else None
+
+def _between(
+    actions: Sequence[tuple[int, Action]], first: int, last: int
+) -> Sequence[tuple[int, Action]]:
+    """Give the actions that started between two times."""
+    start = itemgetter(0)
+    return actions[bisect_left(actions, first, key=start) : bisect_right(actions, last, key=start)]
 
 
 # --- records to queries ---------------------------------------------------------------------------
@@ -319,10 +350,10 @@ def bind(
         work(1)
         index.name(path, table)
     binding = _Binding(index, FolderPartitions(index.locator, work))
-    lengths, queries = actions_by_length(actions), []
+    queried, queries = QueriedActions(actions), []
     for record in records:
         allowance.check(Stage.OBSERVATIONS)
-        queries.append(binding.query(record, action_of(record, lengths)))
+        queries.append(binding.query(record, queried.of(record)))
     return tuple(queries)
 
 
@@ -461,7 +492,7 @@ class _Binding:
                 others = [Layout(one.base, one.dimensions, write.shared) for one in layouts]
                 owned = known - (self._folders.of(others, dataset)[1] or frozenset())
             full = write.mode in _FULL_MODES
-            if write.mode == "whole" and self._folders.are_bases(o.base for o in layouts):
+            if full and self._folders.are_bases(o.base for o in layouts):
                 full = False  # all of a folder that is a partition of the dataset
             accesses.append(
                 Access(
@@ -515,7 +546,9 @@ def observations(queries: Iterable[ObservedQuery], names: Collection[DatasetName
             for access in write.accesses:
                 writes[access.dataset].append(access)
         if query.command and not query.record.failed and (plan := query.command.plan(names)):
-            plans[plan.target].append(WritePlanThen(*query.span, plan))
+            made = query.action
+            run_id = made.run_id if made and made.witness is Witness.OBSERVER else None
+            plans[plan.target].append(WritePlanThen(*query.span, plan, run_id))
         for place in query.used(names):
             if place.bound is None or place.bound not in names:
                 unmatched |= {place.label} if not place.is_file else set()

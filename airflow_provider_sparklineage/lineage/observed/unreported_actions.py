@@ -6,8 +6,8 @@ Reads and writes of a query that are *covered* by an action of the listener belo
 the others become an action of their own, which is merged like any other. Policy, case by case:
 
 - A read is covered if an action that overlaps the query in time has the dataset among its inputs; a
-  write is covered if such an action has the dataset among its outputs. RDD jobs cover nothing: they
-  are no queries.
+  write is covered if such an action has the dataset among its outputs, and is not known to be that
+  of another query that wrote the dataset. RDD jobs cover nothing: they are no queries.
 - A command may have no write in its own record: commands of Delta write in queries below them. Such
   a command has written its target if a commit of the target falls into the time of the command, or
   if no commits of the target are known.
@@ -82,7 +82,12 @@ def with_unreported_actions(seen: Observed) -> Observed:
     left_out = dict(seen.application.left_out)
     if making.left_out:
         left_out["observed action(s)"] = making.left_out
-    done = seen.with_actions(sorted(actions, key=_start))
+    of_hidden = making.of_hidden_writes
+    queries = (
+        replace(query, action=of_hidden[id(query)]) if id(query) in of_hidden else query
+        for query in seen.queries
+    )
+    done = seen._replace(queries=tuple(queries)).with_actions(sorted(actions, key=_start))
     return done._replace(application=replace(done.application, left_out=left_out))
 
 
@@ -143,6 +148,8 @@ class _Making:
         self._room = Limit.DATASETS - sum(len(a.inputs) + len(a.outputs) for a in actions)
         self._numbers = count()
         self.actions: list[Action] = []
+        self.of_hidden_writes: dict[int, Action] = {}
+        """The id of a query, as an object -> the action that was made of its hidden write."""
         self.left_out = 0
 
     def _add(
@@ -152,31 +159,31 @@ class _Making:
         state: ActionState,
         inputs: tuple[ActionDataset, ...] = (),
         outputs: tuple[ActionDataset, ...] = (),
-    ) -> None:
+    ) -> Action | None:
         self._room -= len(inputs) + len(outputs)
         if self._room < 0:
             self.left_out += 1
-            return
+            return None
         function = query.record.function
-        self.actions.append(
-            Action(
-                run_id=f"observed-{next(self._numbers):06}",
-                job_name=f"{self._application.job_name}.{function or 'query'}",
-                job_type="SQL_JOB",
-                started=span[0],
-                ended=span[1],
-                state=state,
-                inputs=inputs,
-                outputs=outputs,
-                witness=Witness.OBSERVER,
-            )
+        made = Action(
+            run_id=f"observed-{next(self._numbers):06}",
+            job_name=f"{self._application.job_name}.{function or 'query'}",
+            job_type="SQL_JOB",
+            started=span[0],
+            ended=span[1],
+            state=state,
+            inputs=inputs,
+            outputs=outputs,
+            witness=Witness.OBSERVER,
         )
+        self.actions.append(made)
+        return made
 
     # --- hidden writes ---
 
     def add_writes(self) -> None:
         """Add actions for the writes that no action of the listener covers."""
-        reported = _Spans(self._application.actions)
+        reported = _Spans(self._application.actions, self._queries)
         writes = [*_writes_of_queries(self._queries, self._commits)]
         writes += [
             _Write(commit, commit.modes, {}) for commit in self._commits if _has_data(commit)
@@ -190,7 +197,7 @@ class _Making:
             modes = {
                 name: mode
                 for name, mode in write.modes.items()
-                if not reported.have_write(name, write.span)
+                if not reported.have_write(name, write)
             }
             if modes:
                 hidden.append(write._replace(modes=modes))
@@ -206,7 +213,9 @@ class _Making:
             inputs |= dict.fromkeys(name for name in names if name not in inputs)
         command = query.command.record if query.command else None
         outputs = self._datasets.written(write.modes, command)
-        self._add(query, write.span, query.state, self._datasets.read(inputs), outputs)
+        made = self._add(query, write.span, query.state, self._datasets.read(inputs), outputs)
+        if made is not None:
+            self.of_hidden_writes[id(query)] = made
 
     # --- reads ---
 
@@ -327,7 +336,13 @@ def _span(action: Action) -> Span:
 class _Spans:
     """The reads and writes of actions (of the listener, or hidden writes), found by time."""
 
-    def __init__(self, actions: Iterable[Action]) -> None:
+    def __init__(self, actions: Iterable[Action], queries: Iterable[ObservedQuery] = ()) -> None:
+        self._writers = {
+            (name, query.action.run_id): query
+            for query in queries
+            if query.action is not None
+            for name in query.own_writes
+        }
         read: dict[DatasetName, list[_Spanned]] = defaultdict(list)
         written: dict[DatasetName, list[_Spanned]] = defaultdict(list)
         every: list[_Spanned] = []
@@ -354,15 +369,16 @@ class _Spans:
         """Whether an action that overlaps a time span read a dataset."""
         return name in self._read and bool(self._read[name].during(*span))
 
-    def have_write(self, name: DatasetName, span: Span) -> bool:
-        """Whether an action covers the write of a dataset in a time span.
+    def have_write(self, name: DatasetName, write: _Write) -> bool:
+        """Whether an action covers the write of a dataset.
 
-        An action right before or after the span covers the write only if no other write has claimed
-        the action.
+        The action of a query that wrote the dataset itself covers no other query's write. An action
+        right before or after the write covers it only if no other write has claimed the action.
         """
         return any(
-            overlap(_span(action), span) or (name, action.run_id) not in self._claimed
-            for action in self._writes(name, span)
+            self._writers.get((name, action.run_id), write.query) is write.query
+            and (overlap(_span(action), write.span) or (name, action.run_id) not in self._claimed)
+            for action in self._writes(name, write.span)
         )
 
     def claim(self, name: DatasetName, span: Span) -> None:

@@ -199,8 +199,9 @@ def test_what_a_write_owns(mode, more, owned):
     assert (access.scope.partitions is None) == (more.get("how") == "unknown")
 
 
-def test_overwriting_a_partition_folder_is_no_full_overwrite():
-    [access] = bound(writes=[write("file:/lake/orders/dt=1", "whole", [[]])]).writes[ORDERS]
+@pytest.mark.parametrize("mode", ["whole", "create"])
+def test_overwriting_a_partition_folder_is_no_full_overwrite(mode):
+    [access] = bound(writes=[write("file:/lake/orders/dt=1", mode, [[]])]).writes[ORDERS]
     assert access.scope.partitions == {p(dt="1")}
     assert access.owned == Scope(full=False, partitions=frozenset({p(dt="1")}))
 

@@ -241,6 +241,24 @@ def test_what_no_action_has_becomes_one(actions, records, expected):
     assert of(witnessed(actions, records)) == expected
 
 
+FILES = put("file:/lake/t", "append", node="InsertIntoHadoopFsRelationCommand")
+
+
+@pytest.mark.parametrize(
+    ("began", "took", "hidden"),
+    [
+        pytest.param(10.02, 4, [(10, 13, "b", "t")], id="took as long as the action"),
+        pytest.param(9, 5, [(10, 13, "b", "t")], id="ended with the action"),
+        pytest.param(10.02, 3.9, [(10, 13, "b", "")], id="neither"),
+    ],
+)
+def test_the_action_of_one_write_does_not_cover_another_at_the_same_time(began, took, hidden):
+    shown = query(began, began + took, "a", writes=[FILES], duration=round(took * 1000))
+    other = query(10, 13, "b", writes=[FILES], duration=3000)
+    found = witnessed([reported(10, 14, ["a"], ["t"])], [other, shown])
+    assert of(found) == hidden
+
+
 @pytest.mark.parametrize(
     ("action", "record", "started"),
     [
