@@ -30,7 +30,6 @@ from airflow_provider_sparklineage.datahub.proposals import (
 )
 from airflow_provider_sparklineage.datahub.subject import audit_stamp
 from airflow_provider_sparklineage.event import model
-from airflow_provider_sparklineage.event.model import read_facet
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
@@ -369,4 +368,6 @@ def _query_properties(subject: Subject) -> dict[str, object]:
 
 
 def _sql(subject: Subject) -> str:
-    return plain(read_facet(subject.job_facets, "sql", model.Sql).query, _MAX_STATEMENT).strip()
+    return plain(
+        model.read_facet(subject.job_facets, "sql", model.Sql).query, _MAX_STATEMENT
+    ).strip()

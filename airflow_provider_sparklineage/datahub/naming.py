@@ -16,7 +16,6 @@ from urllib.parse import quote, quote_plus
 from airflow_provider_sparklineage.datahub.configuration import namespace_settings
 from airflow_provider_sparklineage.datahub.proposals import stored
 from airflow_provider_sparklineage.event import model
-from airflow_provider_sparklineage.event.model import read_facet
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.datasets import DatasetName, canonical
 from airflow_provider_sparklineage.model.producer import DISTRIBUTION
@@ -359,7 +358,7 @@ def tables(datasets: Iterable[model.PlainDataset], *, follow: bool) -> dict[Data
     own: dict[DatasetName, Table] = {}  # another dataset may have a symlink of the same name
     for dataset in datasets:
         name = canonical(dataset.dataset_name)
-        links = read_facet(dataset.facets, "symlinks", model.Symlinks).identifiers
+        links = model.read_facet(dataset.facets, "symlinks", model.Symlinks).identifiers
         named = [
             canonical(link.dataset_name)
             for link in links
@@ -386,7 +385,7 @@ def _preference(name: DatasetName) -> tuple[bool, bool, DatasetName]:
 def _platform_of_catalog(dataset: model.PlainDataset, named: Iterable[DatasetName]) -> str:
     if any(map(is_on_server, named)):  # the namespace names the platform
         return ""
-    catalog = read_facet(dataset.facets, "catalog", model.Catalog)
+    catalog = model.read_facet(dataset.facets, "catalog", model.Catalog)
     of_iceberg = catalog.framework == "iceberg" and catalog.type not in _METASTORES
     return "iceberg" if of_iceberg else "hive"
 
@@ -447,10 +446,10 @@ def job_name(event: model.PlainEvent) -> JobName:
     """Name the flow and the job of an event; both names are empty if the event has no job name."""
     name = stored(event.job.name).strip()
     orchestrator = orchestrator_of(event)
-    if read_facet(event.job.facets, "jobType", model.JobType).jobType in _OF_FLOWS:
+    if model.read_facet(event.job.facets, "jobType", model.JobType).jobType in _OF_FLOWS:
         return JobName(orchestrator, name)
-    parent = read_facet(event.run.facets, "parent", model.Parent).job
-    dag = read_facet(event.run.facets, "airflow", model.AirflowFacet).dag
+    parent = model.read_facet(event.run.facets, "parent", model.Parent).job
+    dag = model.read_facet(event.run.facets, "airflow", model.AirflowFacet).dag
     parents = (parent.name if parent else None, dag.dag_id if dag else None)
     return split_job_name(orchestrator, name, *parents)
 
@@ -484,8 +483,8 @@ def orchestrator_of(event: model.PlainEvent) -> str:
     if producer and producer["ours"]:
         return AIRFLOW
     names = (
-        read_facet(event.job.facets, "jobType", model.JobType).integration,
-        read_facet(event.run.facets, "processing_engine", model.Engine).name,
+        model.read_facet(event.job.facets, "jobType", model.JobType).integration,
+        model.read_facet(event.run.facets, "processing_engine", model.Engine).name,
         (producer and (producer["airflow"] or producer["integration"])) or "",
     )
     return next(filter(None, (stored(name).strip() for name in names)), "unknown").lower()

@@ -299,8 +299,8 @@ class Run(Struct):
 # --- datasets -------------------------------------------------------------------------------------
 
 
-# An event can have thousands of the objects with ``gc=False``. They are in no cycle, and Python's
-# garbage collector need not walk through them.
+# An event can have 100,000 sources of columns. They are in no cycle, and Python's garbage
+# collector need not walk through them: hence ``gc=False``, and tuples, which it does not track.
 
 
 class Transformation(Struct, gc=False):
@@ -316,7 +316,7 @@ class InputField(Name, gc=False):
     """A source of a column."""
 
     field: str
-    transformations: list[Transformation] | None = None
+    transformations: tuple[Transformation, ...] | None = None
 
 
 class ColumnSources(Struct, gc=False):
@@ -615,7 +615,7 @@ class LineageInput(Name):
 
     type: str = ""
     field: str = ""
-    transformations: list[Transformation] = []
+    transformations: tuple[Transformation, ...] = ()
 
 
 class LineageField(Struct):
@@ -918,9 +918,9 @@ class _Fitting:
         match get_origin(of), value:
             case None, dict() if issubclass(of, msgspec.Struct):
                 return self._struct(value, of)
-            case origin, list() if origin is list:
-                converted = [self.to(one, get_args(of)[0]) for one in value]
-                return [one for one in converted if one is not _ABSENT]
+            case (origin, list()) if origin in (list, tuple):
+                converted = (self.to(one, get_args(of)[0]) for one in value)
+                return origin(one for one in converted if one is not _ABSENT)
             case origin, dict() if origin is dict:
                 named = {key: self.to(one, get_args(of)[1]) for key, one in value.items()}
                 return {key: one for key, one in named.items() if one is not _ABSENT}
