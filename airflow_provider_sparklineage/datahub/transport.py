@@ -180,8 +180,8 @@ def neutral_of(run_event: RunEvent) -> Json | None:
 
 
 def _added(facets: Mapping[str, Any]) -> Json:
-    """Give the facets of other producers than this package, as JSON."""
-    return _facets({key: facet for key, facet in facets.items() if not _is_own(facet)})
+    """Give the facets of other producers than this package, as JSON without nulls."""
+    return {key: Serde.to_dict(facet) for key, facet in facets.items() if not _is_own(facet)}
 
 
 def _is_own(facet: Any) -> bool:
