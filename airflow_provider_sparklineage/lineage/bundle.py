@@ -18,9 +18,8 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
     accumulate,
 )
 from airflow_provider_sparklineage.lineage.application.repairs import with_canonical_names
-from airflow_provider_sparklineage.lineage.columns import edges
 from airflow_provider_sparklineage.lineage.declared_and_last_known import Completion
-from airflow_provider_sparklineage.lineage.merge import merge
+from airflow_provider_sparklineage.lineage.merge import Completeness, merge
 from airflow_provider_sparklineage.lineage.observed.binding import Observed
 from airflow_provider_sparklineage.lineage.observed.corrections import corrected
 from airflow_provider_sparklineage.model.allowance import (
@@ -33,8 +32,7 @@ from airflow_provider_sparklineage.model.allowance import (
 )
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
-from airflow_provider_sparklineage.model.representation import ColumnLineageForm
-from airflow_provider_sparklineage.model.terms import Outcome, Side
+from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.spark.capture.observations import Messages
 from airflow_provider_sparklineage.spark.capture.reading import Reading
 
@@ -82,17 +80,15 @@ def task_lineage(bundle: CaptureBundle, allowance: Allowance = UNLIMITED) -> Tas
         locator=manifest.locator,
         limits=manifest.limits,
         intermediates=manifest.intermediates,
+        column_lineage=manifest.column_lineage,
+        completeness=Completeness(
+            is_read=application.events > 0 and not reading.report.cut,
+            is_delivered=all(
+                d.code is not DegradationCode.DELIVERY_INCOMPLETE for d in manifest.degradations
+            ),
+        ),
     )
-    if manifest.column_lineage == ColumnLineageForm.LEGACY:
-        lineage = in_legacy_form(lineage)
-    degradations += lineage.degradations
-    is_part = any(d.code is DegradationCode.DELIVERY_INCOMPLETE for d in manifest.degradations)
-    if is_part:
-        lineage = _of_a_part(lineage)
-    # Without all events, missing outputs do not show that the application wrote none.
-    if reading.report.cut or is_part or not application.events:
-        degradations = [d for d in degradations if d.code is not DegradationCode.NOTHING_WRITTEN]
-    lineage = replace(lineage, degradations=tuple(degradations))
+    lineage = replace(lineage, degradations=(*degradations, *lineage.degradations))
     return _completed(lineage, manifest)
 
 
@@ -154,16 +150,7 @@ def _unmatched(observations: Observations) -> Iterator[Degradation]:
         yield Degradation(DegradationCode.OBSERVATION_UNTIED, text)
 
 
-# --- outcome and form -----------------------------------------------------------------------------
-
-
-def _of_a_part(lineage: TaskLineage) -> TaskLineage:
-    """Remove the missing partitions, because an event that was not delivered may name them."""
-    inputs, outputs = (
-        tuple(replace(dataset, check=dataset.check.of_a_part()) for dataset in datasets)
-        for datasets in (lineage.inputs, lineage.outputs)
-    )
-    return replace(lineage, inputs=inputs, outputs=outputs)
+# --- outcome and completion -----------------------------------------------------------------------
 
 
 def outcome_of(manifest: Manifest, application: SparkApplication) -> Outcome:
@@ -174,29 +161,6 @@ def outcome_of(manifest: Manifest, application: SparkApplication) -> Outcome:
     if manifest.outcome:
         return Outcome(manifest.outcome)
     return Outcome.COMPLETE if application.finished else Outcome.FAIL
-
-
-def in_legacy_form(lineage: TaskLineage) -> TaskLineage:
-    """Repeat the influences on all columns of an output with each column: the legacy form.
-
-    An output that would have too many edges keeps the compact form, and a degradation reports it.
-    """
-    outputs, refused = [], []
-    for dataset in lineage.outputs:
-        expanded = edges.legacy(dataset.columns) if dataset.columns else None
-        outputs.append(replace(dataset, columns=expanded) if expanded else dataset)
-        if dataset.columns and expanded is None:
-            refused.append(
-                Degradation(
-                    DegradationCode.LEGACY_REFUSED,
-                    f"The column lineage of {dataset.name} is in the compact form: in the legacy "
-                    f"form it would have more than {edges.MAX_LEGACY_EDGES} edges.",
-                    dataset.name,
-                    side=Side.WRITE,
-                )
-            )
-    degradations = (*lineage.degradations, *refused)
-    return replace(lineage, outputs=tuple(outputs), degradations=degradations)
 
 
 def _completed(lineage: TaskLineage, manifest: Manifest) -> TaskLineage:

@@ -27,6 +27,8 @@ Policy, case by case:
 - An intermediate (an output that was only read back) is no output where ``intermediates`` drop it,
   unless it is declared. A column has no sources if all its known sources are columns of a dropped
   intermediate.
+- If events are missing, a missing output is not reported, because one of these events may name it.
+  If events or records were not delivered, missing partitions are not reported either.
 - ``inlets``, ``outlets`` and declarations add datasets that Spark did not report, by name only.
 
 A task fails if its job fails, or if a partition check fails after the job has succeeded. After such
@@ -42,13 +44,14 @@ a check the same application is merged again, now for a failed task. Policy, cas
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Expectation, Side
 from airflow_provider_sparklineage.lineage.actions import Accumulated, accumulated
 from airflow_provider_sparklineage.lineage.application.repairs import repaired
+from airflow_provider_sparklineage.lineage.columns import edges
 from airflow_provider_sparklineage.lineage.columns.composition import without_sources_in
 from airflow_provider_sparklineage.lineage.dataset import (
     LineageDataset,
@@ -67,6 +70,7 @@ from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locat
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_LIMITS,
     KEEP,
+    ColumnLineageForm,
     Intermediates,
     Limits,
 )
@@ -85,6 +89,20 @@ if TYPE_CHECKING:
     Datasets = Mapping[DatasetName, LineageDataset]
 
 
+class Completeness(NamedTuple):
+    """The completeness of the events and records of an application.
+
+    :param is_read: whether there are events, and all that were delivered were read
+    :param is_delivered: whether all events and records were delivered
+    """
+
+    is_read: bool = True
+    is_delivered: bool = True
+
+
+_WHOLE = Completeness()
+
+
 def merge(
     application: SparkApplication,
     outcome: Outcome,
@@ -96,6 +114,8 @@ def merge(
     locator: Locator = DEFAULT_LOCATOR,
     limits: Limits = DEFAULT_LIMITS,
     intermediates: Intermediates = KEEP,
+    column_lineage: str = ColumnLineageForm.COMPACT,
+    completeness: Completeness = _WHOLE,
     allowance: Allowance = UNLIMITED,
 ) -> TaskLineage:
     """Merge all actions of an application into the lineage of its task.
@@ -106,11 +126,15 @@ def merge(
         the names that the locator gives
     :param limits: how many partitions and locations the event may name
     :param intermediates: decides which datasets that were written and read back are no outputs
+    :param column_lineage: the :class:`ColumnLineageForm` of the outputs
+    :param completeness: decides whether outputs and partitions can be reported as missing
     :param allowance: when no time is left, actions, columns and partitions are left out, and a
         degradation reports it
     """
     application = repaired(application)
-    report = SubsetReport(expectations, locator, limits, allowance)
+    report = SubsetReport(
+        expectations, locator, limits, allowance, is_whole=completeness.is_delivered
+    )
     declared_outputs = frozenset(declared_outputs)
     done = accumulated(application.actions, Ledgers(observations, allowance), report)
     cut = {n: why for n, why in done.cut.items() if done.ledgers.of(n).contents().is_cut}
@@ -149,12 +173,16 @@ def merge(
     degradations += report.degradations()
     if allowance.is_over(Stage.MERGING):
         degradations.append(_CUT)
-    if not outputs and not dropped:
+    if not outputs and not dropped and all(completeness):
         degradations.append(_NOTHING_WRITTEN)
+    written.sort(key=lambda d: d.name)
+    if column_lineage == ColumnLineageForm.LEGACY:
+        written, refused = in_legacy_form(written)
+        degradations += refused
     return TaskLineage(
         outcome,
         tuple(sorted(read, key=lambda d: d.name)),
-        tuple(sorted(written, key=lambda d: d.name)),
+        tuple(written),
         application,
         tuple(degradations),
     )
@@ -284,6 +312,30 @@ def _composed(
     lineage = without_sources_in(contents.columns, without)
     sources, writes = contents.sources - without, len(done.writes[name])
     return replace(output, columns=lineage, sources=sources, writes=writes)
+
+
+def in_legacy_form(
+    outputs: Iterable[LineageDataset],
+) -> tuple[list[LineageDataset], list[Degradation]]:
+    """Repeat the influences on all columns of an output with each column: the legacy form.
+
+    An output that would have too many edges keeps the compact form, and a degradation reports it.
+    """
+    changed, refused = [], []
+    for output in outputs:
+        expanded = edges.legacy(output.columns) if output.columns else None
+        changed.append(replace(output, columns=expanded) if expanded else output)
+        if output.columns and expanded is None:
+            refused.append(
+                Degradation(
+                    DegradationCode.LEGACY_REFUSED,
+                    f"The column lineage of {output.name} is in the compact form: in the legacy "
+                    f"form it would have more than {edges.MAX_LEGACY_EDGES} edges.",
+                    output.name,
+                    side=Side.WRITE,
+                )
+            )
+    return changed, refused
 
 
 # --- report ---------------------------------------------------------------------------------------

@@ -42,7 +42,11 @@ _LOCATING = 10
 
 
 class SubsetReport:
-    """Selects and compares subsets; call :meth:`of` once for each side of each dataset."""
+    """Selects and compares subsets; call :meth:`of` once for each side of each dataset.
+
+    :param is_whole: whether all accesses were delivered; if not, no partition is reported as
+        missing, because an access that was not delivered may be to that partition
+    """
 
     def __init__(
         self,
@@ -50,11 +54,14 @@ class SubsetReport:
         locator: Locator,
         limits: Limits,
         allowance: Allowance = UNLIMITED,
+        *,
+        is_whole: bool = True,
     ) -> None:
         self._expectations = Expectations(expectations)
         self._locator = locator
         self._limits = limits
         self._allowance = allowance
+        self._is_whole = is_whole
         self._work = partial(allowance.work, Stage.MERGING)
         self._degradations: list[Degradation] = []
 
@@ -111,7 +118,10 @@ class SubsetReport:
             check = self._check(evidence, other, static if side is Side.READ else None)
         except SpentError:
             check = reconcile(expected, None)
+        # Before the outcome is weakened: partitions that were compared may still be uncertain.
         self._note_inexact(dataset, side, check.status)
+        if not self._is_whole:
+            check = check.of_a_part()
         return replace(dataset, expected=expected, selected=subset, check=check)
 
     def _accessed(self, dataset: LineageDataset, static: frozenset[Partition] | None) -> Evidence:

@@ -9,6 +9,7 @@ import gc
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
@@ -341,3 +342,47 @@ def test_of_a_part_nobody_knows_what_was_not_read(
 ):
     check = run_of_two_days(*days, degradations=tuple(degradations))
     assert (check.status, len(check.missing)) == (status, missing)
+
+
+@pytest.mark.parametrize(
+    ("degradations", "seconds", "is_reported"),
+    [
+        pytest.param((), 60.0, True, id="all events"),
+        pytest.param((UNDELIVERED,), 60.0, False, id="not delivered"),
+        pytest.param((), 0.0, False, id="not read"),
+    ],
+)
+def test_a_missing_output_is_reported_only_if_all_events_are_known(
+    recorded, tmp_path, degradations, seconds, is_reported
+):
+    recording = recorded("writes_nothing")
+    manifest = replace(recording.bundle().manifest, degradations=degradations)
+    bundle = capture.create(tmp_path / "captures", manifest)
+    bundle.events_path.write_bytes(recording.path.read_bytes())
+    left = iter([60.0])
+    lineage = task_lineage(bundle, Allowance(lambda: next(left, seconds)))
+    assert (DegradationCode.NOTHING_WRITTEN in codes(lineage)) is is_reported
+
+
+def test_a_missing_output_is_not_reported_without_any_events(tmp_path):
+    lineage = task_lineage(capture.create(tmp_path, Manifest(APPLICATION)))
+    assert codes(lineage) == [DegradationCode.NO_EVENTS]
+
+
+def test_partitions_of_which_some_are_missing_stay_uncertain_where_not_all_was_delivered(tmp_path):
+    """The listener's locations were compared, though their outcome is weakened."""
+    expected = Expectation(
+        Kind.DECLARED,
+        Side.READ,
+        dataset=DatasetName("file", "/lake/orders"),
+        partitions=(dt("5"), dt("6")),
+    )
+    manifest = Manifest(
+        APPLICATION, outcome="COMPLETE", expectations=(expected,), degradations=(UNDELIVERED,)
+    )
+    bundle = capture.create(tmp_path / "captures", manifest)
+    lines = [json.dumps(e) for e in events(dataset("/lake/orders", "/lake/orders/dt=5"))]
+    bundle.events_path.write_text("\n".join(lines) + "\n")
+    lineage = task_lineage(bundle)
+    assert only(lineage.inputs).check.status is PartitionStatus.UNOBSERVED
+    assert DegradationCode.PARTITIONS_INEXACT in codes(lineage)

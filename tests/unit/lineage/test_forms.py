@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.pipeline import event_of
-from airflow_provider_sparklineage.lineage.bundle import in_legacy_form
 from airflow_provider_sparklineage.lineage.columns.edges import (
     MAX_LEGACY_EDGES,
     Column,
@@ -16,9 +16,13 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
 )
 from airflow_provider_sparklineage.lineage.columns.reported import decode
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, merge
+from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage, in_legacy_form, merge
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.representation import KEEP, Intermediates
+from airflow_provider_sparklineage.model.representation import (
+    KEEP,
+    ColumnLineageForm,
+    Intermediates,
+)
 from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 from tests.conftest import HEADER
 from tests.openlineage_spec import validate_event
@@ -38,6 +42,11 @@ def task(columns):
     return TaskLineage(Outcome.COMPLETE, outputs=(LineageDataset(B, columns=columns),))
 
 
+def legacy(lineage):
+    outputs, refused = in_legacy_form(lineage.outputs)
+    return replace(lineage, outputs=tuple(outputs), degradations=(*lineage.degradations, *refused))
+
+
 def wide(fields, influences):
     """Give lineage with an identity for each column, and some that influence all of them."""
     return ColumnLineage(
@@ -50,7 +59,7 @@ def wide(fields, influences):
 
 
 def test_the_legacy_form_has_what_influences_all_columns_with_every_column():
-    [output] = event(in_legacy_form(task(wide(2, 1))))["outputs"]
+    [output] = event(legacy(task(wide(2, 1))))["outputs"]
     facet = output["facets"]["columnLineage"]
     assert facet.get("dataset", []) == []
     assert {n: [i["field"] for i in f["inputFields"]] for n, f in facet["fields"].items()} == {
@@ -59,9 +68,7 @@ def test_the_legacy_form_has_what_influences_all_columns_with_every_column():
     }
 
 
-@pytest.mark.parametrize(
-    "form", [lambda lineage: lineage, in_legacy_form], ids=["compact", "legacy"]
-)
+@pytest.mark.parametrize("form", [lambda lineage: lineage, legacy], ids=["compact", "legacy"])
 def test_the_deprecated_fields_describe_the_value_first(form):
     [output] = event(form(task(wide(1, 1))))["outputs"]
     column = output["facets"]["columnLineage"]["fields"]["x0"]
@@ -71,7 +78,7 @@ def test_the_deprecated_fields_describe_the_value_first(form):
 
 def test_both_forms_are_read_as_the_same(recorded):
     compact = recorded("staging_chain").lineage
-    for one, other in zip(compact.outputs, in_legacy_form(compact).outputs, strict=True):
+    for one, other in zip(compact.outputs, legacy(compact).outputs, strict=True):
         facets = [
             event(TaskLineage(Outcome.COMPLETE, outputs=(d,)))["outputs"][0]["facets"]
             for d in (one, other)
@@ -88,8 +95,8 @@ def test_both_forms_are_read_as_the_same(recorded):
 def test_the_legacy_form_is_refused_above_so_many_edges(fields, influences, edges):
     compact = wide(fields, influences)
     assert sum(map(len, expand(compact).fields.values())) == edges
-    [output] = in_legacy_form(task(compact)).outputs
-    refused = [str(d.code) for d in in_legacy_form(task(compact)).degradations]
+    [output] = legacy(task(compact)).outputs
+    refused = [str(d.code) for d in legacy(task(compact)).degradations]
     if edges <= MAX_LEGACY_EDGES:
         assert (output.columns, refused) == (expand(compact), [])
     else:
@@ -98,7 +105,14 @@ def test_the_legacy_form_is_refused_above_so_many_edges(fields, influences, edge
 
 def test_outputs_without_column_lineage_are_left_as_they_are():
     lineage = TaskLineage(Outcome.COMPLETE, outputs=(LineageDataset(A), LineageDataset(B)))
-    assert in_legacy_form(lineage) == lineage
+    assert legacy(lineage) == lineage
+
+
+def test_a_task_has_the_form_that_its_settings_name(recorded):
+    application = recorded("staging_chain").application
+    compact = merge(application, Outcome.COMPLETE)
+    forms = [merge(application, Outcome.COMPLETE, column_lineage=f) for f in ColumnLineageForm]
+    assert forms == [compact, legacy(compact)] != [compact, compact]
 
 
 # --- intermediates --------------------------------------------------------------------------------
