@@ -33,14 +33,13 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     ColumnLineage,
     Edges,
     Transformation,
-    changed,
     lists,
     mapped,
 )
 from airflow_provider_sparklineage.model.producer import facet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from airflow_provider_sparklineage.lineage.columns.edges import Transformations
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
@@ -193,14 +192,11 @@ def bounded(lineage: TaskLineage, max_bytes: int, option: str) -> TaskLineage:
     if sum(size.texts for size in sizes.values()) > max(CHEAP, max_bytes):
         count = sum(size.descriptions for size in sizes.values())
         dropped.append(of_dropped(f"{count} descriptions of column lineage", option))
-        of = {name: _with_changed_edges(columns, _undescribed) for name, columns in of.items()}
+        of = {name: columns.changed(_undescribed) for name, columns in of.items()}
     if sum(size.edges for size in sizes.values()) > max(CHEAP, max_bytes):
         if count := sum(size.indirect for size in sizes.values()):
             dropped.append(of_dropped(f"{count} INDIRECT edges of column lineage", option))
-            of = {
-                name: _with_changed_edges(ColumnLineage(columns.fields), _direct)
-                for name, columns in of.items()
-            }
+            of = {name: _without_indirect(columns) for name, columns in of.items()}
         left = sum(size.direct for size in sizes.values())
         bare = []
         for name in sorted(sizes, key=lambda name: (-sizes[name].direct, name)):
@@ -274,17 +270,14 @@ def _size_of_list(transformations: Transformations) -> tuple[int, int, bool]:
     return sum(map(len, texts)), len(texts), all(t.type == INDIRECT for t in transformations)
 
 
-def _with_changed_edges(
-    lineage: ColumnLineage, change: Callable[[Transformations], Transformations]
-) -> ColumnLineage:
-    """Change the transformations of all edges; leave out the edges that have none after that."""
-    fields = mapped(lineage.fields, lambda edges: changed(edges, change))
-    left = {name: edges for name, edges in fields.items() if edges}
-    return ColumnLineage(left, changed(lineage.dataset, change))
-
-
 def _undescribed(transformations: Transformations) -> Transformations:
     return tuple(dict.fromkeys(t._replace(description="") for t in transformations))
+
+
+def _without_indirect(lineage: ColumnLineage) -> ColumnLineage:
+    """Leave out the INDIRECT edges, and the columns that have no other edges."""
+    direct = ColumnLineage(lineage.fields).changed(_direct)
+    return ColumnLineage({name: edges for name, edges in direct.fields.items() if edges})
 
 
 def _direct(transformations: Transformations) -> Transformations:

@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.event.document import replaced
+from airflow_provider_sparklineage.event.facets import part
 from airflow_provider_sparklineage.event.model import (
     DOCUMENTATION_KEY,
     name_of,
 )
-from airflow_provider_sparklineage.event.partition_facets import part
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.model.datasets import short_names
 from airflow_provider_sparklineage.model.degradations import DegradationCode

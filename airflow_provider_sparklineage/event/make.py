@@ -19,20 +19,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from airflow_provider_sparklineage.event.capture_facet import capture_facet, declared
 from airflow_provider_sparklineage.event.document import empty, replaced, without_nulls
+from airflow_provider_sparklineage.event.facets import (
+    capture_facet,
+    check_facet,
+    input_facets,
+    output_facets,
+    partitioning_facets,
+)
 from airflow_provider_sparklineage.event.model import (
     CAPTURE_KEY,
     CHECK_KEY,
     COLUMNS_KEY,
     LINEAGE_KEY,
 )
-from airflow_provider_sparklineage.event.partition_facets import (
-    check_facet,
-    input_facets,
-    output_facets,
-    partitioning_facets,
-)
+from airflow_provider_sparklineage.event.steps.texts import without_literals
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.model.allowance import (
     UNLIMITED,
@@ -227,8 +228,6 @@ def made(
 
         lineage = bounded(lineage, representation.max_event_bytes, SIZE_OPTION)
     if representation.redact_literals:
-        from airflow_provider_sparklineage.event.literals import without_literals
-
         lineage = without_literals(lineage, allowance)
     forwarding = Forwarding(allowance)
     bare = representation.bare_partitions
@@ -242,20 +241,20 @@ def made(
     if report is not None:
         if check := check_facet(read, written):
             run_facets[CHECK_KEY] = check
-        run_facets[CAPTURE_KEY] = capture_facet(lineage, report, read, written)
+        degradations = [*lineage.degradations, *forwarding.degradations()]
+        run_facets[CAPTURE_KEY] = capture_facet(lineage, report, degradations, read, written)
     if representation.explicit_lineage:
         from airflow_provider_sparklineage.event.column_lineage import lineage_facet
 
         if explicit := lineage_facet(written):
             job_facets[LINEAGE_KEY] = explicit
-    event = replaced(
+    return replaced(
         empty(header, lineage.outcome),
         inputs=[made for _, made in inputs],
         outputs=[made for _, made in outputs],
         run_facets=run_facets,
         job_facets=job_facets,
     )
-    return declared(event, [*forwarding.degradations()])
 
 
 def _input(dataset: LineageDataset, forwarding: Forwarding) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 The event is made once (:mod:`.make`). Then it goes through a list of steps, each ``event -> event``
 (:data:`.document.Step`); a step with nothing to do gives the same event. A step declares in the
-event the parts that it removes (:func:`.capture_facet.declared`). The result is for XCom, archive,
+event the parts that it removes (:func:`.facets.declared`). The result is for XCom, archive,
 tab and commands. It is neutral: no part of it was changed for one backend.
 
 =============================  =====================================================================

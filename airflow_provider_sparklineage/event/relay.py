@@ -20,9 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from airflow_provider_sparklineage.event.literals import HIDDEN, hidden
 from airflow_provider_sparklineage.event.sending import Sent, send
-from airflow_provider_sparklineage.event.steps.texts import masked, without_credentials
+from airflow_provider_sparklineage.event.steps.texts import (
+    HIDDEN,
+    hidden,
+    masked,
+    without_credentials,
+)
 from airflow_provider_sparklineage.model.credentials import HIDDEN as HIDDEN_VALUE
 from airflow_provider_sparklineage.model.credentials import is_secret
 from airflow_provider_sparklineage.model.exceptions import CaptureError

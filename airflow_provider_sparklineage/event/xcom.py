@@ -5,7 +5,7 @@ so that people can read it; else it is the compressed event. An event that is to
 loses detail, which it declares.
 
 Until there is an event, the tab shows the expected accesses, which have an XCom of their own. Its
-``entries`` have the form of those of the partition check (:mod:`.partition_facets`), without the
+``entries`` have the form of those of the partition check (:mod:`.facets`), without the
 observed partitions, and with a ``side``: ``read``, ``write``, or ``either`` for a path among the
 arguments, whose side is not known. An entry without a dataset is for any output, or for the dates
 among the arguments.
@@ -21,7 +21,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.document import Written
-from airflow_provider_sparklineage.event.partition_facets import MAX_SOURCES, source_entry
+from airflow_provider_sparklineage.event.facets import MAX_SOURCES, source_entry
 from airflow_provider_sparklineage.event.steps.texts import (
     masked,
     with_short_templates,

@@ -50,8 +50,8 @@ from urllib.parse import quote
 import msgspec
 
 from airflow_provider_sparklineage.event.backends.base import Backend
-from airflow_provider_sparklineage.event.capture_facet import declared
 from airflow_provider_sparklineage.event.document import Walk, replaced, same
+from airflow_provider_sparklineage.event.facets import declared
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY, COLUMNS_KEY, name_of
 from airflow_provider_sparklineage.event.steps.size import reduced
 from airflow_provider_sparklineage.model.datasets import DatasetName

@@ -12,8 +12,8 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.capture_facet import with_degradations
 from airflow_provider_sparklineage.event.document import BYTES, MeasuredEvent, replaced
+from airflow_provider_sparklineage.event.facets import with_degradations
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY, COLUMNS_KEY, name_of
 from airflow_provider_sparklineage.lineage.columns.edges import DIRECT, INDIRECT
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode

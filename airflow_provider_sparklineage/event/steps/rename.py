@@ -20,8 +20,8 @@ from functools import cache
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.capture_facet import declared
 from airflow_provider_sparklineage.event.document import replaced
+from airflow_provider_sparklineage.event.facets import declared, renamed_entry, with_entries
 from airflow_provider_sparklineage.event.model import (
     CAPTURE_KEY,
     CHECK_KEY,
@@ -29,7 +29,6 @@ from airflow_provider_sparklineage.event.model import (
     LINEAGE_KEY,
     name_of,
 )
-from airflow_provider_sparklineage.event.partition_facets import renamed_entry, with_entries
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode

@@ -1,6 +1,8 @@
-"""Texts of an event: credentials and secrets are removed from them, and long ones are truncated.
+"""Texts of an event: removed credentials, secrets and literals, and the truncation of long ones.
 
 =============================  =====================================================================
+:func:`without_literals`       ``id = 5`` is ``id = ?``, on request; this is a step of the lineage,
+                               before the event is made
 :func:`without_credentials`    ``s3a://key:secret@bucket/x`` is ``s3a://bucket/x``, in names too
 :func:`masked`                 secrets are masked in all texts that are not names
 :func:`shortened`              long texts are truncated, after secrets were removed: half a secret
@@ -12,21 +14,123 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar, assert_never
+
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.document import IDENTITIES, Walk, is_unchanged, replaced
+from airflow_provider_sparklineage.event.facets import how, part
 from airflow_provider_sparklineage.event.model import CHECK_KEY, COLUMNS_KEY, name_of
-from airflow_provider_sparklineage.event.partition_facets import how, part
 from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage, cut_short
 from airflow_provider_sparklineage.model.credentials import scrub, scrub_name
 from airflow_provider_sparklineage.model.datasets import short_names
+from airflow_provider_sparklineage.model.subset import (
+    Binary,
+    Compare,
+    Condition,
+    Description,
+    Locations,
+    Partitions,
+)
 from airflow_provider_sparklineage.model.texts import truncated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from airflow_provider_sparklineage.event.document import Event, Facets
+    from airflow_provider_sparklineage.lineage.columns.edges import Transformations
+    from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
+
+    Hide = Callable[[str], str]
+
+
+# --- literals -------------------------------------------------------------------------------------
+
+
+HIDDEN = "?"
+"""The sign that replaces a literal."""
+
+
+@lru_cache(maxsize=4096)  # many edges have the same description
+def hidden(text: str) -> str:
+    """Hide the literals of an SQL expression; hide all of a text that cannot be read as SQL.
+
+    A comment could contain a literal, so a text with a comment is also hidden as a whole.
+    """
+    from sqlglot.dialects.spark import Spark  # takes half a second, so only if literals are hidden
+    from sqlglot.errors import TokenError
+
+    try:
+        tokens = Spark().tokenize(text)
+    except TokenError:
+        return HIDDEN
+    if any(token.comments for token in tokens):
+        return HIDDEN
+    made, done = "", 0
+    for token in tokens:
+        if token.token_type.name.endswith(("STRING", "NUMBER")) and token.start >= done:
+            between = text[done : token.start]
+            # Two strings in a row are one, with a quote in it.
+            made += between if not between and made.endswith(HIDDEN) else between + HIDDEN
+            done = token.end + 1
+    return made + text[done:]
+
+
+def without_literals(lineage: TaskLineage, allowance: Allowance = UNLIMITED) -> TaskLineage:
+    """Hide the literals in the conditions and descriptions of a task's lineage.
+
+    This is done before the event is made, because the event repeats conditions in summaries.
+    Partitions and locations stay, for they are the content of the event.
+
+    :param allowance: once the stage is over, texts are hidden as a whole, and a degradation reports
+        that
+    """
+
+    def hide(text: str) -> str:
+        return HIDDEN if allowance.is_over(Stage.LITERALS) else hidden(text)
+
+    inputs = tuple(_dataset(d, hide) for d in lineage.inputs)
+    outputs = tuple(_dataset(d, hide) for d in lineage.outputs)
+    cut = (_CUT,) if allowance.is_over(Stage.LITERALS) else ()
+    return replace(
+        lineage, inputs=inputs, outputs=outputs, degradations=(*lineage.degradations, *cut)
+    )
+
+
+_CUT = cut_short("Hiding literals took too long, so some texts are hidden as a whole")
+
+
+def _dataset(dataset: LineageDataset, hide: Hide) -> LineageDataset:
+    def hidden_in(transformations: Transformations) -> Transformations:
+        return tuple(
+            t._replace(description=hide(t.description)) if t.description else t
+            for t in transformations
+        )
+
+    columns = dataset.columns and dataset.columns.changed(hidden_in)
+    selected = dataset.selected
+    names_partitions = selected.partitions is not None and (
+        selected.condition == Description(selected.summary)
+    )
+    if selected.condition is not None and not names_partitions:
+        selected = replace(selected, condition=_condition(selected.condition, hide))
+    return replace(dataset, columns=columns, selected=selected)
+
+
+def _condition(condition: Condition, hide: Hide) -> Condition:
+    match condition:
+        case Partitions() | Locations():
+            return condition
+        case Compare():
+            return replace(condition, value=HIDDEN)
+        case Description(text):
+            return Description(hide(text))
+        case Binary(operator, left, right):
+            return Binary(operator, _condition(left, hide), _condition(right, hide))
+        case _:
+            assert_never(condition)
 
 
 # --- credentials ----------------------------------------------------------------------------------

@@ -66,6 +66,11 @@ class ColumnLineage(Frozen, frozen=True):
     def __bool__(self) -> bool:
         return bool(self.fields or self.dataset)
 
+    def changed(self, change: Callable[[Transformations], Transformations]) -> ColumnLineage:
+        """Change the transformations of all edges; edges that have none after that are left out."""
+        fields = mapped(self.fields, lambda edges: changed(edges, change))
+        return ColumnLineage(fields, changed(self.dataset, change))
+
 
 def changed(
     edges: Edges, change: Callable[[Transformations], Transformations]

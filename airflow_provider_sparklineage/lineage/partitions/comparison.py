@@ -230,14 +230,6 @@ class PartitionStatus(StrEnum):
         return self in (PartitionStatus.UNEXPECTED, PartitionStatus.MISSING)
 
 
-def worst(statuses: Iterable[PartitionStatus]) -> PartitionStatus:
-    """Give the status that needs a person's attention most; UNDECLARED without any status."""
-    found = set(statuses)
-    return next(
-        (status for status in PartitionStatus if status in found), PartitionStatus.UNDECLARED
-    )
-
-
 class Reconciliation(Frozen, frozen=True):
     """The outcome of the comparison for one dataset on one side.
 

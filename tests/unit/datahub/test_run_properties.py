@@ -7,7 +7,7 @@ import json
 import pytest
 
 from airflow_provider_sparklineage.datahub.runs import missing
-from airflow_provider_sparklineage.event.capture_facet import with_degradations
+from airflow_provider_sparklineage.event.facets import with_degradations
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode

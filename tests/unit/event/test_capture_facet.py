@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.cli.show import print_event
-from airflow_provider_sparklineage.event.capture_facet import MAX_DATASETS
+from airflow_provider_sparklineage.event.facets import MAX_DATASETS
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY, read_document
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.event.steps.texts import without_credentials

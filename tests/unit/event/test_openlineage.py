@@ -15,7 +15,7 @@ from openlineage.client.facet_v2 import (
 from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage.datahub.transport import neutral_of
-from airflow_provider_sparklineage.event import column_lineage, openlineage, partition_facets
+from airflow_provider_sparklineage.event import column_lineage, facets, openlineage
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.model.producer import producer
 from airflow_provider_sparklineage.model.representation import Representation
@@ -55,17 +55,17 @@ def test_own_facets_ask_to_be_left_alone_and_those_of_spark_do_not(recorded):
 
 
 def test_the_schemas_are_those_of_the_client():
-    facets = {
+    classes = {
         "columnLineage": column_lineage_dataset.ColumnLineageDatasetFacet,
         "inputCondition": base_subset_dataset.InputSubsetInputDatasetFacet,
         "outputCondition": base_subset_dataset.OutputSubsetOutputDatasetFacet,
     }
     own = {
         "columnLineage": column_lineage._DATASET_FACET,
-        "inputCondition": partition_facets._INPUT_SUBSET,
-        "outputCondition": partition_facets._OUTPUT_SUBSET,
+        "inputCondition": facets._INPUT_SUBSET,
+        "outputCondition": facets._OUTPUT_SUBSET,
     }
-    assert own == {key: of._get_schema() for key, of in facets.items()}
+    assert own == {key: of._get_schema() for key, of in classes.items()}
 
 
 # --- what is carried next to it -------------------------------------------------------------------

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from airflow_provider_sparklineage.event import document
-from airflow_provider_sparklineage.event.literals import hidden
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.event.steps.texts import (
     MAX_TEMPLATE,
+    hidden,
     masked,
     without_credentials,
 )

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from airflow_provider_sparklineage.event.partition_facets import check_facet, input_facets
+from airflow_provider_sparklineage.event.facets import check_facet, input_facets
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.history.facts.cells import cell_of, cell_of_text
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
