@@ -90,7 +90,7 @@ class Child(NamedTuple):
 # --- as nested fields -----------------------------------------------------------------------------
 
 
-def type_of_field(field: model.SchemaField, depth: int = 0) -> ColumnType:
+def type_of_field(field: model.NestedField, depth: int = 0) -> ColumnType:
     """Read the type of a field of a schema facet.
 
     :param field: the field; if it has ``fields``, the children are read from them, and ``type``
@@ -107,7 +107,7 @@ def type_of_field(field: model.SchemaField, depth: int = 0) -> ColumnType:
     return ColumnType(_rendered_type(kind, children), kind, children)
 
 
-def _children(kind: str, below: list[model.SchemaField], depth: int) -> Iterator[Child]:
+def _children(kind: str, below: list[model.NestedField], depth: int) -> Iterator[Child]:
     if kind == STRUCT:
         for field in below:
             if field.name:
@@ -117,14 +117,14 @@ def _children(kind: str, below: list[model.SchemaField], depth: int) -> Iterator
         yield from (Child("", type_of_field(one, depth)) for one in _unnamed(kind, below))
 
 
-def _unnamed(kind: str, below: list[model.SchemaField]) -> list[model.SchemaField]:
+def _unnamed(kind: str, below: list[model.NestedField]) -> list[model.NestedField]:
     names = [field.name for field in below]
     if kind == MAP:
         named = dict(zip(names, below, strict=True))
-        return [named.get("key", model.SchemaField()), named.get("value", model.SchemaField())]
+        return [named.get("key", model.NestedField()), named.get("value", model.NestedField())]
     if kind == ARRAY and names not in (["_element"], ["element"]):
         # `below` are the columns of the elements; BigQuery's repeated records have this form.
-        return [model.SchemaField(fields=below)]
+        return [model.NestedField(fields=below)]
     return below
 
 
@@ -490,7 +490,7 @@ class Schema:
 
     def __init__(
         self,
-        fields: Sequence[model.SchemaField],
+        fields: Sequence[model.NestedField],
         naming: Naming,
         partitioning: frozenset[str] = frozenset(),
     ) -> None:
@@ -544,7 +544,7 @@ class Schema:
 
     # --- making the fields ------------------------------------------------------------------------
 
-    def _add(self, name: str, field: model.SchemaField) -> None:
+    def _add(self, name: str, field: model.NestedField) -> None:
         of = type_of_field(field)
         description = plain(field.description or "", MAX_DESCRIPTION)
         if of.children:

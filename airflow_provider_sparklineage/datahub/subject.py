@@ -57,9 +57,9 @@ class Dataset(Frozen, frozen=True, dict=True):
         return model.fitted(self.of_side, model.SideFacets)
 
     @cached_property
-    def schema_fields(self) -> list[model.SchemaField]:
+    def schema_fields(self) -> list[model.NestedField]:
         """Give the fields of the dataset's schema facet; [] if it has no such facet."""
-        return read_facet(self.facets, "schema", model.Schema).fields or []
+        return read_facet(self.facets, "schema", model.NestedSchema).fields or []
 
     @cached_property
     def partitions(self) -> model.Partitions:

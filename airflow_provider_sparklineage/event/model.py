@@ -344,19 +344,32 @@ class ColumnLineage(Struct):
         yield from self.dataset or ()
 
 
-class SchemaField(Struct, gc=False):
-    """A column of a dataset, or a field of a nested column; without a name it cannot be shown."""
+class SchemaField(Struct):
+    """A column of a dataset."""
+
+    name: str
+    type: str | None = None
+
+
+class Schema(Struct):
+    """Dataset facet ``schema``, for readers of columns alone."""
+
+    fields: list[SchemaField] | None = None
+
+
+class NestedField(Struct, gc=False):
+    """A column and the fields below it, of which those of arrays and maps may have no name."""
 
     name: str = ""
     type: str | None = None
     description: str | None = None
-    fields: list[SchemaField] | None = None
+    fields: list[NestedField] | None = None
 
 
-class Schema(Struct):
-    """Dataset facet ``schema``."""
+class NestedSchema(Struct):
+    """Dataset facet ``schema``, down to the fields of nested columns."""
 
-    fields: list[SchemaField] | None = None
+    fields: list[NestedField] | None = None
 
 
 class Lifecycle(Struct):
@@ -449,7 +462,7 @@ class Dataset(Name, dict=True):
     def columns(self) -> list[SchemaField]:
         """Columns of its schema; [] without a schema, or with one that cannot be read."""
         facet = _part(self.facets.schema, Schema)[0] if self.facets else None
-        return [one for one in (facet and facet.fields) or () if one.name]
+        return (facet and facet.fields) or []
 
     @cached_property
     def column_lineage(self) -> ColumnLineage:

@@ -11,7 +11,7 @@ from airflow_provider_sparklineage.datahub.configuration import (
 )
 from airflow_provider_sparklineage.datahub.schema import Schema, naming_of_platform
 from airflow_provider_sparklineage.datahub.subject import Subject
-from airflow_provider_sparklineage.event.model import SchemaField, fitted
+from airflow_provider_sparklineage.event.model import NestedField, fitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,5 +78,5 @@ def schema(*fields: str) -> Json:
 
 def schema_of(fields: Iterable[Json], platform: str, version: FieldPaths = FieldPaths.V2) -> Schema:
     """Make the schema of a platform's dataset of the fields of a schema facet."""
-    read = fitted(list(fields), list[SchemaField])
+    read = fitted(list(fields), list[NestedField])
     return Schema(read, naming_of_platform(platform, version))
