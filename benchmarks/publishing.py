@@ -88,7 +88,7 @@ def submit(hook, application):
     from airflow_provider_sparklineage.lineage import bundle
     from airflow_provider_sparklineage.operators.attempt import publish
     bundle.task_lineage = phase("merging", bundle.task_lineage)
-    pipeline.merged_events = phase("making the event", pipeline.merged_events)
+    pipeline.events_of = phase("making the event", pipeline.events_of)
     publish.publish = phase("XCom and archive", publish.publish)
 
 SparkSubmitHook.submit = submit

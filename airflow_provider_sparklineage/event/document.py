@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Callable
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,8 +28,10 @@ from airflow_provider_sparklineage.model.terms import Frozen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from airflow_provider_sparklineage.lineage.application.accumulation import SparkApplication
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.terms import Outcome
+    from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 
 
 # --- the document ---------------------------------------------------------------------------------
@@ -65,6 +68,26 @@ class Header(NamedTuple):
     job_namespace: str
     job_name: str
     event_time: str
+
+
+def header(manifest: Manifest, application: SparkApplication | None) -> Header:
+    """Give run, job and time of an event: the manifest's, else the application's."""
+    time = manifest.ended or (application and application.last_event) or manifest.started
+    job = manifest.job
+    return Header(
+        _uuid(manifest.run_id or manifest.application_run_id),
+        job.namespace if job else (application and application.namespace) or "default",
+        job.name if job else (application and application.job_name) or "unknown",
+        time.isoformat() if time else "1970-01-01T00:00:00+00:00",
+    )
+
+
+def _uuid(run_id: str) -> str:
+    """Give a run id as a UUID, which OpenLineage requires; make one of any other text."""
+    try:
+        return str(uuid.UUID(run_id))
+    except ValueError:
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, run_id))
 
 
 def empty(header: Header | None, outcome: Outcome) -> Event:

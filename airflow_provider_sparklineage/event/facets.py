@@ -18,15 +18,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 from airflow_provider_sparklineage.event.document import replaced
 from airflow_provider_sparklineage.event.model import (
     BARE_PARTITIONS_KEY,
     CAPTURE_KEY,
+    CHECK_KEY,
     DESCRIPTION_KEY,
     PARTITIONS_KEY,
     SUBSET_KEY,
+    name_of,
 )
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
@@ -78,16 +80,16 @@ def output_facets(dataset: LineageDataset) -> Facets:
 
 
 def _side_facets(dataset: LineageDataset, schema: str, key: str) -> Facets:
-    condition, rest = _expressible(dataset.selected.condition)
+    condition, rest = _condition(dataset.selected.condition)
     facets: Facets = {}
     if condition is not None:
-        facets[SUBSET_KEY] = facet(schema, **{key: _condition(condition)})
+        facets[SUBSET_KEY] = facet(schema, **{key: condition})
     if rest:
         facets[DESCRIPTION_KEY] = facet(_DESCRIPTION, description=rest)
     return facets
 
 
-def _expressible(condition: Condition | None) -> tuple[Condition | None, str]:
+def _condition(condition: Condition | None) -> tuple[dict[str, Any] | None, str]:
     """Split a condition into one that the specification can express, and a text for the rest.
 
     Both sides of an AND are true of all rows, so each side may stand alone. A side of an OR may
@@ -98,45 +100,32 @@ def _expressible(condition: Condition | None) -> tuple[Condition | None, str]:
             return None, ""
         case Description(text):
             return None, text
-        case Binary(Operator.AND, left, right):
-            sides = [_expressible(left), _expressible(right)]
-            conditions = [c for c, _ in sides if c is not None]
-            rest = " AND ".join(text for _, text in sides if text)
-            if len(conditions) == 2:
-                return Binary(Operator.AND, conditions[0], conditions[1]), rest
-            return (conditions[0] if conditions else None), rest
-        case Binary(Operator.OR, left, right):
-            if any(rest for _, rest in (_expressible(left), _expressible(right))):
-                return None, to_text(condition)
-            return condition, ""
-        case _:
-            return condition, ""
-
-
-def _condition(condition: Condition) -> dict[str, Any]:
-    match condition:
         case Partitions(partitions):
             named = [{"dimensions": p.as_dict(), "identifier": str(p)} for p in sorted(partitions)]
-            return {"partitions": named, "type": "partition"}
+            return {"partitions": named, "type": "partition"}, ""
         case Locations(locations):
-            return {"locations": sorted(locations), "type": "location"}
+            return {"locations": sorted(locations), "type": "location"}, ""
         case Compare(field, comparison, value):
-            return {
+            compare = {
                 "left": {"field": field, "type": "field"},
                 "right": {"value": value, "type": "literal"},
                 "comparison": str(comparison),
                 "type": "compare",
             }
-        case Binary(operator, left, right):
-            return {
-                "left": _condition(left),
-                "right": _condition(right),
-                "operator": str(operator),
-                "type": "binary",
-            }
+            return compare, ""
+        case Binary(operator):
+            (left, left_rest), (right, right_rest) = map(
+                _condition, (condition.left, condition.right)
+            )
+            if operator is Operator.OR and (left_rest or right_rest):
+                return None, to_text(condition)
+            rest = " AND ".join(filter(None, (left_rest, right_rest)))
+            if left is None or right is None:
+                return left or right, rest
+            binary = {"left": left, "right": right, "operator": str(operator), "type": "binary"}
+            return binary, rest
         case _:
-            msg = f"the specification has no condition for {condition!r}"
-            raise TypeError(msg)
+            assert_never(condition)
 
 
 # --- partitioning ---------------------------------------------------------------------------------
@@ -210,20 +199,37 @@ def check_facet(
     return _check(reads, [_checked(dataset, Side.WRITE) for dataset in outputs])
 
 
-def with_entries(
-    check: Mapping[str, Any], reads: list[dict[str, Any]], writes: list[dict[str, Any]]
-) -> dict[str, Any] | None:
-    """Give the facet with other entries, and with the summary and status that follow from them.
+def with_renamed_datasets(
+    facets: Facets, names: Mapping[Side, Mapping[DatasetName, DatasetName]]
+) -> Facets:
+    """Rename the datasets in the partition check and in the capture facet of a run.
 
-    :return: None if no entry has expectations or dimensions
+    :param names: of each side, new names by old ones; entries of other datasets are left out
     """
-    if not any("from" in entry or "dimensions" in entry for entry in (*reads, *writes)):
-        return None
-    return {**check, **_check(reads, writes)}
+    if "datasets" in (capture := facets.get(CAPTURE_KEY, {})):
+        datasets = [
+            {**entry, "dataset": names[entry["side"]][name]._asdict()}
+            for entry in capture["datasets"]
+            if (name := name_of(entry["dataset"])) in names[entry["side"]]
+        ]
+        facets = {**facets, CAPTURE_KEY: {**capture, "datasets": datasets}}
+    check = facets.get(CHECK_KEY)
+    if check is None:
+        return facets
+    reads, writes = (
+        [
+            _renamed_entry(entry, names[side][name])
+            for entry in check[f"{side}s"]
+            if (name := name_of(entry["dataset"])) in names[side]
+        ]
+        for side in (Side.READ, Side.WRITE)
+    )
+    if any("from" in entry or "dimensions" in entry for entry in (*reads, *writes)):
+        return {**facets, CHECK_KEY: {**check, **_check(reads, writes)}}
+    return {key: facet for key, facet in facets.items() if key != CHECK_KEY}
 
 
-def renamed_entry(entry: dict[str, Any], name: DatasetName) -> dict[str, Any]:
-    """Give an entry of the facet with another name of its dataset."""
+def _renamed_entry(entry: dict[str, Any], name: DatasetName) -> dict[str, Any]:
     before = _label(entry["dataset"]["name"])
     summary = _label(name.name) + entry["summary"].removeprefix(before)
     return {**entry, "dataset": name._asdict(), "summary": summary}
@@ -279,8 +285,8 @@ def _checked(dataset: LineageDataset, side: Side) -> dict[str, Any]:
     }
     if dataset.dimensions:
         entry["dimensions"] = [_dimension(d) for d in dataset.dimensions]
-    if condition := _expressible(dataset.selected.condition)[0]:
-        entry["condition"] = _condition(condition)
+    if condition := _condition(dataset.selected.condition)[0]:
+        entry["condition"] = condition
     if expected is not None:
         entry["from"] = [source_entry(source) for source in expected.sources[:MAX_SOURCES]]
         if expected.partitions is not None:
@@ -417,17 +423,26 @@ def _uuid(run_id: str) -> str | None:
     return run_id if _UUID.fullmatch(run_id) else None  # OpenLineage allows no other run ids
 
 
-def declared(event: Event, lost: Sequence[Degradation]) -> Event:
-    """Declare in the capture facet the losses that a step has caused.
+def declared(
+    event: Event,
+    lost: Sequence[Degradation],
+    *,
+    inputs: list[Any],
+    outputs: list[Any],
+    run_facets: Facets,
+    job_facets: Facets,
+) -> Event:
+    """Give an event with the parts that a step has changed, and declare the losses in it.
 
-    An event without the facet stays as it is: it is the event of a job that has not run, from which
-    a step takes hardly anything.
+    An event without the capture facet declares nothing: it is the event of a job that has not run,
+    from which a step takes hardly anything.
     """
-    capture = event["run"]["facets"].get(CAPTURE_KEY)
-    if capture is None or not lost:
-        return event
-    facets = {**event["run"]["facets"], CAPTURE_KEY: with_degradations(capture, lost)}
-    return replaced(event, run_facets=facets)
+    capture = run_facets.get(CAPTURE_KEY)
+    if capture is not None and lost:
+        run_facets = {**run_facets, CAPTURE_KEY: with_degradations(capture, lost)}
+    return replaced(
+        event, inputs=inputs, outputs=outputs, run_facets=run_facets, job_facets=job_facets
+    )
 
 
 def with_degradations(

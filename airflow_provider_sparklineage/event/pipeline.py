@@ -43,13 +43,12 @@ seconds.
 
 from __future__ import annotations
 
-import uuid
 from functools import partial, reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.event.backends import backend_of
 from airflow_provider_sparklineage.event.descriptions import described
-from airflow_provider_sparklineage.event.document import Header
+from airflow_provider_sparklineage.event.document import header as header_of
 from airflow_provider_sparklineage.event.make import SIZE_OPTION, made
 from airflow_provider_sparklineage.event.model import CHECK_KEY
 from airflow_provider_sparklineage.event.steps.rename import renamed
@@ -74,7 +73,7 @@ from airflow_provider_sparklineage.model.representation import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from airflow_provider_sparklineage.event.document import Event, Step
+    from airflow_provider_sparklineage.event.document import Event, Header, Step
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.representation import Adaptation
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
@@ -182,6 +181,7 @@ def event_of(
     return _finished(clean, representation.max_event_bytes)
 
 
+@garbage_collector_paused()
 def events_of(
     lineage: TaskLineage,
     how: Adaptation,
@@ -220,40 +220,6 @@ def merged_event(
 
     :param mask: hides the secrets in a text; Airflow knows them
     """
-    representation = bundle.manifest.representation
-    return event_of(lineage, bundle.report, representation, mask, header(bundle, lineage))
-
-
-@garbage_collector_paused()
-def merged_events(
-    bundle: CaptureBundle,
-    lineage: TaskLineage,
-    how: Adaptation,
-    mask: Callable[[str], str] = str,
-    allowance: Allowance = UNLIMITED,
-) -> Events:
-    """Make a bundle's merged RunEvents: to be kept and for a backend; see :func:`events_of`."""
-    representation = bundle.manifest.representation
-    of = header(bundle, lineage)
-    return events_of(lineage, how, bundle.report, representation, mask, of, allowance)
-
-
-def header(bundle: CaptureBundle, lineage: TaskLineage) -> Header:
-    """Give run, job and time of an event: the manifest's, else the application's."""
-    manifest, application = bundle.manifest, lineage.application
-    time = manifest.ended or (application and application.last_event) or manifest.started
-    job = manifest.job
-    return Header(
-        _uuid(manifest.run_id or manifest.application_run_id),
-        job.namespace if job else (application and application.namespace) or "default",
-        job.name if job else (application and application.job_name) or "unknown",
-        time.isoformat() if time else "1970-01-01T00:00:00+00:00",
-    )
-
-
-def _uuid(run_id: str) -> str:
-    """Give a run id as a UUID, which OpenLineage requires; make one of any other text."""
-    try:
-        return str(uuid.UUID(run_id))
-    except ValueError:
-        return str(uuid.uuid5(uuid.NAMESPACE_URL, run_id))
+    manifest = bundle.manifest
+    header = header_of(manifest, lineage.application)
+    return event_of(lineage, bundle.report, manifest.representation, mask, header)

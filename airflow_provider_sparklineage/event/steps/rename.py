@@ -20,11 +20,8 @@ from functools import cache
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.document import replaced
-from airflow_provider_sparklineage.event.facets import declared, renamed_entry, with_entries
+from airflow_provider_sparklineage.event.facets import declared, with_renamed_datasets
 from airflow_provider_sparklineage.event.model import (
-    CAPTURE_KEY,
-    CHECK_KEY,
     COLUMNS_KEY,
     LINEAGE_KEY,
     name_of,
@@ -57,14 +54,20 @@ def renamed(
         return event
     inputs = renaming.side(event["inputs"])
     outputs = renaming.side(event["outputs"])
-    changed = replaced(
+    names = {
+        side: {old: name_of(dataset) for old, dataset in datasets.items()}
+        for side, datasets in ((Side.READ, inputs), (Side.WRITE, outputs))
+    }
+    columns = [renaming.output(d) for d in outputs.values()]
+    job_facets = renaming.job_facets(event["job"]["facets"], names[Side.WRITE])
+    return declared(
         event,
+        renaming.notes,
         inputs=[*inputs.values()],
-        outputs=[renaming.output(d) for d in outputs.values()],
-        run_facets=renaming.run_facets(event["run"]["facets"], inputs, outputs),
-        job_facets=renaming.job_facets(event["job"]["facets"], outputs),
+        outputs=columns,
+        run_facets=with_renamed_datasets(event["run"]["facets"], names),
+        job_facets=job_facets,
     )
-    return declared(changed, renaming.notes)
 
 
 class _Renaming:
@@ -186,42 +189,18 @@ class _Renaming:
             return transformation
         return {**transformation, "description": self._text(transformation["description"])}
 
-    # --- facets of run and job --------------------------------------------------------------------
+    # --- the facet of the job ---------------------------------------------------------------------
 
-    def run_facets(
-        self, facets: Facets, inputs: dict[DatasetName, Json], outputs: dict[DatasetName, Json]
-    ) -> Facets:
-        """Rename the datasets in the partition check and the capture facet; drop left-out ones."""
-        kept_of = {Side.READ: inputs, Side.WRITE: outputs}
-        if "datasets" in (capture := facets.get(CAPTURE_KEY, {})):
-            datasets = [
-                {**entry, "dataset": name_of(kept[name])._asdict()}
-                for entry in capture["datasets"]
-                if (name := name_of(entry["dataset"])) in (kept := kept_of[entry["side"]])
-            ]
-            facets = {**facets, CAPTURE_KEY: {**capture, "datasets": datasets}}
-        check = facets.get(CHECK_KEY)
-        if check is None:
-            return facets
-        reads, writes = (
-            [
-                renamed_entry(entry, name_of(kept[name]))
-                for entry in check[side]
-                if (name := name_of(entry["dataset"])) in kept
-            ]
-            for side, kept in (("reads", inputs), ("writes", outputs))
-        )
-        check = with_entries(check, reads, writes)
-        others = {key: facet for key, facet in facets.items() if key != CHECK_KEY}
-        return others if check is None else {**facets, CHECK_KEY: check}
+    def job_facets(self, facets: Facets, outputs: dict[DatasetName, DatasetName]) -> Facets:
+        """Rename the datasets of the job facet ``lineage``; drop left-out ones.
 
-    def job_facets(self, facets: Facets, outputs: dict[DatasetName, Json]) -> Facets:
-        """Rename the datasets of the job facet ``lineage``; drop left-out ones."""
+        :param outputs: new names of the event's outputs by the old ones
+        """
         explicit = facets.get(LINEAGE_KEY)
         if explicit is None:
             return facets
         entries = [
-            self._entry(entry, name_of(outputs[name]))
+            self._entry(entry, outputs[name])
             for entry in explicit["entries"]
             if (name := name_of(entry)) in outputs
         ]

@@ -303,7 +303,8 @@ def _unread(capture: Capture) -> Capture:
 
 
 def _with_events(capture: Capture, merged: Completed, deadline: Deadline) -> Collected:
-    from airflow_provider_sparklineage.event.pipeline import merged_events
+    from airflow_provider_sparklineage.event.document import header
+    from airflow_provider_sparklineage.event.pipeline import events_of
 
     lineage, as_sent, last_known = merged
     if last_known is not None:
@@ -313,10 +314,13 @@ def _with_events(capture: Capture, merged: Completed, deadline: Deadline) -> Col
     timeout = capture.settings.collect_timeout.total_seconds()
     deadline.begin(max(deadline.left, timeout * (1 - Stage.MERGING)))
     bundle, how = capture.bundle, capture.settings.adaptation
-    events = merged_events(bundle, lineage, how, masked, deadline.allowance(Stage.MERGING))
+    form, of = bundle.manifest.representation, header(bundle.manifest, lineage.application)
+    left = deadline.allowance(Stage.MERGING)
+    events = events_of(lineage, how, bundle.report, form, masked, of, left)
     if as_sent is not None:
         as_sent = replace(as_sent, degradations=lineage.degradations)
-        sent = merged_events(bundle, as_sent, how, masked, deadline.allowance(Stage.MERGING))
+        left = deadline.allowance(Stage.MERGING)
+        sent = events_of(as_sent, how, bundle.report, form, masked, of, left)
         events = events._replace(adapted=sent.adapted)
     return Collected(capture, events)
 
@@ -343,11 +347,11 @@ def _rest(
 
         return lineage, _with_events(capture, Completed(lineage), deadline)
     except (Exception, AirflowTaskTimeout):  # a defect in making facets
-        from airflow_provider_sparklineage.event.document import empty
-        from airflow_provider_sparklineage.event.pipeline import Events, header
+        from airflow_provider_sparklineage.event.document import empty, header
+        from airflow_provider_sparklineage.event.pipeline import Events
 
         log.warning("The lineage of this try cannot be reported.", exc_info=True)
-        bare = empty(header(capture.bundle, lineage), outcome)
+        bare = empty(header(manifest, lineage.application), outcome)
         return lineage, Collected(capture, Events(bare, bare))
 
 

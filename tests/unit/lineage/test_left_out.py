@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from airflow_provider_sparklineage.event.pipeline import merged_events
+from airflow_provider_sparklineage.event.pipeline import events_of
 from airflow_provider_sparklineage.lineage.application import accumulation
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.lineage.partitions.selection import Selected
@@ -146,7 +146,7 @@ def test_columns_that_a_loop_writes_again_and_again_take_room_once(tmp_path, mon
 def test_an_event_is_made_with_the_names_alone_when_there_is_no_time_for_more(chain):
     bundle = chain(tables=3, columns=10)
     lineage = task_lineage(bundle)
-    event = merged_events(bundle, lineage, Adaptation(), allowance=lasting(0)).kept
+    event = events_of(lineage, Adaptation(), bundle.report, allowance=lasting(0)).kept
     assert [d["name"] for d in event["outputs"]] == ["/1", "/2", "/3"]
     assert [d["facets"] for d in event["outputs"]] == [{}, {}, {}]
     entries = event["run"]["facets"]["sparkLineage_capture"]["degradations"]
