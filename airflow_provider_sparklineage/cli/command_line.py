@@ -24,7 +24,7 @@ def _conn_id(reason: str = "") -> Argument:
 def _count(text: str) -> int:
     """Read a whole number of at least 0.
 
-    :raise ValueError: if the text is no such number; argparse's own message then has the text
+    :raise ValueError: if the text is not such a number; argparse's own message then has the text
     """
     number = int(text)
     if number < 0:

@@ -83,7 +83,7 @@ def say(line: str) -> None:
 
 
 def note(line: str) -> None:
-    """Print a line that is no part of the answer to stderr: an error, a note or progress."""
+    """Print a line that is not part of the answer to stderr: an error, a note or progress."""
     print(texts.escape_control_characters(line), file=sys.stderr)
 
 

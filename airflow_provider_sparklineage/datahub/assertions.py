@@ -109,7 +109,7 @@ def _assertion_run_event(subject: Subject, check: Check, urn: str) -> Json:
 # ===========================  ===================================================================
 # ``matched``                  ``SUCCESS``
 # ``missing``, ``unexpected``  ``FAILURE``
-# ``unobserved``               no result: a missing observation is no fault of the data
+# ``unobserved``               no result: a missing observation is not a fault of the data
 # ``undeclared``               no assertion
 # ===========================  ===================================================================
 

@@ -109,8 +109,8 @@ _NO_NAMESPACE_SETTINGS = Namespace("*")
 def read_namespaces(value: object) -> tuple[Namespace, ...]:
     """Read the value of the key ``namespaces`` in a configuration, with the globs in its order.
 
-    :raise SettingsError: if the value is no object of objects, or if an inner object has an unknown
-        key or an impossible value
+    :raise SettingsError: if the value is not an object of objects, or if an inner object has an
+        unknown key or an impossible value
     """
     if not isinstance(value, dict):
         raise _namespace_error(None, "are no object", f"Write them as {_NAMESPACES_EXAMPLE}.")
@@ -365,7 +365,7 @@ def _text(config: Mapping[str, Any], key: str, default: str | None = None) -> st
 
 def _flag(config: Mapping[str, Any], key: str, *, default: bool) -> bool:
     value = config.get(key, default)
-    # OpenLineage's client gives a value as text if it is no JSON, as from environment variables.
+    # OpenLineage's client gives a value as text if it is not JSON, as from environment variables.
     flag = {"true": True, "false": False}.get(str(value).lower())
     if flag is None:
         _refuse(f"has {key} that is neither true nor false", "Write it as true or false.")

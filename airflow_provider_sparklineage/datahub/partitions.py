@@ -55,8 +55,8 @@ _MAX_DEPTH = 50
 def read_condition(facet: model.Condition | None, depth: int = 0) -> Condition | None:
     """Read a condition of OpenLineage's ``BaseSubsetDatasetFacet``.
 
-    :return: None if the facet, or any part of it, is no condition: half of a condition would be a
-        different condition
+    :return: None if the facet, or any part of it, is not a condition: half of a condition would be
+        a different condition
     """
     if facet is None:
         return None

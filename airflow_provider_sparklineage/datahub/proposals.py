@@ -154,7 +154,7 @@ def plain(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def shown(values: Mapping[str, Value], keys: Iterable[str] | None = None) -> dict[str, str]:
-    """Write values as texts, by key; leave out empty texts.
+    """Convert values to texts, by key; leave out empty texts.
 
     :param keys: the keys that are read; None for all. A key without a value is ignored
     """
@@ -163,7 +163,7 @@ def shown(values: Mapping[str, Value], keys: Iterable[str] | None = None) -> dic
 
 
 def value_of(value: Value) -> str:
-    """Write a value as text, without credentials; empty for None.
+    """Convert a value to text without credentials; empty for None.
 
     The result is also empty for the texts ``[]`` and ``{}``: Airflow's facets have lists as texts.
     """
@@ -175,7 +175,7 @@ def value_of(value: Value) -> str:
 
 
 def number_text(value: float) -> str:
-    """Write a number as text; empty if it has more digits than Python can write."""
+    """Convert a number to text; empty if it has more digits than Python converts."""
     try:
         return stored(str(value))
     except ValueError:

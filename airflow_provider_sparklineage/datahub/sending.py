@@ -66,7 +66,7 @@ class Line(NamedTuple):
 
 
 class _StoppedError(Exception):
-    """Raised when nothing more can be sent; its text is the reason, in words for people."""
+    """Raised when nothing more can be sent; its message is the reason, as a sentence."""
 
 
 def send(server: Server, proposals: Iterable[Proposal], until: float) -> int:

@@ -112,7 +112,7 @@ def run_event(event: dict[str, Any], neutral: dict[str, Any] | None = None) -> R
     """Make an event of OpenLineage's client from JSON; facets stay as they are.
 
     :param neutral: the event that it carries for a transport that converts events
-    :raise Exception: if the client does not allow such an event (its run id is no UUID, …)
+    :raise Exception: if the client does not allow such an event (its run id is not a UUID, …)
     """
     from openlineage.client import event_v2
     from openlineage.client.facet_v2 import parent_run, tags_job, tags_run

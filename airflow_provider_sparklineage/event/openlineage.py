@@ -11,7 +11,7 @@ work on the event.
 
 The event that an operator gives to Airflow is adapted to one backend
 (:func:`.pipeline.ready_to_send`). A second transport, for another product, needs the event as it
-was before. So the object of the capture facet can carry the neutral event, in a slot that is no
+was before. So the object of the capture facet can carry the neutral event, in a slot that is not a
 field: no encoder writes it into JSON, and Airflow's redactor does not look there.
 """
 

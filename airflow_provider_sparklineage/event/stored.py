@@ -41,7 +41,7 @@ _VERSION = re.compile(re.escape(f"{SCHEMA_BASE}:capture:") + r"(\d{1,9})-")
 def validate(value: object) -> dict[str, Any]:
     """Give a stored value as a merged event, after checks of its shape and version.
 
-    :raise DocumentError: if it is no merged event, or its version is too new; the error is a
+    :raise DocumentError: if it is not a merged event, or its version is too new; the error is a
         sentence for people
     """
     event = value if isinstance(value, dict) else {}
@@ -144,8 +144,8 @@ _SHOWN = msgspec.json.Decoder(_Shown)
 def readable(event: object) -> Stored:
     """Give a stored event of any program, if all parts that commands read have the right shape.
 
-    :raise DocumentError: if a part has a wrong shape, it is no merged event, or its version is too
-        new; the error names the problem
+    :raise DocumentError: if a part has a wrong shape, it is not a merged event, or its version is
+        too new; the error names the problem
     """
     try:
         text = msgspec.json.encode(event)

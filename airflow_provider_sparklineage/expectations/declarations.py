@@ -175,7 +175,7 @@ class DatasetSubset:
         }
 
     def __str__(self) -> str:
-        """Write the declaration, equally in each process, as Airflow stores it for mapped tasks."""
+        """Give the same text in each process, because Airflow stores it for mapped tasks."""
         arguments = ", ".join(f"{key}={value!r}" for key, value in self.serialize().items())
         return f"DatasetSubset({arguments})"
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 # Decisions on ambiguous texts:
 #
 # - A URI has one of Spark's file schemes. Without a scheme only absolute paths are found, and only
-#   where a word begins: ``text/plain``, ``*/5``, ``C:/x``, ``./x`` and ``//`` are no paths. Nor are
-#   texts with characters that regexes and unset variables have, but paths never (``^ $ | \``).
+#   where a word begins: ``text/plain``, ``*/5``, ``C:/x``, ``./x`` and ``//`` are not paths, nor
+#   are texts with characters that regexes and unset variables have, but paths never (``^ $ | \``).
 # - Other URLs (``https://…``, ``jdbc:…``) are skipped with all texts in them.
 # - If an argument, the value of its ``--key=``, or a quoted text begins with a URI or path, this
 #   URI or path may have blanks: ``/lake/my orders``. A blank then ends it only before an option, a

@@ -11,7 +11,7 @@
 
 A build writes new files and then, in one step, the manifest that names them. So a reader sees
 either the generation before the build or the one after it. A file that the manifest does not name
-is no part of the store. If a new manifest no longer names a folder, a build at least an hour later
+is not part of the store. If a new manifest no longer names a folder, a build at least an hour later
 removes the folder, because a reader may still use it until then. The next build removes the folder
 of an interrupted build.
 
@@ -167,9 +167,12 @@ class Building:
         return manifest
 
     def note(self, marks: Mapping[str, str], skipped: Mapping[str, int]) -> None:
-        """Write new marks of the sources after a build that found no new events.
+        """Store how far the sources were read, after a build that found no new events.
 
         The generation keeps its number. Nothing is written if the marks are the same.
+
+        :param marks: the read position in each file, as text (:class:`.sources.Mark`), by its place
+        :param skipped: number of the skipped parts, by reason
         """
         if marks != self.marks:
             changed = {"marks": self._marked(marks), "skipped": self._total(skipped)}
@@ -340,7 +343,7 @@ class Remote:
         return self._objects.read(name)
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file."""
+        """Write a file, or replace it; no reader sees only a part of the new content."""
         self._objects.write(name, content)
 
     def create(self, name: str, content: bytes) -> bool:

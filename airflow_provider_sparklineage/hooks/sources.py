@@ -256,7 +256,7 @@ def why_not_sent() -> SettingsError | None:
     try:
         if not conf.is_disabled() and get_openlineage_listener() is not None:
             return None
-    except Exception as error:  # the provider's configuration is no JSON, or no object
+    except Exception as error:  # the provider's configuration is not a JSON object
         return SettingsError(
             "Airflow's OpenLineage provider cannot read its configuration "
             f"({type(error).__name__}).",

@@ -4,7 +4,7 @@ Two functions remove credentials, from two kinds of text:
 
 - :func:`scrub` removes all of the forms below from messages, descriptions, SQL and properties
 - :func:`scrub_name` removes only the forms that are part of a URL or a connection string, from
-  names that identify data (datasets, partitions, locations). A partition ``token=5`` is no
+  names that identify data (datasets, partitions, locations). A partition ``token=5`` is not a
   credential
 
 =================================  ==========================  ====================================

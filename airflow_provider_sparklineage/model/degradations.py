@@ -12,7 +12,7 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.terms import Side
 from airflow_provider_sparklineage.model.texts import truncated
 
-# Traits of a kind: nobody has to be warned of it; collecting again may end it.
+# Traits of a kind: it needs no warning; collecting again may end it.
 _NOTE, _COLLECTING = "note", "collecting"
 
 
@@ -55,7 +55,7 @@ class DegradationCode(StrEnum):
     NO_EVENTS = "no_events"
     """The listener wrote nothing."""
     MALFORMED_EVENTS = "malformed_events"
-    """Lines of the event file are no OpenLineage run events, or have facets that are not valid."""
+    """Lines of the event file are not OpenLineage run events, or have facets that are not valid."""
     TORN_EVENT = "torn_event"
     """The last line of the event file is incomplete: the driver died while writing it."""
     FOREIGN_EVENTS = "foreign_events"
@@ -108,7 +108,7 @@ class DegradationCode(StrEnum):
     OBSERVATION_CUT = "observation_cut", _NOTE
     """The observer did not look at everything, because its budget was spent."""
     OBSERVATION_UNTIED = "observation_untied", _NOTE
-    """The observer saw partitions of files or of a table that are no dataset of the events."""
+    """The observer saw partitions of files or of a table that are not a dataset of the events."""
     PARTITIONS_UNKNOWN = "partitions_unknown", _NOTE
     """It is not known which partitions of a dataset were read or written."""
     PARTITIONS_INEXACT = "partitions_inexact", _NOTE

@@ -10,7 +10,7 @@ one dataset get the same name. The steps are:
 2. Without a matching rule the dataset gets the listener's name: partition folders are trimmed
    off the path's end, unless their trimmers are disabled, and then the pattern's match is removed.
    Trimmed ``column=value`` folders are the partition. A trimmed date without a column's name gives
-   no partition, because only a rule can know its column. The pattern's match is no part of a
+   no partition, because only a rule can know its column. The pattern's match is not part of a
    partition, unless it is a ``column=value`` folder.
 
 The observer runs in the driver and cannot import this module: it sends paths as Spark has them,
@@ -104,7 +104,7 @@ class Locator(Frozen, frozen=True):
 
     def _located(self, place: DatasetName, folder: DatasetName, *, is_escaped: bool) -> Location:
         # The name is trimmed before it is unescaped, as well as after: an escaped / (%2F) in a
-        # folder's name is no separator.
+        # folder's name is not a separator.
         root = self.naming.trim(folder.name)
         name = self.naming.trim(unquote(root)) if is_escaped else root
         dataset = DatasetName(place.namespace, self.naming.without_removed(name))

@@ -40,7 +40,7 @@ class Dimension:
     :param name: key of the values, e.g. ``ts_day``; if it is empty, the key is the first field
     :param format: the format of values that are times, in the directives of
         :meth:`~datetime.datetime.strptime`, e.g. ``%Y%m%d``; empty if the format is not known, or
-        the values are no times
+        the values are not times
     :param type: the type of the column, or of the transform's result, as Spark or Iceberg writes
         it; empty if the type is not known. Two reads may give the same column different types, so
         dimensions that differ only in their type are equal
@@ -90,7 +90,7 @@ class Partition(Frozen, frozen=True, order=True, gc=False, cache_hash=True):
 
 
 def escape(text: str) -> str:
-    """Write a column name or value as Hive and Spark do in a folder's name."""
+    """Escape a column name or value as Hive and Spark do in a folder's name."""
     return _TO_ESCAPE.sub(lambda m: f"%{ord(m.group()):02X}", text)
 
 
@@ -201,7 +201,7 @@ def _kind_of(type_name: str) -> ValueKind:
 
 
 def canonical_value(value: str, form: str, dimension: Dimension | None) -> str:
-    """Write a value so that it equals the same value in other forms.
+    """Give the canonical form of a value, which is equal for all forms of the same value.
 
     :param form: the format of a time, in the directives of strptime; empty if it is not known
     :param dimension: the dimension that the value belongs to; None if no dimension was observed

@@ -72,10 +72,10 @@ _UNCHANGED = {
 
 
 def literal(node: Node) -> str | None:
-    """Give the text of a literal; None if the node is no literal, or a cast may change its value.
+    """Give the text of a literal; None for any other node, or if a cast may change the value.
 
-    Two texts side by side are no literal: depending on
-    ``spark.sql.legacy.consecutiveStringLiterals.enabled``, Spark reads them as one text with a
+    Two strings side by side are not a literal: depending on
+    ``spark.sql.legacy.consecutiveStringLiterals.enabled``, Spark reads them as one string with a
     quote in it, or joins them.
     """
     node = bare(node)
@@ -244,7 +244,7 @@ def condition(text: str, columns: Collection[str] = ()) -> Condition:
 
 
 def _listed(text: str) -> Node | None:
-    """Parse several predicates with commas between them; None if the text is no such list."""
+    """Parse several predicates with commas between them; None if the text is not such a list."""
     tree = parsed(f"({text})") if "," in text else None
     return tree if tree is not None and tree.key == "tuple" else None
 
@@ -283,8 +283,8 @@ def static_partition(statement: str) -> tuple[tuple[str, str], ...]:
     In ``PARTITION (dt='x', region)`` this is the column ``dt``.
 
     :return: pairs of column and value. A null is
-        :data:`~airflow_provider_sparklineage.model.partitioning.NULL`; a column whose value is no
-        literal, such as ``current_date()``, is left out. Empty if there is no such clause
+        :data:`~airflow_provider_sparklineage.model.partitioning.NULL`; a column whose value is not
+        a literal, such as ``current_date()``, is left out. Empty if there is no such clause
     """
     if not _STATEMENT.match(statement) or not _PARTITION_CLAUSE.search(statement):
         return ()

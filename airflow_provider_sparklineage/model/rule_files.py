@@ -45,7 +45,8 @@ def open_regular(path: Path) -> IO[bytes]:
 #
 # The documents are made of the parser's events. So no tag of YAML makes an object, every mistake
 # has its line, and libyaml can be used, which most builds of PyYAML have and which is ten times as
-# fast. All scalars remain the texts that were written: 1.10 is not 1.1, and 2024-05-06 is no date.
+# fast. All scalars remain the texts that were written: 1.10 is not 1.1, and 2024-05-06 is not a
+# date.
 
 
 Keys = tuple[str | int, ...]
@@ -229,7 +230,7 @@ class RuleFile(Frozen, Generic[RuleT], frozen=True):
         :param name: the name of the file that the text is from; empty for inline rules
         :return: the document, made of lists, dicts, texts and None, and its lines; the document is
             [] if the text has no rules
-        :raise RulesError: if the text is no YAML, or has anchors, aliases or tags
+        :raise RulesError: if the text is not YAML, or has anchors, aliases or tags
         """
         reader = _Reader(text, self.title, name)
         try:

@@ -81,7 +81,7 @@ class Layout(Frozen, frozen=True, dict=True):
     """The folders of a partition below its dataset's root; :meth:`parse` makes it.
 
     :param formats: pairs of label and format of its values, in the dimensions' order; the format is
-        empty for text that is no time
+        empty for text that is not a time
     """
 
     text: str
@@ -93,7 +93,7 @@ class Layout(Frozen, frozen=True, dict=True):
 
         :param dimensions: the dimensions, which give order and formats of the values; without
             dimensions the layout gives them
-        :raise ValueError: if the text is no layout, or lacks a directive of a dimension's format
+        :raise ValueError: if the text is not a layout, or lacks a directive of a dimension's format
         """
         text = text.strip("/ ")
         patterns: dict[str, list[str]] = defaultdict(list)

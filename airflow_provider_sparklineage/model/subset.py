@@ -97,7 +97,7 @@ class Partitions(Frozen, frozen=True):
 
 
 class Locations(Frozen, frozen=True):
-    """A condition that selects the files at or below any of its paths, which are no globs."""
+    """A condition that selects the files at or below any of its paths, which are not globs."""
 
     locations: frozenset[str]
 
@@ -229,7 +229,7 @@ def _without_absorbed(operator: Operator, joined: Iterable[Condition]) -> Iterat
             yield term
 
 
-# Limits of a text for one line of a table, which lets people recognise a subset, and is no list.
+# Limits of a text for one line of a table, which lets people recognise a subset, and is not a list.
 _NAMED = 3
 _TERMS = 8
 _LONGEST = 300
@@ -337,7 +337,7 @@ def _joined_text(condition: Binary) -> str:
 
 
 def _range_text(condition: Binary) -> str | None:
-    """Write an AND of two compares that bound one field as ``first <= field <= last``.
+    """Format an AND of two compares that bound one field as ``first <= field <= last``.
 
     :return: None for any other condition
     """

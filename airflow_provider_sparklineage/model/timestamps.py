@@ -194,14 +194,14 @@ def _no_time(by_letter: Mapping[str, str]) -> ValueError:
 
 
 def written(at: datetime, pattern: str) -> str:
-    """Write a time in a pattern."""
+    """Format a time by a pattern of strftime directives."""
     # strftime writes the year 1 without zeros on some systems.
     years = {"%Y": f"{at.year:04}", "%G": f"{at.isocalendar().year:04}"}
     return _DIRECTIVE.sub(lambda m: years.get(m[0]) or at.strftime(m[0]), pattern)
 
 
 def parsed(text: str, pattern: str) -> datetime | None:
-    """Read a time without a zone; None if the text does not match the pattern, or is no time.
+    """Read a time without a zone; None if the text does not match the pattern, or is not a time.
 
     :raise ValueError: if the pattern has no directive, or a directive that cannot be used
     """
@@ -270,7 +270,7 @@ def step_counter(pattern: str) -> Callable[[str], int | None] | None:
 
     :param pattern: directives ``%Y %m %d %H %M %S`` from large to small, because only such texts
         sort in the order of time; the smallest directive is the step
-    :return: a function that gives the number of a text, or None if the text is no time in the
+    :return: a function that gives the number of a text, or None if the text is not a time in the
         pattern; None in place of the function if the pattern has other directives or another order
     """
     letters = "".join(re.findall("%(.?)", pattern, re.DOTALL))
@@ -388,7 +388,7 @@ def canonical_time(text: str, form: str = "", *, or_iso: bool = False) -> str | 
         :meth:`~datetime.datetime.strptime`; if it is empty, only ISO 8601 in its extended and its
         basic form is read as a time
     :param or_iso: whether a text that is not in the format is read as ISO 8601
-    :return: None if the text is no time, or is not in the format
+    :return: None if the text is not a time, or is not in the format
     """
     return _canonical(text, form) or (canonical_time(text) if form and or_iso else None)
 
@@ -447,7 +447,7 @@ def may_be_date(text: str) -> bool:
 
 
 def canonical_month(text: str) -> str | None:
-    """Write ``202405`` as ``2024-05``; None if the text is no month in this form.
+    """Turn ``202405`` into ``2024-05``; None if the text is not a month in this form.
 
     The function is only for values of partitions: in other texts six digits may be any number.
     """
@@ -483,7 +483,7 @@ def canonical_of_transform(value: str, form: str, transform: str) -> str | None:
 def _of_ordinal(text: str, transform: str) -> str | None:
     """Write Iceberg's count of years, months, days or hours from 1970 on as a time.
 
-    :return: None if the text is no whole number, or the time is before year 1 or after 9999
+    :return: None if the text is not a whole number, or the time is before year 1 or after 9999
     """
     if not _ORDINAL.fullmatch(text):
         return None
@@ -528,7 +528,7 @@ def to_datetime(text: str, precision: str = "day") -> datetime | None:
     """Read a time in its canonical form; a missing month, day or hour is the first.
 
     :param precision: the least precision that the text must have, a key of :data:`PRECISION`
-    :return: None if the text is no such time, is less precise, or has a zone
+    :return: None if the text is not such a time, is less precise, or has a zone
     """
     if len(text) < PRECISION[precision]:
         return None

@@ -108,7 +108,7 @@ def _wanted(partitions: Collection[str] | None) -> list[Values] | None:
     """Parse partitions that are written as on the command line; give None for None.
 
     :return: for each partition, its values by dimension
-    :raise DeclarationError: if a text is no partition
+    :raise DeclarationError: if a text is not a partition
     """
     from airflow_provider_sparklineage.history.facts.cells import cell_of_text
     from airflow_provider_sparklineage.history.queries.answers import values_of

@@ -209,7 +209,7 @@ def note_converters(operator_class: type) -> None:
 
 
 _DECLARED = ("reads", "writes")
-"""Template fields of every operator with lineage. ``inlets`` and ``outlets`` are no templates."""
+"""Template fields of every operator with lineage. ``inlets`` and ``outlets`` are not templates."""
 
 
 # The mixin has Airflow's metaclass, because Airflow prepares only constructors that an operator

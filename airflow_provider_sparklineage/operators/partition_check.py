@@ -287,8 +287,8 @@ def partition_key(partition: Partition, key_format: str | bool) -> str:
 
     :param key_format: format of the key, e.g. ``"{dt}|{region}"``; True joins the values of the
         partition with ``|``
-    :raise DeclarationError: if the format has a name that is no dimension of the partition, or if
-        the key is blank, too long, or has a character that a database of Airflow refuses
+    :raise DeclarationError: if the format has a name that is not a dimension of the partition, or
+        if the key is blank, too long, or has a character that a database of Airflow refuses
     """
     values = partition.as_dict()
     if not isinstance(key_format, str):

@@ -123,7 +123,7 @@ def read(
 def _extra(conn_id: str, extra: str | None) -> dict[str, Any]:
     """Read the JSON object of the extra, without the keys whose fields in the form are empty.
 
-    :raise ConnectionFieldsError: if the extra is no JSON object
+    :raise ConnectionFieldsError: if the extra is not a JSON object
     """
     if not extra or not extra.strip():
         return {}

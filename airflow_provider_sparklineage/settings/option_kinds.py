@@ -173,8 +173,8 @@ def _url(value: object) -> str | None:
 
 def _store(value: object) -> str:
     text = _text(value)
-    # "none" is a value that switches the store off. Empty text is no value: the option then has its
-    # default, which depends on Airflow's executor.
+    # "none" is a value that switches the store off. Empty text is not a value: the option then has
+    # its default, which depends on Airflow's executor.
     return "" if text.lower() == "none" else _url_of_store(text)
 
 

@@ -43,7 +43,7 @@ class Origin(StrEnum):
 
 
 class Source(Frozen, frozen=True):
-    """The values of options from one origin; None and empty text are no values.
+    """The values of options from one origin; None and empty text are not values.
 
     :param values: values by the name of the option
     :param conn_id: id of the connection if the origin is a connection, else empty
@@ -189,7 +189,7 @@ class Settings(Frozen, frozen=True):
         )
 
     def described(self) -> dict[str, str]:
-        """Write every setting that is no secret as text, without credentials, for the manifest."""
+        """Give the settings that are not secrets as text, without credentials, for the manifest."""
         return {o.name: scrub(str(getattr(self, o.name))) for o in OPTIONS if not o.sensitive}
 
 

@@ -57,7 +57,7 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
     # --- files ------------------------------------------------------------------------------------
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
-        """Write a file in one request.
+        """Write a file with one CREATE operation.
 
         :raise FileExistsError: if the file exists, and the mode is not ``overwrite``
         """

@@ -46,7 +46,7 @@ class TracedText(Frozen, frozen=True):
 
     :param field: the place of the text: ``application_args[5]``, ``conf[spark.x.y]``,
         ``env_vars[DAY]``, ``reads[0].partitions[dt]``
-    :param template: the text before rendering; equal to ``value`` if the text was no template
+    :param template: the text before rendering; equal to ``value`` if the text was not a template
     :param value: the text that Airflow rendered
     :param spans: spans of expressions, in order and without overlap; all other characters are the
         template's own text, unless there are no spans (see ``variables``)
@@ -77,13 +77,13 @@ class Tracer:
         """Trace one rendered template; never raises.
 
         :param rendered: the value that Airflow rendered; if native rendering gave a value that is
-            no text, its ``str()`` is traced
+            not a text, its ``str()`` is traced
         """
         try:
             value = str(rendered)
         except Exception:  # native rendering may give an object of the user's own
             return TracedText(field, template, "")
-        if value == template:  # it was no template, or was not rendered, as in expanded XComs
+        if value == template:  # it was not a template, or was not rendered, as in expanded XComs
             return TracedText(field, template, value)
         rerendering = self._rerendered(template)
         spans = _spans(rerendering, value)
@@ -192,7 +192,7 @@ def _evaluates(text: str, rendered: object) -> bool:
         return True
     try:
         return bool(ast.literal_eval(text) == rendered)
-    except Exception:  # the text is no literal or is nested too deep, or a __eq__ raises
+    except Exception:  # the text is not a literal or is nested too deep, or a __eq__ raises
         return False
 
 
@@ -215,7 +215,7 @@ def _texts(field: str, value: object) -> Iterator[tuple[str | None, str]]:
 
 
 def _items(field: str, value: object) -> Iterator[tuple[str, object]]:
-    """Yield the items of a container with their fields; no items if the value is no container."""
+    """Yield the items of a container with their fields; nothing for any other value."""
     if isinstance(value, Mapping):
         yield from ((f"{field}[{key}]", item) for key, item in value.items())
     elif isinstance(value, (list, tuple)):

@@ -48,8 +48,9 @@ class Span(Frozen, frozen=True):
 
     :param expression: the expression's text in the template, e.g. ``macros.ds_add(ds, -6)``;
         several expressions that cannot be separated are joined with ``~``
-    :param variables: all context variables that the expression uses, also by way of ``set``,
-        ``for`` and macros, sorted; ``dag_run`` has the attribute, as in ``dag_run.logical_date``
+    :param variables: all context variables that the expression uses, also through ``set``,
+        ``for`` and macros, sorted; of ``dag_run``, the attribute is named, too:
+        ``dag_run.logical_date``
     """
 
     start: int

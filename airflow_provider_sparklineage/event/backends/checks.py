@@ -282,7 +282,7 @@ _LISTS = (("/api/v1/namespaces?limit=1", "namespaces"), ("/api/v1/jobs?limit=10"
 def check(endpoint: Endpoint, *, is_marquez: bool = True) -> list[Check]:
     """Check that a backend can be read, takes events, and has web pages if there is a URL of them.
 
-    The check of events is left out if reading shows that the server is no Marquez: another backend
+    The check of events is left out if reading shows that the server is not Marquez: another backend
     might store the empty event.
 
     :param is_marquez: False if another backend is configured; then any answer is enough

@@ -378,10 +378,11 @@ def _tables(
     parts: Mapping[str, Sequence[str]],
     since: datetime | None,
 ) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Run all steps on the parts of the facts, except on events older than ``since``.
+    """Run all steps on the facts of the events that are not older than ``since``.
 
-    :return: the names of the files of each table in the store, and the number of rows of each
-        table, with that of the facts under ``events``
+    :param parts: names of the files of the facts, by name of the part
+    :return: for each table, the names of its files in the store; and for each table, the number of
+        its rows. The second mapping has the number of facts too, with the key ``events``
     """
     create_view(connection, FACTS, _local(building, parts), "all_facts")
     connection.execute(f"CREATE VIEW facts AS SELECT * FROM all_facts {_where(since)}")

@@ -122,7 +122,7 @@ def create_view(
 
 
 def literal(file: object) -> str:
-    """Write the path of a file as a string of SQL, with glob characters escaped."""
+    """Quote the path of a file as an SQL string literal, with glob characters escaped."""
     return text_literal(str(file).translate(_GLOB))
 
 

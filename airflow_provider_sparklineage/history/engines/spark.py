@@ -73,7 +73,7 @@ def spark_sql(sql: str, parameters: Mapping[str, str] = _NO_PARAMETERS) -> str:
 
     :param parameters: SQL expressions that replace parameters, by name of the parameter; ``{}`` in
         an expression stands for ``:name``
-    :raise HistoryError: if the query is no valid SQL, or uses a construct that is refused
+    :raise HistoryError: if the query is not valid SQL, or uses a construct that is refused
     """
     try:
         query = sqlglot.parse_one(sql, read=_READ)
@@ -89,7 +89,7 @@ def spark_sql(sql: str, parameters: Mapping[str, str] = _NO_PARAMETERS) -> str:
 
 
 def spark_schema(columns: tuple[Column, ...]) -> str:
-    """Write the schema of some columns for Spark's readers: ``a STRING, b ARRAY<…>``."""
+    """Give the schema of some columns as DDL for Spark's readers: ``a STRING, b ARRAY<…>``."""
     return ", ".join(f"`{one.name}` {spark_type(one.type)}" for one in columns)
 
 
@@ -99,7 +99,7 @@ def spark_type(type_: str) -> str:
 
 
 def spark_selection(table: Table) -> list[str]:
-    """Write the expressions for ``selectExpr`` that give a table's columns, cast to their types."""
+    """Give the expressions for ``selectExpr`` that cast a table's columns to their types."""
     return [
         f"CAST(`{one.name}` AS {spark_type(one.type)}) AS `{one.name}`" for one in table.columns
     ]
@@ -249,7 +249,7 @@ def facts_of_files(rows: Iterable[tuple[str, bytes | None]], source: str) -> Ite
 
 
 def named(place: str, source: str) -> str:
-    """Write the name of a file as sources do: ``hdfs://lake:9000/x/a`` as ``hdfs:///x/a``."""
+    """Give the name of a file in the form of its source: ``hdfs://lake:9000/x/a`` as ``hdfs:///x/a``."""
     root = urlsplit(source).path if "://" in source else source
     _, found, below = place.partition(root)
     return f"{source}{below}" if found else place

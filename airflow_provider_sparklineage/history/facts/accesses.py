@@ -160,7 +160,7 @@ def _counted(
 
 
 def _folders(dataset: model.Dataset, condition: model.Condition) -> list[Cell]:
-    """Give the partitions whose folders the locations are; [] if a location is no such folder.
+    """Give the partitions whose folders the locations are; [] if a location is not such a folder.
 
     The listener reports partitions as locations.
     """

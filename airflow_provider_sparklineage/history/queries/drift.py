@@ -7,7 +7,7 @@
 ``sources_changed``         an output column is made from other columns
 ``transformation_changed``  it is made from the same columns, by another kind of transformation
 ``partition_count``         the number of partitions is outside of median ± 3 MAD of the 5 to 30
-                            runs before; one more or less is no drift, nor is a tenth of the median
+                            runs before; one more or less is not drift, nor is a tenth of the median
 ``pattern_broken``          the run read other partitions than the pattern of most runs says
 ==========================  ========================================================================
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 RUNS = 400
 """Number of last runs that are compared."""
 _COUNTS = (5, 30)  # fewest and most runs for a usual range
-_LEAST, _SHARE = 1, 0.1  # a difference of 1, or of a tenth of the median, is no drift
+_LEAST, _SHARE = 1, 0.1  # a difference of 1, or of a tenth of the median, is not drift
 _SHOWN = 5  # most names in a message
 
 _TASK = """

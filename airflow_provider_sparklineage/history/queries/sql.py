@@ -25,10 +25,12 @@ _TYPES |= {"is_read_certain": "BOOLEAN"}
 
 
 def table_of(*names: str) -> str:
-    """Write SQL that turns parameters, which are lists, into a table with a column for each list.
+    """Give SQL that makes a table from parameters: each parameter is the list of a column's values.
 
-    A list has the type of its column, because an empty list has none: times by their names, and
-    texts.
+    Each list is cast to the type of its column, because an empty list has no type. The column's
+    name decides the type: the type in ``_TYPES``, else VARCHAR.
+
+    :param names: the names of the parameters, which become the names of the columns
     """
     types = ((name, _TYPES.get(name, "VARCHAR")) for name in names)
     columns = (f"unnest(CAST(${name} AS {type}[])) AS {name}" for name, type in types)
@@ -46,7 +48,7 @@ READ_OR_WRITTEN = (*RUN, "namespace", "name", "of_column")
 
 
 def column_edges(side: str, other: str) -> str:
-    """Write the query for the column lineage of runs, from columns that they read or wrote.
+    """Give the SQL query for the column lineage of runs, from columns that they read or wrote.
 
     :param side: ``in`` for columns that the runs read, ``out`` for columns that they wrote
     :param other: the other one of these sides
@@ -63,7 +65,7 @@ def column_edges(side: str, other: str) -> str:
 
 
 def meets(one: str, other: str) -> str:
-    """Write the condition that two cells can have rows in common: no shared dimension differs.
+    """Give the SQL condition that two cells can have rows in common: no shared dimension differs.
 
     ``dt=2024-10-15`` and ``dt=2024-10-15/region=eu`` meet. A value has no ``/`` and no ``=``,
     because both are escaped.
@@ -77,7 +79,7 @@ def meets(one: str, other: str) -> str:
 
 
 def within(partition: str, row: str) -> str:
-    """Write the condition that a partition can be in the range of a row.
+    """Give the SQL condition that a partition can be in the range of a row.
 
     A partition whose text has another length than the range's two ends is taken to be in the range:
     its values may be numbers, and texts do not sort as numbers do.
@@ -90,7 +92,7 @@ def within(partition: str, row: str) -> str:
 
 
 def found_by(reader: str, version: str) -> str:
-    """Write the condition that a version was there when a run read, and can be in the data read.
+    """Give the SQL condition that a version existed when a run read, and can be in the data read.
 
     :param reader: name of a row with reader_run_id, read_at, ended (of the run), extent and the
         range
@@ -115,7 +117,7 @@ def found_by(reader: str, version: str) -> str:
 
 
 def surely_found(reader: str, version: str) -> str:
-    """Write the condition that a read of more than one cell certainly read a version.
+    """Give the SQL condition that a read of more than one cell certainly read a version.
 
     The parameters are those of :func:`found_by`.
     """

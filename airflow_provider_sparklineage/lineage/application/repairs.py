@@ -15,16 +15,16 @@ Actions (:func:`repaired`):
   listing, and name one arbitrary partition as if it were read. A run of Python code over files,
   such as ``foreach`` starts, is not dropped: it counts as complete, because the listener reports no
   end of such a run.
-- Completed RDD runs without outputs that read no more than SQL runs did are no actions either.
-- The log of a Delta table is no dataset, and an execution that only accesses the log is no action;
-  a stream that reads the table has the log among its inputs and outputs.
+- Completed RDD runs without outputs that read no more than SQL runs did are not actions either.
+- The log of a Delta table is not a dataset, and an execution that only accesses the log is not an
+  action; a stream that reads the table has the log among its inputs and outputs.
 - A CREATE TABLE AS SELECT, ``saveAsTable`` or INSERT OVERWRITE DIRECTORY is reported as two
   executions of one write, an outer and an inner one. The two become one action, with the lineage,
   lifecycle and statistics of the inner execution and the identity of the outer execution.
 - Inside of a write of Delta, the listener reports the reads of the query as a separate execution,
   often only by the end of that execution, at a time before the query begins or after it ends. If a
   table is copied as it is, that execution even has the copied table as an output. The execution is
-  no action, and writes nothing.
+  not an action, and writes nothing.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def _renamed_datasets(
 def input_names(action: Action) -> Callable[[DatasetName], DatasetName]:
     """Give a function from a name in column lineage to the input that the name stands for.
 
-    The name of a single file that is no input stands for the deepest input folder above it; every
-    other name stands for itself.
+    The name of a single file that is not an input stands for the deepest input folder above it;
+    every other name stands for itself.
     """
     names = {d.name for d in action.inputs}
 

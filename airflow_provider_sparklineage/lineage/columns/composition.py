@@ -266,9 +266,10 @@ def each_variant_once(parts: Sequence[tuple[Sequence[V], int]]) -> list[tuple[V,
 def in_more_than(limit: int, sets: Sequence[int]) -> int:
     """Find the members of more than ``limit`` sets.
 
-    The occurrences of all members are counted at once, with binary numbers.
+    Sets are bit masks: the bit n of a number tells whether the member n is in the set. The
+    occurrences of all members are counted at once, by a binary adder on whole masks.
 
-    :return: a set in the form of ``sets``: a number with one bit for each member
+    :return: the members, as a bit mask
     """
     if len(sets) <= limit:
         return 0
@@ -293,7 +294,7 @@ def in_more_than(limit: int, sets: Sequence[int]) -> int:
 
 
 class ColumnSets:
-    """Gives each column a bit, so that a set of columns is a number; equal edges are one object."""
+    """Gives each column a bit, so that column sets are bit masks; equal edges are one object."""
 
     def __init__(self) -> None:
         self._columns: list[Column] = []
@@ -350,8 +351,8 @@ class Provenance(NamedTuple):
     """The origin of the data that an action read from a dataset which the application wrote.
 
     :param columns: the sources from which this application had made the dataset's columns
-    :param internal: whether only data of the application itself was read; if so, the dataset is no
-        source
+    :param internal: whether only data of the application itself was read; if so, the dataset is not
+        a source
     :param grade: the kind of evidence for ``internal``
     :param sources: datasets from outside the application from which it made the data
     """

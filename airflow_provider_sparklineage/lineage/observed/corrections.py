@@ -61,7 +61,8 @@ def with_real_batches(seen: Observed) -> Observed:
         folders = seen.datasets.located(bases)
         actions.append(replace(action, inputs=_in_folders(action.inputs, folders)))
     done = seen.with_actions(actions)
-    # A file that no action names any more is no dataset, also where another query reads it alone.
+    # A file that no action names any more is not a dataset, also where another query reads it
+    # alone.
     gone = identities(seen.application.actions).keys() - identities(actions).keys()
     return done.rebound(dict.fromkeys(gone))
 

@@ -150,7 +150,7 @@ def _is_other(root: Location | None, base: Location) -> bool:
 
 
 def _layout_inside(layout: Layout, root: str) -> Layout | None:
-    """Give the part of a layout below a root; None if the root is no partition of the layout."""
+    """Give the part of a layout below a root; None if the root is not a partition of the layout."""
     values = Partition.from_values(values_between(plain_uri(layout.base), plain_uri(root))).values
     leading = [d.field for d in layout.dimensions[: len(values)]]
     if not values or leading != [label for label, _ in values]:

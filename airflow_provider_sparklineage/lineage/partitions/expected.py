@@ -106,7 +106,7 @@ class Expectations:
         if expectation.dataset is not None:
             return expectation.dataset == dataset or expectation.dataset in links
         if expectation.table:
-            # A folder is no table, though it may have dots in its name: /lake/old.revenue.
+            # A folder is not a table, though it may have dots in its name: /lake/old.revenue.
             known = {n.name.casefold() for n in (dataset, *links) if "/" not in n.name}
             return _is_table(expectation.table.replace("`", "").casefold(), known)
         return False

@@ -61,7 +61,7 @@ class Evidence(Frozen, frozen=True):
         for the full dataset, or for unknown locations
     :param filters: condition that holds for all rows that were read or written
     :param static: static partitions of all the statements that wrote the dataset
-    :param located: a function that gives the partition of such a name; None if the name is no
+    :param located: a function that gives the partition of such a name; None if the name is not a
         partition
     :param is_on_both_sides: whether the dataset was read and written
     """
@@ -185,7 +185,7 @@ def located(evidence: Evidence) -> frozenset[Partition] | None:
 def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | None:
     """Describe partitions as a gap-free run of times, by the format of the value that varies.
 
-    :return: None if more or less than one value varies, or the partitions are no such run
+    :return: None if more or less than one value varies, or the partitions are not such a run
     """
     dimensions: Iterable[Dimension] = ()
     if evidence.subset is not None:

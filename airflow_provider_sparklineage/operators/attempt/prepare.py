@@ -147,9 +147,9 @@ def _archive(resolved: Settings) -> Archive | None:
 
 
 class TryEndedError(BaseException):
-    """Raised in an OpenLineage hook to send no event: Airflow ended the try and sent its event.
+    """Raised in an OpenLineage hook to stop it: Airflow ended the try and sent its event.
 
-    This is no ``Exception``, because the provider catches an ``Exception`` and sends an event
+    This is not an ``Exception``, because the provider catches an ``Exception`` and sends an event
     without datasets.
     """
 

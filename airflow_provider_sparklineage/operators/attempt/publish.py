@@ -255,7 +255,7 @@ def _watch_client(capture: Capture) -> None:
             vars(client)["emit"] = emit
             if missed:
                 return
-            with suppress(ArchiveError):  # sent twice is no harm
+            with suppress(ArchiveError):  # sending it twice does no harm
                 archive.sent(task)
 
     vars(client)["emit"] = watched

@@ -106,7 +106,7 @@ def chosen_jars(
 def _file(name: str) -> str:
     """Give the absolute path of a jar.
 
-    :raise ListenerError: if the jar is no file of this machine
+    :raise ListenerError: if the jar is not a file of this machine
     """
     path = submitted_files.local_path(name)
     if path is None:
@@ -222,7 +222,7 @@ class TaskDriver:
     def running(self) -> Iterator[None]:
         """Collect the lineage of all that the block, the task's function, does with Spark."""
         with suppress(Exception):
-            # Airflow's operator is going to import it too, so this is no cost of lineage.
+            # Airflow's operator is going to import it too, so this is not a cost of lineage.
             import_module("pyspark.sql")
         with ExitStack() as stack:
             with self._refusing(), self._try.cost.before_job():

@@ -139,7 +139,7 @@ class Try:
         self.cost = Cost()
 
     def __reduce__(self) -> tuple[Any, tuple[()]]:
-        """Make a deep copy or a pickled try None, because a try may hold a lock and a socket."""
+        """Replace a copied or pickled try by None, because a try may hold a lock and a socket."""
         return _no_try, ()
 
     # --- settings ---------------------------------------------------------------------------------
@@ -241,8 +241,8 @@ class Try:
         """Whether lineage is sent by Airflow, or kept in the archive alone.
 
         If lineage is neither sent nor archived, a warning is logged, once for each try: an XCom
-        alone is not worth a listener in every job. The default archive does not count if somebody
-        has switched OpenLineage off, or if the task is strict.
+        alone is not worth a listener in every job. The default archive does not count if
+        OpenLineage is switched off, or if the task is strict.
 
         :raise SettingsError: if lineage is neither sent nor archived, and the task is strict
         """

@@ -164,9 +164,9 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def intermediates(self) -> Intermediates:
-        """The rule that decides which datasets that were written and read back are no outputs.
+        """The rule that decides which datasets that were written and read back are not outputs.
 
-        :raise ValueError: if the manifest has a value that is no such rule
+        :raise ValueError: if the manifest has a value that is not such a rule
         """
         return Intermediates.parse(self.intermediate_datasets)
 
@@ -420,7 +420,7 @@ def manifest_in(content: bytes, place: str) -> Manifest:
     """Read a manifest.
 
     :param place: the path or URL of the manifest's file, for messages
-    :raise CaptureError: if the content is no manifest
+    :raise CaptureError: if the content is not a manifest
     """
     try:
         manifest = decoded(content, msgspec.json.Decoder(Manifest))

@@ -174,7 +174,7 @@ class MergedEvents:
 
 
 def merged_events(paths: Sequence[str]) -> MergedEvents:
-    """Find the last merged event of each job in files; give none if a path is no regular file.
+    """Find the last merged event of each job in files; give none if a path is not a regular file.
 
     :raise UnusableInputError: if one of the files cannot be read
     """

@@ -170,7 +170,7 @@ def read_events(
     source: str,
     past_deadline: Callable[[], bool] = lambda: False,
 ) -> Iterator[SparkEvent]:
-    """Decode lines; report and leave out a line that is no run event (see :func:`.lines.read`)."""
+    """Decode lines; report and skip a line that is not a run event (see :func:`.lines.read`)."""
     for event in read(lines, _DECODER, report, source=source, past_deadline=past_deadline):
         report.events += 1
         yield event
@@ -180,7 +180,7 @@ _ANY = msgspec.json.Decoder(dict[str, Any])
 
 
 def whole_event(line: bytes) -> dict[str, Any] | None:
-    """Decode an event with all its keys; None if the line is no run event, or nested too deeply."""
+    """Decode an event with all its keys; None if the line is not an event or nests too deeply."""
     try:
         decoded(line, _DECODER)
         event = decoded(line, _ANY)

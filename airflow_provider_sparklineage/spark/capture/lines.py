@@ -99,7 +99,7 @@ def opened(path: Path, error: type[SparkLineageError]) -> Iterator[IO[bytes]]:
 def content_of(path: Path) -> bytes:
     """Read a file that holds one JSON document.
 
-    :raise OSError: if the file cannot be read, is no regular file, or is larger than
+    :raise OSError: if the file cannot be read, is not a regular file, or is larger than
         :data:`MAX_LINE_BYTES`
     """
     with open_regular(path) as stream:
@@ -212,7 +212,7 @@ def decoded(text: bytes | LongLine, decoder: msgspec.json.Decoder[_T]) -> _T:
     except RecursionError as error:
         msg = "it is nested too deeply"
         raise UnreadableError(msg) from error
-    except ValueError as error:  # all errors of msgspec, and of text that is no UTF-8
+    except ValueError as error:  # all errors of msgspec, and of text that is not UTF-8
         raise UnreadableError(truncated(str(error), MAX_TEXT)) from error
 
 

@@ -1,7 +1,7 @@
 """The observer's records, decoded from NDJSON; ``schemas/observation.json`` describes a record.
 
-Nothing in the file is trusted: a killed driver can leave half of a last line, and lines that are no
-records are noted and left out. ``lineage/observed/binding.py`` binds the records to datasets.
+Nothing in the file is trusted: a killed driver can leave half of a last line, and lines that are
+not records are noted and left out. ``lineage/observed/binding.py`` binds the records to datasets.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def read_observations(
     report: ObservationReport,
     past_deadline: Callable[[], bool] = lambda: False,
 ) -> Iterator[ObservationRecord]:
-    """Decode the observer's lines; report a line that is no record, and leave it out."""
+    """Decode the observer's lines; report a line that is not a record, and leave it out."""
     source, partitions = "observations.ndjson", _PartitionLists()
     for record in read(lines, _DECODER, report, source=source, past_deadline=past_deadline):
         for error in (record.error, *record.errors):

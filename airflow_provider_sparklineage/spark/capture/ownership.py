@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 def is_own(status: os.stat_result, kind: int) -> bool:
     """Whether an entry of a file system belongs to this user and is of a kind.
 
-    :param status: the status of the entry itself (``lstat``), so that a link is no file or folder
+    :param status: the status of the entry itself (``lstat``), so that a link is not a file or
+        folder
     :param kind: a file type of :mod:`stat`, such as ``S_IFREG``
     """
     return status.st_uid == os.getuid() and stat.S_IFMT(status.st_mode) == kind

@@ -203,7 +203,7 @@ class Clock:
     def _is_proof(self, event: SparkEvent) -> bool | None:
         """Whether an event that is too early proves that the clock was put back.
 
-        :return: None for an event that is no end, if the driver reports nothing: a later event
+        :return: None for an event that is not an end, if the driver reports nothing: a later event
             may be the proof
         """
         reported = self._by_driver()

@@ -68,7 +68,7 @@ class Endpoint(Frozen, frozen=True):
         """Read the option ``capture_endpoint``.
 
         :param hostname: the worker's own name, which replaces ``{hostname}``
-        :raise SettingsError: if the text is no name with ports
+        :raise SettingsError: if the text is not a name with ports
         """
         match = _ENDPOINT.fullmatch(text.replace(HOSTNAME, hostname).strip())
         first = int(match["first"] or 0) if match else 0

@@ -241,7 +241,7 @@ def _is_old(url: str, older_than: timedelta, now: datetime, budget: Budget) -> b
     except StoreError:
         return False
     if not all(map(_IS_OURS.fullmatch, written)):
-        return False  # the folder's name looks like ours, but somebody else's files are in it
+        return False  # the folder's name looks like ours, but it has files of another program
     times = written.values()
     return bool(times) and all(at is not None and now - at > limit for at in times)
 

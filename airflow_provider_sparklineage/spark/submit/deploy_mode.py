@@ -399,7 +399,7 @@ def _require_endpoint(files: DriverFiles, options: CaptureOptions) -> None:
 def _image(options: CaptureOptions) -> str:
     """Give the ``local:`` URL of the folder that has the listener's jar on the driver's host.
 
-    The URL is empty if ``listener_jar`` is no ``local:`` URL.
+    The URL is empty if ``listener_jar`` is not a ``local:`` URL.
     """
     jar = options.listener_jar
     is_there = isinstance(jar, str) and submitted_files.scheme(jar) == "local"

@@ -57,7 +57,7 @@ def defaults(home: Path | None, env: Mapping[str, str]) -> dict[str, str]:
     :param env: the environment of spark-submit
     :raise ListenerError: if the folder of the file is not known
     :raise OSError: if the file exists but cannot be read
-    :raise ValueError: if the file is no properties file
+    :raise ValueError: if the file is not a properties file
     """
     folder = env.get("SPARK_CONF_DIR") or (home and home / "conf")
     if not folder:
@@ -144,7 +144,7 @@ def read_properties(path: Path) -> dict[str, str]:
     """Read a Java properties file as Spark does, with trimmed values; {} if there is no such file.
 
     :raise OSError: if the file exists but cannot be read
-    :raise ValueError: if the file is no properties file
+    :raise ValueError: if the file is not a properties file
     """
     if not (path.is_file() or path.is_dir()):  # reading from a pipe could wait for ever
         return {}

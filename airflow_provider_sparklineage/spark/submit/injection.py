@@ -146,9 +146,10 @@ _AUTHORIZATION = re.compile(r"(?:Basic|Bearer|Token|ApiKey) +(\S+)", re.IGNORECA
 
 
 def transport_secrets(submission: Submission) -> tuple[str, ...]:
-    """Give the values of transport properties that may be secrets, from the arguments and the file.
+    """Give the values of transport properties that may be secrets.
 
-    The password in a URL, and the part of an authorization after its scheme, are given as well.
+    The properties are those of ``--conf`` and of the properties file. The result also has
+    the password of a URL, and the part of an authorization after its scheme.
     """
     texts: list[str] = []
     for key in _secret_keys(submission):

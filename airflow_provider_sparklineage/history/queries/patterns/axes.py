@@ -124,7 +124,7 @@ class Times(Axis, frozen=True):
         return _period(values[self.labels[0]], self.form, self.unit)
 
     def write(self, point: Point) -> dict[str, str]:
-        """Write the first moment of the period in the format of the axis."""
+        """Format the first moment of the period in the format of the axis."""
         return {self.labels[0]: written(start_of(self.unit, int(point)), self.form)}
 
 
@@ -142,7 +142,7 @@ class Numbers(Axis, frozen=True):
         return int(value) if WHOLE_NUMBER.fullmatch(value) else None
 
     def write(self, point: Point) -> dict[str, str]:
-        """Write the number."""
+        """Format the number with leading zeros up to ``width`` digits."""
         return {self.labels[0]: str(point).zfill(self.width)}
 
 
@@ -155,7 +155,7 @@ class Counts(Numbers, frozen=True):
         return None if count is None else int(count) + epoch_of(self.unit)
 
     def write(self, point: Point) -> dict[str, str]:
-        """Write the number of periods since 1970."""
+        """Format the number of periods since 1970."""
         return {self.labels[0]: str(int(point) - epoch_of(self.unit))}
 
 
@@ -168,14 +168,14 @@ class Columns(Axis, frozen=True):
     widths: tuple[int, ...] = ()
 
     def read(self, values: Mapping[str, str]) -> Point | None:
-        """Give the number of the period; None if the values together are no date."""
+        """Give the number of the period; None if the values do not form a date."""
         text = date_of_columns([(label, values[label]) for label in self.labels])
         form = {"month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%dT%H"}[self.unit]
         at = parsed(text, form) if text else None
         return None if at is None else number_of(self.unit, at)
 
     def write(self, point: Point) -> dict[str, str]:
-        """Write the year, month, … of the first moment of the period, each in its own dimension."""
+        """Give the year, month, … of the first moment of the period, each in its own dimension."""
         at = start_of(self.unit, int(point))
         parts = (at.year, at.month, at.day, at.hour)
         each = zip(self.labels, parts, self.widths, strict=False)
@@ -364,7 +364,7 @@ def _parts(labels: tuple[str, ...]) -> tuple[str, tuple[str, ...]] | None:
     return None
 
 
-_MOST_POINTS = 0.8  # share of points on the step; a run by hand at an odd time is no new schedule
+_MOST_POINTS = 0.8  # share of points on the step; a run by hand at an odd time changes no schedule
 _CALENDAR = ("month", "year")  # units without a fixed length in finer units
 _LONGEST_WALK = 200_000  # most points of one walk
 

@@ -56,7 +56,7 @@ PointsOfRun = tuple["Collection[Point]", "Collection[Point]"]
 """The distinct given points and the distinct found points of one run; neither is empty."""
 
 _MOST_BOUNDS = 6  # the most frequent bounds of each end; more are noise, and each costs a trial
-_FEW_POINTS = 64  # most points of an irregular set; a larger one is no rule that people would write
+_FEW_POINTS = 64  # most points of an irregular set; users would not write a larger one as a rule
 _MOST_CONSTANT = 1_000
 
 
@@ -179,7 +179,7 @@ def _constants(given: str, found: str, runs: Sequence[PointsOfRun]) -> Iterable[
 SHOWN = 20
 """Greatest number of cells shown for a run that breaks a rule: enough to see the cause."""
 
-_PARTIAL = 0.9  # mark of a run that found less than expected, because the rest was not there yet
+_PARTIAL = 0.9  # score of a run that found less than expected, because the rest did not exist yet
 _FEW_BOXES = 8  # most boxes that are looked at one by one
 _MOST_POINTS = 1_000_000  # most points of a run's boxes; a run with more does not follow
 
@@ -236,10 +236,10 @@ class KnownPoints:
 
 
 def judged(relation: Relation, run: Observed, known: KnownPoints) -> float:
-    """Give a run's mark: 1 if it follows the relation, 0.9 if partly, 0 if it does not.
+    """Give a run's score: 1 if it follows the relation, 0.9 if partly, 0 if it does not.
 
-    A run that found only a part of the expected points follows partly if the other points were not
-    there yet.
+    A run that found only a part of the expected points follows partly if the other points did not
+    exist yet.
     """
     boxes = relation.boxes(run.given)
     kept = set(relation.on_kept(run.found))
@@ -436,7 +436,7 @@ def _best(
     runs: Sequence[Observed],
     since: Mapping[Points, datetime | None],
 ) -> Link:
-    """Choose the rule of one found axis: the rule with the highest marks, then the simplest.
+    """Choose the rule of one found axis: the rule with the highest scores, then the simplest.
 
     The rule is :class:`Every` if no rule holds for more than half of the runs.
     """

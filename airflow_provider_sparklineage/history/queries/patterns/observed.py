@@ -246,7 +246,7 @@ def _cells(rows: Iterable[Mapping[str, Any]], known: Collection[str]) -> tuple[s
 def _of_range(row: Mapping[str, Any], known: Collection[str]) -> tuple[str, ...] | None:
     """Give the cells of a range that has no holes and lies on a single axis.
 
-    :return: None if the access is no range, has no ends, has holes, or has more than one axis
+    :return: None if the access is not a range, has no ends, has holes, or has more than one axis
     """
     if row["extent"] != "range" or not (row["first_partition"] and row["last_partition"]):
         return None

@@ -375,10 +375,10 @@ class Relation(Frozen, frozen=True):
         return "/".join(axes[link.axis].labels) if axes else ""
 
     def boxes(self, given: Iterable[Points]) -> list[tuple[Collection[Point], ...]]:
-        """Give the found points that follow from given points, as boxes on the kept axes.
+        """Apply the rules to points of the given side; return points of the found side, as boxes.
 
-        A box has a set of points for each kept axis, and stands for all combinations of these
-        points.
+        A box has a set of points for each axis of :attr:`kept`, and stands for all combinations of
+        these points.
         """
         links = [self.links[n] for n in self.kept]
         axes = [link.axis for link in links]
@@ -394,7 +394,7 @@ class Relation(Frozen, frozen=True):
         )
 
     def on_kept(self, found: Iterable[Points]) -> Iterable[Points]:
-        """Reduce points on all found axes to their coordinates on the kept axes."""
+        """Reduce points of the found side to their coordinates on the axes of :attr:`kept`."""
         kept = self.kept
         if len(kept) == len(self.links):
             return found
@@ -454,7 +454,7 @@ class InverseRelation:
         self._others = cache(self._others_of)
 
     def given_cells(self, cell: str) -> list[str]:
-        """List the given cells from which a found cell follows."""
+        """List the cells of the given side from which a cell of the found side follows."""
         at = self._relation.found.read(cell)
         if self._relation.special or at is None:
             return []

@@ -60,7 +60,8 @@ class PlannedColumns(Frozen, frozen=True):
     """The column lineage of a write by Spark's plan.
 
     :param incomplete: columns that have sources which could not be followed
-    :param elsewhere: the incomplete columns that are made of a relation which is no known dataset
+    :param elsewhere: the incomplete columns that are made of a relation which is not a known
+        dataset
     :param is_whole: whether all conditions that choose rows are known
     :param made_of: column without sources -> the kinds of things that it is made of instead
         (``literal``, ``count``, …); the empty set for a column that a MERGE, UPDATE or DELETE
@@ -93,7 +94,7 @@ _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 def planned_columns(write: WritePlan, work: Work = lambda _: None) -> PlannedColumns:
     """Give the column lineage of a write.
 
-    :raise UnreadablePlanError: if the plan is no tree, or a field has an unexpected form
+    :raise UnreadablePlanError: if the plan is not a tree, or a field has an unexpected form
     :raise SpentError: if there is no time left
     """
     try:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #
 # Spark writes a tree as a JSON array in which each node is followed by its children.
 # ``TreeNode.toJSON`` writes for each node its class, the number of its children and its fields. A
-# field that holds a child has the child's position among the children; a tree that is no child,
+# field that holds a child has the child's position among the children; a tree that is not a child,
 # such as an expression of a plan or the plan of a subquery, is an array within the field. The
 # arrays are long, and deep only by subqueries, so no function here is recursive.
 
@@ -243,7 +243,7 @@ NULL = "NULL"
 """The text of a literal null."""
 UNKNOWN = Value({}, is_whole=False)
 ELSEWHERE = replace(UNKNOWN, made_of=frozenset({"relation"}))
-"""A column of a relation that is no dataset of the application, such as a query in a database."""
+"""A column of a relation that is not a dataset of the application, such as a database query."""
 NOTHING = Value({})
 
 
@@ -299,7 +299,7 @@ _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def expression_text(name: str, node: Node, operands: list[str]) -> str:
-    """Write an expression as a short text.
+    """Format an expression as a short text.
 
     :param name: the class of the expression, without the package
     :param operands: the texts of its operands
@@ -340,7 +340,7 @@ def _cast_text(node: Node, operand: str) -> str:
 
 
 def _literal_text(node: Node) -> str:
-    """Write a literal: a number as it is, a text hidden, because it may be private."""
+    """Format a literal: numbers are shown, strings are hidden, because they may be private."""
     value = node.get("value")
     if value is None:
         return NULL
@@ -357,7 +357,7 @@ _MASKING_FUNCTIONS = frozenset(
         *("Crc32", "HiveHash", "Md5", "Murmur3Hash", "Sha1", "Sha2", "XxHash64", "Count", "Mask"),
     }
 )
-# Their arguments are those of the window, and are no sources of the value.
+# Their arguments are those of the window, and are not sources of the value.
 _RANK_FUNCTIONS = frozenset({"Rank", "DenseRank", "PercentRank", "RowNumber", "CumeDist", "NTile"})
 _RANDOM_FUNCTIONS = frozenset({"Rand", "Randn", "RandStr", "Uniform", "Uuid", "Shuffle"})
 _PYTHON_FUNCTIONS = frozenset(

@@ -110,11 +110,11 @@ class Choice:
 
 
 class Level:
-    """The state of the walk in one plan: in that of the written query, or of a subquery in it.
+    """The state of the walk in one plan: the plan of the written query, or of a subquery in it.
 
     :param outer: a function that finds columns of the plan around a subquery
-    :ivar choices: the choice of the plan, then those of the common tables that are being followed;
-        the last one collects sources now
+    :ivar choices: the :class:`Choice` of the plan, and one for each common table that is being
+        followed, the innermost last; the last one collects the sources
     """
 
     def __init__(self, outer: Find | None = None) -> None:
@@ -123,7 +123,7 @@ class Level:
 
     @property
     def choice(self) -> Choice:
-        """The choice that collects sources now."""
+        """The innermost choice, which collects the sources."""
         return self.choices[-1]
 
     def trees(self, node: Node, field: str) -> Iterator[Tree]:
@@ -136,7 +136,7 @@ class Level:
         return trees(node.get(field))
 
     def chosen_by(self, value: Value, step: int) -> None:
-        """Add the sources of a value that chooses rows to the choice."""
+        """Add the sources of a value that filters, joins, groups or sorts rows to the choice."""
         unite(self.choice.sources, through(step, value.sources))
         if not value.is_whole:
             self.choice.is_whole = False
@@ -208,7 +208,7 @@ _ROW_FUNCTIONS = {
 def _generate(at: Step) -> Relation:
     """Add the columns of a generator.
 
-    Most generators make no row from an empty list, so they choose rows too.
+    Most generators drop the row of an empty list, so they are filters, too.
     """
     [relation] = at.inputs
     value = UNKNOWN
@@ -254,7 +254,7 @@ def _union(at: Step) -> Relation:
 
 
 def _compared_rows(at: Step) -> Relation:
-    """Follow INTERSECT or EXCEPT: rows of the left are chosen by comparing all columns."""
+    """Follow INTERSECT or EXCEPT: comparing all columns decides which rows of the left stay."""
     left = at.inputs[0]
     for relation in at.inputs:
         at.level.chosen_by(relation.all(), JOIN)
@@ -472,7 +472,7 @@ def _window(at: Step) -> Relation:
 
 
 def _other(at: Step) -> Relation:
-    """Hand on the columns from below by their ids; an unknown operator may choose rows."""
+    """Hand on the columns from below by their ids; an unknown operator may filter or group rows."""
     if not at.inputs:
         return _leaf(at)
     if kind(at.node) not in _PASSING_OPERATORS:
@@ -547,7 +547,7 @@ class Walk:
         """Give the output of a plan, and the choice of its rows.
 
         :param outer: a function that finds columns of the plan around a subquery
-        :raise ValueError: if the plan is no tree
+        :raise ValueError: if the plan is not a tree
         """
         below = children(tree)
         level = Level(outer)
@@ -590,7 +590,7 @@ class Walk:
         return dict(value.sources) == {self.number(self._target, column): IDENTITY}
 
     def without_kept(self, column: str, value: Value) -> Value:
-        """Remove a target's column as the identical source of itself: a kept value is no lineage.
+        """Remove a target's column as the identical source of itself: a kept value is not lineage.
 
         Other ways from the column to itself stay.
         """

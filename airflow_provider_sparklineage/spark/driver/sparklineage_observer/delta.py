@@ -115,7 +115,7 @@ class DeltaTables:
 
 
 def _skipped(path, spans, times):
-    """Describe as skipped the commands during which nobody committed anything to the table.
+    """Give a record of a skipped write for each command during which the table had no commit.
 
     :param spans: the begin and end, in ms, of each command that may have written nothing
     :param times: the times of the commits of all writers, in ms; if one time is None, no command

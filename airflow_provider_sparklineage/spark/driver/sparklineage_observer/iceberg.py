@@ -239,7 +239,7 @@ def written_table(node):
 
 
 def table_of_logical_write(plan):
-    """Give the Iceberg table that a logical V2 write targets; None if the plan is no such write."""
+    """Give the Iceberg table that a logical V2 write targets; None for any other plan."""
     try:
         return table_of(plan.table().table())
     except Exception:  # not a V2 write

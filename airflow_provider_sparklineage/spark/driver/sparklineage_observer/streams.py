@@ -117,7 +117,7 @@ def _bare(uri):
 _INTERFACE = "org.apache.spark.sql.streaming.PythonStreamingQueryListener"
 _SOURCE = re.compile(r"(?:FileStreamSource|DeltaSource)\[(.*)\]", re.DOTALL)
 _SINK = re.compile(r"(FileSink|DeltaSink)\[(.*)\]", re.DOTALL)
-_MADE_UP = ("Rate", "MemoryStream")  # sources with generated rows, which are no data set
+_MADE_UP = ("Rate", "MemoryStream")  # sources with generated rows, which are not a data set
 
 
 class Streams:
