@@ -12,6 +12,9 @@ case:
   as planned, unless another read opened them; such a read makes no subset full.
 - If the partitions of one read or write are not known, its side has no subset, and a degradation
   reports it. An unpartitioned dataset has no subset.
+- The partitions of a side are not known either if some of the data was in partitions and some in
+  none, unless all of the dataset was read: an Iceberg table that was partitioned later has files
+  of both kinds, and a job may write a folder anew with other partition columns, or with none.
 - Owned partitions are those that the application's writes replaced, created, or filled when the
   partitions had no data of others. Once the application has replaced or created the full dataset,
   every partition that it writes is owned.
@@ -216,7 +219,8 @@ class ObservedAccesses:
     def subset(self, side: Side, work: Work = lambda _: None) -> Subset | None:
         """Give the partitions that were read from outside, or written.
 
-        :return: None if the dataset is not partitioned, or no access was observed
+        :return: None if the dataset is not partitioned, if all of it was read and some of its data
+            is in no partition, or if no access was observed
         :param work: once its stage is over, the partitions count as unknown
         :raise UnknownPartitionsError: if the partitions of some access are not known
         """
@@ -303,7 +307,11 @@ def _subset(
     dimensions: dict[Dimension, None] = {}
     for access in accesses:
         dimensions |= dict.fromkeys(access.dimensions)
-    if not dimensions or Partition() in partitions:
+    has_data_in_none = Partition() in partitions
+    if has_data_in_none and len(partitions) > 1 and not full:
+        msg = "some of the data was in partitions, and some in none"
+        raise UnknownPartitionsError(msg)
+    if has_data_in_none or not dimensions:
         return None
     exact = all(access.exact for access in accesses)
     return Subset(tuple(dimensions), partitions, full, exact, partitions - known)

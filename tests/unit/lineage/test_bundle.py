@@ -15,6 +15,7 @@ from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
 from airflow_provider_sparklineage.expectations.declared import TaskFields, declared
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
+from airflow_provider_sparklineage.lineage.dataset import Accessed
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
 from airflow_provider_sparklineage.model.allowance import Allowance
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -211,6 +212,17 @@ def test_another_partition_than_the_expected_path_is_a_mismatch(merged):
     lineage = merged(NO_VERSIONS, inputs, arguments=["/lake/v7/orders/dt=1"])
     check = only(lineage.inputs).check
     assert (check.status, check.unexpected) == (PartitionStatus.UNEXPECTED, {dt("2")})
+
+
+def test_a_table_with_data_in_and_outside_of_partitions_is_reported(merged):
+    later = scan("file:/lake/orders", "file:/lake/orders", ["1"], dimensions=[DT], filters=["x"])
+    later["layouts"].append({"base": "file:/lake/orders", "dimensions": [], "partitions": [[]]})
+    lineage = merged({}, [dataset("/lake/orders")], later)
+    orders = only(lineage.inputs)
+    assert (orders.subset, orders.accessed) == (None, Accessed.UNKNOWN)
+    [unknown] = [d for d in lineage.degradations if d.dataset == orders.name]
+    assert (unknown.code, unknown.side) == (DegradationCode.PARTITIONS_UNKNOWN, Side.READ)
+    assert "some of the data was in partitions, and some in none" in unknown.message
 
 
 def test_a_date_above_a_partition_stays_a_location(merged):

@@ -80,6 +80,43 @@ def test_one_unknown_read_makes_the_input_unknown():
         observed([read(0, days("1")), read(5, None, why_unknown="too many")]).subset(Side.READ)
 
 
+BOTH = days("1") | {UNPARTITIONED}
+
+
+@pytest.mark.parametrize(
+    ("side", "accesses"),
+    [
+        pytest.param(Side.READ, [read(0, BOTH)], id="in one read"),
+        pytest.param(
+            Side.READ, [read(0, days("1")), read(5, frozenset({UNPARTITIONED}), ())], id="two reads"
+        ),
+        pytest.param(
+            Side.READ,
+            [read(0, days("1")), read(5, frozenset({UNPARTITIONED}), (), planned=True)],
+            id="one read may have ended early",
+        ),
+        pytest.param(
+            Side.WRITE,
+            [write(0, days("1")), write(5, frozenset({UNPARTITIONED}), dimensions=())],
+            id="two writes",
+        ),
+    ],
+)
+def test_partitions_are_unknown_if_some_of_the_data_is_in_none(side, accesses):
+    found = observed(accesses) if side is Side.READ else observed(writes=accesses)
+    with pytest.raises(UnknownPartitionsError, match="some in none"):
+        found.subset(side)
+
+
+def test_a_full_read_of_data_in_and_outside_of_partitions_is_of_all():
+    assert observed([read(0, BOTH, full=True)]).subset(Side.READ) is None
+
+
+def test_own_partitions_do_not_hide_that_all_was_read_before_there_were_any():
+    reads = [read(0, frozenset({UNPARTITIONED}), (), full=True), read(9, days("1"))]
+    assert observed(reads, [write(2, days("1"), "whole")]).subset(Side.READ) is None
+
+
 def test_one_unknown_write_makes_the_output_unknown():
     with pytest.raises(UnknownPartitionsError):
         observed(writes=[write(0, days("1")), write(5, None)]).subset(Side.WRITE)
