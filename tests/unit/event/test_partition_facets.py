@@ -5,11 +5,14 @@ import io
 import pytest
 
 from airflow_provider_sparklineage.cli.show import print_event
+from airflow_provider_sparklineage.event.facets import check_facet
 from airflow_provider_sparklineage.event.model import read_document
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.observed.accesses import Subset
+from airflow_provider_sparklineage.lineage.partitions.comparison import Reconciliation
+from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -298,3 +301,22 @@ def test_show_names_a_few_partitions_and_sums_up_many(count, text):
     print_event(read_document(event(lineage(count))).event, file)
     datasets, _, _ = file.getvalue().partition("Expected against observed")
     assert datasets.count(text) == 2
+
+
+@pytest.mark.parametrize(
+    ("reads", "writes", "status"),
+    [
+        pytest.param(["undeclared"], [], "undeclared", id="one"),
+        pytest.param(["matched", "undeclared"], [], "matched", id="of the reads"),
+        pytest.param(["matched"], ["missing", "unobserved"], "missing", id="of both sides"),
+    ],
+)
+def test_the_worst_status_sums_up(reads, writes, status):
+    datasets = [
+        [
+            LineageDataset(T, expected=Expected(Kind.DECLARED), check=Reconciliation(each))
+            for each in side
+        ]
+        for side in (reads, writes)
+    ]
+    assert check_facet(*datasets)["status"] == status

@@ -11,7 +11,6 @@ from airflow_provider_sparklineage.lineage.partitions.comparison import (
     PartitionStatus,
     Seen,
     reconcile,
-    worst,
 )
 from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition
@@ -405,12 +404,3 @@ def test_a_partition_is_compared_with_each_other_one(wanted, found):
         *map(frozenset, map(alike.get, missing))
     }
     assert check.unexpected == {f for f in found if not any(covers(p, f) for p in wanted)}
-
-
-def test_the_worst_status_sums_up():
-    assert worst([]) == PartitionStatus.UNDECLARED
-    assert worst([PartitionStatus.MATCHED, PartitionStatus.UNDECLARED]) == PartitionStatus.MATCHED
-    assert (
-        worst([PartitionStatus.MATCHED, PartitionStatus.MISSING, PartitionStatus.UNOBSERVED])
-        == PartitionStatus.MISSING
-    )
