@@ -214,7 +214,7 @@ class Matches(Frozen, frozen=True):
 
 
 def rule_text(rule: task_rules.TaskRule, number: int) -> str:
-    """Name a rule for people, at the beginning of a sentence: its number from 1, and its line."""
+    """Name a rule at the beginning of a sentence: its number from 1, and its line."""
     return f"Rule {number + 1}" + (f" (line {rule.line})" if rule.line else "")
 
 

@@ -273,7 +273,8 @@ class Event(NamedTuple):
     """The event of a try, with all that is needed to send it.
 
     :param candidate: the event under its name in the archive
-    :param sending: Airflow's additions to the event; None if the event is not for sending
+    :param sending: the part that Airflow's provider adds to the event (ownership, run facets);
+        None if the event must not be sent
     """
 
     merged: Merged
@@ -332,10 +333,10 @@ class Collector:
         return Event(merged, candidate, self._sending(merged.bundle, name))
 
     def _sending(self, bundle: LocatedBundle, name: str) -> dict[str, Any] | None:
-        """Give Airflow's additions to an event: from its bundle, or else from the archive.
+        """Give the part that Airflow's provider adds to an event, from its bundle or the archive.
 
-        :return: None if the event is not for sending
-        :raise CaptureError: if neither the bundle nor the archive has such additions
+        :return: None if the event must not be sent
+        :raise CaptureError: if neither the bundle nor the archive has this part
         """
         try:
             return publish.kept_additions(bundle.url)

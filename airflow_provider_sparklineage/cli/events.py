@@ -158,7 +158,8 @@ def _placed(event: dict[str, Any], task: TaskIdentity | None) -> dict[str, Any]:
 def _conversion(args: argparse.Namespace) -> Conversion:
     """Read how events are converted for DataHub; the place that they are sent to is not used.
 
-    :raise UnusableInputError: if ``--transport`` is no JSON object, or the format is not DataHub's
+    :raise UnusableInputError: if ``--transport`` is not a JSON object, or the format is not
+        DataHub's
     :raise SettingsError: if a key of the object is unknown, or a value impossible
     """
     from airflow_provider_sparklineage.datahub import configuration

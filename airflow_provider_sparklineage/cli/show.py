@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
-# Output that is no terminal has no width of its own. With this width a source stays on one line.
+# Output that is not a terminal has no width of its own. With this width a source stays on one line.
 _PLAIN_WIDTH = 160
 _MAX_LOCATIONS = 3
 _MAX_INDIRECT = 8
@@ -258,7 +258,7 @@ _SIGNS = {str(comparison): comparison.symbol for comparison in Comparison}
 
 
 def _condition(condition: model.Condition) -> str:
-    """Write a condition as SQL does; if it is incomplete or of another type, give its type."""
+    """Format a condition as SQL; if it is incomplete or of another type, give its type."""
     left, right = condition.left, condition.right
     if left and right and condition.type == "binary":
         return f"({_condition(left)} {condition.operator} {_condition(right)})"

@@ -121,11 +121,11 @@ def keyed(name: str, keys: Sequence[str], operations: list[Json]) -> Json:
     return {"arrayPrimaryKeys": {name: list(keys)}, "patch": operations}
 
 
-# The functions below make texts that DataHub can store. Texts for people, such as custom properties
-# and descriptions, have no credentials.
+# The functions below make texts that DataHub can store. Custom properties and descriptions, which
+# users read, have no credentials.
 
 MAX_TEXT = 1000
-"""The most characters of a text for people: a custom property, a description of a condition."""
+"""The most characters of a custom property, or of a description of a condition."""
 MAX_NAME = 200
 """The most characters of a property's name."""
 

@@ -89,7 +89,7 @@ def _instance_properties(subject: Subject) -> Json:
 
 
 def run_name(subject: Subject) -> str:
-    """Name a run for people: ``scheduled__2024-05-06T00:00:00+00:00, map index 3, try 2``."""
+    """Name a run readably: ``scheduled__2024-05-06T00:00:00+00:00, map index 3, try 2``."""
     run_id = plain(subject.dag_run.run_id or "")
     if not run_id:
         return subject.names.job or subject.names.flow

@@ -2,7 +2,7 @@
 
 Proposals go to GMS in batches. A batch that fails is sent again while that may help, until the time
 for the event is over. A proposal can be sent twice without harm: an aspect replaces an equal one, a
-patch adds entries that are there already, and a time series has one entry per time. So a batch is
+patch adds entries that exist already, and a time series has one entry per time. So a batch is
 sent again if no answer came. A batch with a refused proposal is halved until that proposal is
 alone; the refused proposal is left out, and the error names it.
 """
@@ -66,7 +66,7 @@ class Line(NamedTuple):
 
 
 class _StoppedError(Exception):
-    """Raised when nothing more can be sent; its message is the reason, as a sentence."""
+    """Raised when nothing more can be sent; its message is the reason."""
 
 
 def send(server: Server, proposals: Iterable[Proposal], until: float) -> int:

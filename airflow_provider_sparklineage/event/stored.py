@@ -42,7 +42,7 @@ def validate(value: object) -> dict[str, Any]:
     """Give a stored value as a merged event, after checks of its shape and version.
 
     :raise DocumentError: if it is not a merged event, or its version is too new; the error is a
-        sentence for people
+        full sentence
     """
     event = value if isinstance(value, dict) else {}
     capture = _at(event, "run", "facets", model.CAPTURE_KEY)

@@ -463,12 +463,13 @@ class _File(NamedTuple):
 
 
 class RemoteFiles:
-    """All files below a URL, or the file that it names; tables and marks have no credentials of it.
+    """All files below a URL, or the file that it names; tables and marks omit its credentials.
 
-    Several files are fetched at a time, because a store takes tens of milliseconds to answer. The
-    size in the mark of such a file is 0, because not all stores list sizes; only its time is
-    compared. A bundle at a URL is not merged, and Spark's own events in it are not taken for events
-    of tasks: its folder is skipped and counted. ``sparklineage merge URL`` gives its event.
+    Several files are fetched at the same time, because a store takes tens of milliseconds to
+    answer. The size in the mark of such a file is 0, because not all stores list sizes; only its
+    time is compared. A bundle at a URL is not merged, and Spark's own events in it are not taken
+    for events of tasks: its folder is skipped and counted. ``sparklineage merge URL`` gives its
+    event.
     """
 
     def __init__(self, url: str) -> None:

@@ -131,7 +131,7 @@ class DeliveryError(SparkLineageError):
 
 
 class DocumentError(SparkLineageError):
-    """Raised when a stored event cannot be shown; the message is a sentence for people."""
+    """Raised when a stored event cannot be shown; the message is a full sentence."""
 
 
 class UnusableInputError(SparkLineageError):

@@ -277,7 +277,7 @@ def date_range(partitions: frozenset[Partition], format: str) -> Condition | Non
 
 
 def to_text(condition: Condition) -> str:
-    """Describe a condition in a text for people, of at most 300 characters.
+    """Describe a condition in a readable text of at most 300 characters.
 
     >>> to_text(Compare("dt", Comparison.EQUAL, "2024-05-06"))
     'dt=2024-05-06'

@@ -16,7 +16,7 @@ def masked(text: str) -> str:
 
 
 def masked_message(text: str) -> str:
-    """Hide secrets, and the credentials of URLs, in a message for people; never raises."""
+    """Hide secrets, and the credentials of URLs, in a message; never raises."""
     try:
         return masked(scrub(text))
     except Exception:

@@ -57,7 +57,7 @@ class Progress(NamedTuple):
 
     :param latest: number of its latest try
     :param state: Airflow's name of the state; None before it is scheduled
-    :param has_ended: whether the state is final, unless somebody clears the task
+    :param has_ended: whether the state is final, unless the task is cleared
     :param expected_at: ISO 8601 time at which it pushed its expectations; None if it has not
     """
 

@@ -50,7 +50,7 @@ _PROBE = b"written by the doctor"
 
 
 def location_checks(settings: Settings, timeout_s: float = _PROBE_S) -> list[Check]:
-    """Write, list, read and delete a probe in the location as a worker; [] if it is no URL."""
+    """Write, list, read and delete a probe in the location as a worker; [] if it is not a URL."""
     captures = settings.capture_location
     if not captures.url:
         return []

@@ -56,7 +56,7 @@ LISTENER, EXTENSIONS, CAPTURES = "listener", "listener extension", "capture loca
 class Machine(Frozen, frozen=True):
     """The facts about this machine that a trial needs.
 
-    :param defaults: properties in Spark's own file, ``spark-defaults.conf``
+    :param defaults: the properties in ``spark-defaults.conf``
     :param jars: jars to add: the listener, unless Spark has one already, and its extensions
     """
 
@@ -266,7 +266,7 @@ def check_captures(location: Path) -> Check:
 
 
 def with_job(machine: Machine, submission: Submission) -> Submission:
-    """Add the properties in Spark's own file to a submission, as Spark itself would."""
+    """Add the properties of ``spark-defaults.conf`` to a submission, as spark-submit does."""
     return replace(submission, file_properties=machine.defaults)
 
 
@@ -277,7 +277,7 @@ TRIAL = "trial"
 TIMEOUT_S = 180
 """Seconds for the application; a driver on a busy machine takes half a minute.
 
-Without a limit, the driver would wait for ever for a master that it cannot reach.
+Without a limit, the driver would wait forever for a master that it cannot reach.
 """
 
 NOT_RUN = Check(

@@ -152,7 +152,7 @@ def _stopped(later: Sequence[Key]) -> int:
 def time_of(text: str | None) -> datetime | None:
     """Read a time that a person wrote, as an aware time in UTC; None if ``text`` is None.
 
-    :raise UnusableInputError: if the text is no time
+    :raise UnusableInputError: if the text is not a time
     """
     if text is None:
         return None

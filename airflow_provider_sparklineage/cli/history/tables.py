@@ -36,8 +36,8 @@ MAX_ROWS = 500
 
 _PLAIN_WIDTH = 10_000
 _CELL_WIDTH = 200
-"""Greatest width of a cell. If the output is no terminal, a row is one line, for ``grep``; one name
-of 10,000 characters must not make all lines as long."""
+"""Greatest width of a cell. If the output is not a terminal, a row is one line, for ``grep``; one
+name of 10,000 characters must not make all lines as long."""
 
 
 class Column(NamedTuple):
@@ -81,14 +81,14 @@ def labels(documents: Iterable[Document], *keys: str) -> Callable[[Document | No
 
 
 def partition_text(partition: Mapping[str, str | None] | None) -> str:
-    """Write a partition as on the command line; ``all`` for None, which is the whole dataset."""
+    """Format a partition as on the command line; ``all`` for None, which is the whole dataset."""
     if partition is None:
         return "all"
     return "/".join(f"{name}={'null' if v is None else v}" for name, v in partition.items())
 
 
 def time_text(time: object) -> str:
-    """Write a time, which is always in UTC, to the second and without its zone; empty for None."""
+    """Format a time in UTC, to the second and without its zone; empty for None."""
     return "" if time is None else str(time)[:19].replace("T", " ")
 
 
@@ -110,7 +110,7 @@ def short_jobs(runs: Iterable[Document | None]) -> Callable[[Document | None], s
 
 
 def span_text(first: str, last: str) -> str:
-    """Write two times of :func:`time_text`, the first and the last; only one if they are equal."""
+    """Join a first and a last time of :func:`time_text`; give only one if they are equal."""
     if first == last:
         return first
     return f"{first} … {last[11:] if first[:10] == last[:10] else last}"
@@ -163,7 +163,7 @@ def grouped(
 
 
 def rows_of(row: Document) -> Sequence[Document]:
-    """Give the rows of a group; for a row that is no group, give a list with the row itself."""
+    """Give the rows of a group; for a row that is not a group, give a list with the row itself."""
     return row.get(_ROWS) or [row]
 
 

@@ -1,6 +1,6 @@
-"""Partitions as text: one form for people, and one canonical form, the cell, for joins.
+"""Partitions as text: one readable form, and one canonical form, the cell, for joins.
 
-The form for people is the folder that Hive and Spark would write, ``dt=2024-10-15/region=eu``, in
+The readable form is the folder that Hive and Spark would write, ``dt=2024-10-15/region=eu``, in
 the order of the dataset's dimensions. Joins compare the cell: its dimensions are sorted by name,
 and its values are in canonical form (:func:`.model.partitioning.canonical_value`), because a writer
 may see the folder ``month=05`` where a reader sees the number 5, and ``20241015`` is
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Cell(NamedTuple):
     """A partition of a dataset, as text.
 
-    :param partition: the form for people and the command line
+    :param partition: the readable form, also used on the command line
     :param cell: the canonical form, which joins compare
     :param dims: names of the dimensions, sorted, with commas between
     """

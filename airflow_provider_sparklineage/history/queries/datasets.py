@@ -239,7 +239,7 @@ ORDER BY valid_from DESC, run_id DESC LIMIT 1
 def content(
     history: sql.Rows, dataset: DatasetName, cell: str | None, as_of: datetime | None
 ) -> list[dict[str, Any]]:
-    """Give the versions of a cell, or of a whole dataset, that are there at a time.
+    """Give the versions of a cell, or of a whole dataset, that exist at a given time.
 
     :param cell: None for the whole dataset
     :param as_of: None for now

@@ -114,7 +114,7 @@ class _Due(NamedTuple):
 
 
 class _Partitions:
-    """The partitions of a dataset that are there now, and all that were ever written."""
+    """The partitions of a dataset that exist now, and all that were ever written."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         rows = list(rows)
@@ -258,7 +258,7 @@ def _reason(run: Mapping[str, Any] | None) -> str:
 
 
 def _by_step(dataset: DatasetName, there: _Partitions) -> Iterator[Gap]:
-    """Find missing partitions: those on the regular step between the partitions that are there.
+    """Find missing partitions: those on the regular step between the existing partitions.
 
     Only a dataset with a single axis, which is one of times, can have such gaps.
     """

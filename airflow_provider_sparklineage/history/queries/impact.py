@@ -184,7 +184,7 @@ def reasons_of(
     Only the versions that the run itself read are reasons. The runs that wrote these versions may
     have written other tables and partitions, too.
 
-    :param visited: all versions made from the subject, whether they are there now or were replaced
+    :param visited: all versions made from the subject, whether they still exist or were replaced
     :param affected: the runs to give reasons for: the end of each, by run_id
     :param of_subject: the reason of runs that read the subject itself
     :return: reasons by run_id
@@ -292,12 +292,12 @@ def impact(
     *,
     is_planned: bool = True,
 ) -> answers.Impact:
-    """Give all versions that are there and were made from any version of a partition.
+    """Give all versions that still exist and were made from any version of a partition.
 
-    The walk also goes through replaced versions, so the answer has each version that is there, even
-    if it was made from a version that is not there any more. For a column, the walk follows column
+    The walk also goes through replaced versions, so the answer has each existing version, even
+    if it was made from a version that no longer exists. For a column, the walk follows column
     lineage. A hop whose column is None is a condition on all columns, or its columns are not known.
-    The plan for a partition also has partitions that are due, are not there, and would be made from
+    The plan for a partition also has partitions that are due, do not exist, and would be made from
     it (:mod:`.plan`).
 
     :param partition: None for all partitions

@@ -1,4 +1,4 @@
-"""Stale versions: they are there, but data from which they were made has changed since."""
+"""Stale versions: they still exist, but data from which they were made has changed since."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def stale(
     progress: Callable[[int, int], None] | None = None,
     ignored: Collection[DatasetName] = (),
 ) -> list[answers.Stale]:
-    """List the stale versions that are there, in order of dataset and partition.
+    """List the stale versions that still exist, in order of dataset and partition.
 
     A run is stale if, after it had started, another run overwrote, appended to or removed a
     partition that it read. A change by a run that both started and ended before does not count. New

@@ -63,7 +63,7 @@ log = logger(__name__)
 
 
 def description_of_run(event: Event, how: Adaptation) -> str:
-    """Describe the run of an event in a text for people; empty if the backend does not show it."""
+    """Describe the run of an event in a readable text; empty if the backend does not show it."""
     return Descriptions(event).of_run() if shows_descriptions(how) else ""
 
 
@@ -348,7 +348,7 @@ _MAX_ADDITIONS_BYTES = 16 * 1024 * 1024
 
 
 def keep_additions(capture: Capture, context: Context) -> None:
-    """Store Airflow's additions to a try's event in the try's bundle; never raises.
+    """Store the facets that Airflow's provider adds to a try's event in its bundle; never raises.
 
     ``null`` is stored if Airflow's emission policy holds the event back.
     """

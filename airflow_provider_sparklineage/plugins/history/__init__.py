@@ -45,7 +45,7 @@ def content(file: str) -> bytes:
 
 
 def is_of_one_content(file: str) -> bool:
-    """Whether a file's name contains a checksum, so that browsers may keep the file for ever."""
+    """Whether a file's name contains a checksum, so that browsers may keep the file forever."""
     return "-" in file
 
 

@@ -1,7 +1,7 @@
 """Reading the JSON that other programs write: lines of a file (events, observations), and facets.
 
 Reading a file here always ends. A pipe or a device in the place of a file is refused, because
-reading from it could wait for ever. A file is read only up to the size that it had when it was
+reading from it could wait forever. A file is read only up to the size that it had when it was
 opened, because its writer may go on writing. A line that is too long is skipped, without having the
 whole line in memory. A facet stays JSON text (:data:`RawFacets`), and is decoded only when it is
 needed.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MAX_LINE_BYTES = 384 * 1024 * 1024
 """The largest size of the line of one event or observation. The lines of the largest plans have a
-few MB. Of a long event the facets are left out, but its datasets are used: the event of one write
+few MB. The facets of a longer event are left out, but its datasets are used: the event of one write
 with a million column edges has more than 300 MB."""
 MAX_TEXT = 500
 """The largest number of characters of a message from another program, such as a decoder's error or

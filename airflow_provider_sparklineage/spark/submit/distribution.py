@@ -146,7 +146,7 @@ def read_properties(path: Path) -> dict[str, str]:
     :raise OSError: if the file exists but cannot be read
     :raise ValueError: if the file is not a properties file
     """
-    if not (path.is_file() or path.is_dir()):  # reading from a pipe could wait for ever
+    if not (path.is_file() or path.is_dir()):  # reading from a pipe could wait forever
         return {}
     # Like org.apache.spark.util.Utils.getPropertiesFromFile, whose reader replaces bytes that are
     # not UTF-8.

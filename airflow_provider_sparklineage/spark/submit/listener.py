@@ -135,10 +135,10 @@ _DAMAGED = (
 def read_jar(path: Path) -> Identity:
     """Read the identity of a listener's jar, and check that the jar is whole.
 
-    A published jar is recognised by its digest, in 30 ms. Of another jar all entries are unpacked,
-    in 700 ms: its first damaged class would end the SparkContext. The identity comes from the jar's
-    content, and only if that does not show a version from the file name, because people rename
-    files.
+    A published jar is recognised by its digest, in 30 ms. All entries of any other jar are
+    unpacked, in 700 ms, because its first damaged class would end the SparkContext. The identity
+    comes from the jar's content; the file name counts only if the content does not show a version,
+    because users rename files.
 
     :raise ListenerError: if the jar is missing, damaged or not a listener; the message names the
         fix

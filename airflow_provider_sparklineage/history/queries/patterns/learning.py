@@ -109,8 +109,8 @@ def _bounds(
 ) -> tuple[list[Bound], list[Bound]]:
     """Give the first bound and the last bound that explain a run, in periods of unit ``anchor``.
 
-    The first (last) bound is there only if the first (last) point that the run found is the first
-    (last) one of such a period.
+    There is a first (last) bound only if the first (last) found point of the run is the first
+    (last) point of such a period.
 
     :param ends: the first and last given points, then the first and last found points
     """
@@ -192,7 +192,8 @@ class Pair(Frozen, frozen=True):
 
     :param given: the given cells, e.g. those that the run wrote
     :param found: the found cells, e.g. those that the run read; None for the whole dataset
-    :param at: when the run found these cells; None if the time does not matter
+    :param at: the time from which the found cells are, e.g. that of the read;
+        None if the time does not matter
     """
 
     run_id: str
@@ -210,10 +211,10 @@ class Observed(NamedTuple):
 
 
 class KnownPoints:
-    """The known points, and since when each is there, by their coordinates on the kept axes.
+    """The known points with their beginnings, by their coordinates on some axes.
 
-    :param since: for each point, since when it is there; None for a point that was always there
-    :param kept: indexes of the kept axes, see :attr:`.Relation.kept`
+    :param since: for each point, the time from which on it exists; None if it has always existed
+    :param kept: indexes of these axes, see :attr:`.Relation.kept`
     """
 
     def __init__(self, since: Mapping[Points, datetime | None], kept: Sequence[int]) -> None:
@@ -225,9 +226,9 @@ class KnownPoints:
         return iter(self._all)
 
     def there(self, kept: Points, at: datetime | None) -> Iterator[Points]:
-        """Give the known points that were there at a time.
+        """Give the known points that existed at a time.
 
-        :param kept: the coordinates of the points on the kept axes
+        :param kept: the coordinates of the points on the axes ``kept`` of this object
         :param at: None for any time
         """
         for points, since in self._all.get(kept, ()):
@@ -308,8 +309,8 @@ _RUNS = (10, 300)  # fewest and most runs of the sample
 def learn(pairs: Sequence[Pair], known: Mapping[str, datetime] | None = None) -> Learned:
     """Find the relation that most of the pairs follow.
 
-    :param known: the cells of the found side, with the time since when each is there; a cell that a
-        pair found is there at least since the pair's time
+    :param known: the cells of the found side, with the time from which on each exists; a cell in
+        ``found`` of a pair exists from the pair's time on, or longer
     """
     parts = [pair for pair in pairs if pair.found is not None]
     given = axes_of(dict.fromkeys(cell for pair in pairs for cell in pair.given))
@@ -333,15 +334,15 @@ def _whole(given: Axes, pairs: Sequence[Pair]) -> Learned:
 
 
 def _explained(learned: Learned) -> int:
-    """Count the found axes whose points follow from a given axis."""
+    """Count the axes of the found side whose points follow from an axis of the given side."""
     rules = [link.rule for link in learned.relation.links]
     return sum(rule.kind not in ("every", "constant") for rule in rules)
 
 
 def _variants(learned: Learned, pairs: Sequence[Pair]) -> Iterator[tuple[Axes, Axes]]:
-    """Give variants of the axes in which an axis of numbers is one of periods since 1970.
+    """Give variants of the axes in which the numbers of an axis count the periods since 1970.
 
-    There are none if rules explain all found axes already.
+    There are no variants if rules explain all axes of the found side already.
     """
     given, found = learned.relation.given, learned.relation.found
     if _explained(learned) == len(found.axes):

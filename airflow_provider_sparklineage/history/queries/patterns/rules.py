@@ -1,12 +1,16 @@
 """Rules from the points of one axis to the points of another, and relations of several axes.
 
-A rule works both ways: :meth:`Rule.following` gives the found points that follow from a given
-point, and :meth:`Rule.inverse` gives the given points from which a found point follows. Each gives
-a ``range`` or a short list.
+A relation has two sides. The *given* side has the partitions that a question starts from, e.g.
+those that a run wrote; the *found* side has the partitions that follow from them, e.g. those that
+the run read. A *given point* or *found point* is a point on an axis of that side.
 
-A relation works both ways, too. :class:`Relation` gives the found partitions that follow from given
-ones. :class:`InverseRelation` gives the given partitions from which a found one follows, e.g. the
-partitions to write after another run has written a partition that the task reads.
+A rule works both ways: :meth:`Rule.following` leads from a given point to the found points, and
+:meth:`Rule.inverse` leads from a found point back to the given points. Each returns a ``range`` or
+a short list.
+
+A relation works both ways, too: :class:`Relation` leads from given to found partitions, and
+:class:`InverseRelation` from a found partition to the given ones, e.g. to the partitions to write
+after another run has written a partition that the task reads.
 """
 
 from __future__ import annotations
@@ -36,10 +40,10 @@ _FARTHEST = 4_000_000_000
 
 
 class Rule(Frozen, frozen=True):
-    """A rule between two axes: it tells which found points follow from a given point.
+    """A rule from an axis of the given side to an axis of the found side.
 
-    :param given: unit of the given axis
-    :param found: unit of the found axis, whose points follow from those of the given axis
+    :param given: unit of the axis on the given side
+    :param found: unit of the axis on the found side
     """
 
     given: str
@@ -47,18 +51,18 @@ class Rule(Frozen, frozen=True):
 
     kind = ""
     order = 0
-    """A simpler rule has a lower order: of rules that explain the same runs, it is chosen."""
+    """A simpler rule has a lower order; it is preferred to others that explain the same runs."""
 
     def following(self, point: Point) -> Collection[Point]:
-        """Give the found points that follow from a given point."""
+        """Map a given point to the found points that follow from it."""
         raise NotImplementedError
 
     def inverse(self, point: Point) -> Collection[Point] | None:
-        """Give the given points from which a found point follows; None if any point will do."""
+        """Map a found point to the given points from which it follows; None allows every point."""
         raise NotImplementedError
 
     def described(self, label: str) -> str:
-        """Describe the rule for people.
+        """Describe the rule in a short text.
 
         :param label: name of the given dimension
         """
@@ -143,9 +147,9 @@ class Span(Rule, frozen=True):
             return range(0)
 
     def inverse(self, point: Point) -> range:
-        """Give the given points whose span contains a found point.
+        """Map a found point to the given points whose span contains it.
 
-        The given points are a range, found by bisection, because both bounds grow with the given
+        The result is a range, which a bisection finds, because both bounds grow with the given
         point.
         """
         at = int(point)
@@ -164,7 +168,7 @@ class Span(Rule, frozen=True):
         return last_in(bound.anchor, period, self.found)
 
     def described(self, label: str) -> str:
-        """Describe the rule for people.
+        """Describe the rule in a short text.
 
         E.g. ``dt - 1 day``, ``dt - 6 days to dt``, ``month of dt``, ``days of month``.
         """
@@ -203,7 +207,7 @@ class Offsets(Rule, frozen=True):
         return tuple(int(point) - offset for offset in reversed(self.offsets))
 
     def described(self, label: str) -> str:
-        """Describe the rule for people: ``dt - 7 days, dt``."""
+        """Describe the rule in a short text: ``dt - 7 days, dt``."""
         return ", ".join(f"{label}{_shifted(Bound(self.found, one))}" for one in self.offsets)
 
 
@@ -235,7 +239,7 @@ class Months(Rule, frozen=True):
         )
 
     def described(self, label: str) -> str:
-        """Describe the rule for people: ``dt - 1 month``."""
+        """Describe the rule in a short text: ``dt - 1 month``."""
         return f"{label}{_shifted(Bound('month', self.months))}"
 
 
@@ -252,7 +256,7 @@ class Constant(Rule, frozen=True):
         return self.points
 
     def inverse(self, point: Point) -> Collection[Point] | None:
-        """Give None, which means any given point, if the rule has the found point; else ()."""
+        """Give None, which allows every given point, if the rule has the found point; else ()."""
         return None if point in self.points else ()
 
     def described(self, label: str) -> str:
@@ -261,7 +265,7 @@ class Constant(Rule, frozen=True):
 
 
 class Every(Rule, frozen=True):
-    """A rule: all points in the data are found, because they do not follow from a given point."""
+    """A rule for an axis whose points do not follow from a given point: all points in the data."""
 
     kind = "every"
     order = 8
@@ -271,7 +275,7 @@ class Every(Rule, frozen=True):
         return ()
 
     def inverse(self, point: Point) -> Collection[Point] | None:
-        """Give None: a found point can go with any given point."""
+        """Give None, because a found point is allowed with every given point."""
         return None
 
     def described(self, label: str) -> str:
@@ -318,21 +322,21 @@ WHOLE, NONE = "whole", "none"
 
 
 class Link(NamedTuple):
-    """The rule by which the points of one found axis follow, and the given axis that it uses."""
+    """The rule for one axis of the found side, and the axis of the given side that it uses."""
 
     axis: int
-    """Index of the given axis."""
+    """Index of the axis on the given side."""
     rule: Rule
 
 
 class Relation(Frozen, frozen=True):
-    """The relation between given and found partitions: a rule for each found axis.
+    """The relation between given and found partitions: a rule for each axis of the found side.
 
     :param given: axes of the given partitions, e.g. those that a run wrote
     :param found: axes of the found partitions, e.g. those that the run read
-    :param links: a link for each found axis, in the order of the axes
-    :param special: ``whole`` if the whole dataset is found, ``none`` if no rule is known; then
-        there are no links
+    :param links: a link for each axis of ``found``, in the order of the axes
+    :param special: ``whole`` if the found side is the whole dataset, ``none`` if no rule is known;
+        then there are no links
     """
 
     given: Axes
@@ -356,11 +360,11 @@ class Relation(Frozen, frozen=True):
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """The indexes of the found axes whose rule is not :class:`Every`."""
+        """The indexes of the axes of ``found`` whose rule is not :class:`Every`."""
         return tuple(n for n, link in enumerate(self.links) if not isinstance(link.rule, Every))
 
     def described(self) -> str:
-        """Describe the relation for people: ``dt = dt - 1 day, region = region``."""
+        """Describe the relation in a short text: ``dt = dt - 1 day, region = region``."""
         if self.special or not self.links:
             return {NONE: "no rule"}.get(self.special, "the whole dataset")
         each = zip(self.found.axes, self.links, strict=True)
@@ -370,7 +374,7 @@ class Relation(Frozen, frozen=True):
         )
 
     def label(self, link: Link) -> str:
-        """Name the given axis that a link uses."""
+        """Name the axis of the given side that a link uses."""
         axes = self.given.axes
         return "/".join(axes[link.axis].labels) if axes else ""
 
@@ -407,7 +411,7 @@ def product_of(boxes: Iterable[Sequence[Collection[Point]]]) -> Iterator[Points]
 
 
 def written(axes: Axes, points: Iterable[Points]) -> list[str]:
-    """Write points as cells, at most :data:`MOST_CELLS`; omit times outside of years 1 to 9999."""
+    """Format points as cells, at most :data:`MOST_CELLS`; omit times outside of years 1 to 9999."""
     cells: dict[str, None] = {}
     for one in islice(points, MOST_CELLS):
         try:
@@ -436,7 +440,7 @@ def _merged(sets: Iterable[Collection[Point]]) -> list[Collection[Point]]:
 
 
 class InverseRelation:
-    """The inverse of a relation: the given partitions from which a found partition follows.
+    """The inverse of a relation: from a partition of the found side to those of the given side.
 
     :param known: known cells of the given side. An axis that no rule uses takes its values from
         these cells. The step of the other axes is that of these cells: a weekly report is written
@@ -483,7 +487,7 @@ class InverseRelation:
             yield tuple(next(fills if n in free else values) for n in range(len(self._axes)))
 
     def _inverse(self, axis: int, at: Points) -> Collection[Point] | None:
-        """Give the points of a given axis that all of its links allow; None if any is allowed."""
+        """Give the points of a given axis that all of its links allow; None for all points."""
         sides = [
             side
             for link, point in zip(self._relation.links, at, strict=True)

@@ -43,7 +43,7 @@ def without_secrets(text):
 
 
 def say(text):
-    """Write a line for people into the driver's log."""
+    """Write a line into the driver's log."""
     try:
         sys.__stderr__.write(f"sparklineage: {without_secrets(text)}\n")
         sys.__stderr__.flush()

@@ -125,7 +125,7 @@ def _file_scan(read, scan, classes, budget):
 
 
 def _feed_scan(read, scan):
-    """Complete the read of a change data feed, which has no partitions."""
+    """Add the table of a change data feed to a read, and say why its partitions are unknown."""
     read.update(index=_FEED, format="delta", roots=[path_of_feed(scan.relation())])
     return {**read, "cut": "Delta reads the change data feed of a table out of Spark's sight"}
 
