@@ -916,7 +916,7 @@ class _Fitting:
             return self.to(int(value), of)
         try:
             converted = self._of_parts(value, of)
-        except RecursionError:
+        except (RecursionError, UnicodeError):
             converted = _ABSENT
         if converted is _ABSENT:
             self.left_out += 1

@@ -36,6 +36,12 @@ def test_no_json_makes_the_reader_of_a_facet_raise(cls, data):
     assert isinstance(read_facet({"facet": facet}, "facet", cls), cls)
 
 
+@pytest.mark.parametrize("cls", FACETS, ids=lambda cls: cls.__name__)
+def test_half_of_a_surrogate_pair_does_not_make_the_reader_of_a_facet_raise(cls):
+    facet = dict.fromkeys(keys_of(cls), "\ud800")
+    assert isinstance(read_facet({"facet": facet}, "facet", cls), cls)
+
+
 @given(_JSON)
 def test_no_json_makes_the_reader_of_an_event_raise(value):
     for event in (value, {"run": value, "job": value, "inputs": [value, {"facets": value}]}):
