@@ -33,6 +33,7 @@ from airflow_provider_sparklineage.event.model import (
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
 from airflow_provider_sparklineage.lineage.partitions.selection import extent
+from airflow_provider_sparklineage.model.datasets import short_names
 from airflow_provider_sparklineage.model.producer import SCHEMA_BASE, facet
 from airflow_provider_sparklineage.model.subset import (
     Binary,
@@ -45,6 +46,7 @@ from airflow_provider_sparklineage.model.subset import (
     to_text,
 )
 from airflow_provider_sparklineage.model.terms import Witness
+from airflow_provider_sparklineage.model.texts import truncated
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -239,7 +241,7 @@ def _check(reads: list[dict[str, Any]], writes: list[dict[str, Any]]) -> dict[st
     phrases: dict[str, list[str]] = {}
     for side, entries in ((Side.READ, reads), (Side.WRITE, writes)):
         for entry in entries:
-            phrases.setdefault(how(entry, side), []).append(entry["summary"])
+            phrases.setdefault(_how(entry, side), []).append(entry["summary"])
     statuses = {entry["status"] for entry in (*reads, *writes)}
     # The statuses are in the order in which they need a person's attention.
     worst = next((each for each in PartitionStatus if each in statuses), PartitionStatus.UNDECLARED)
@@ -252,7 +254,7 @@ def _check(reads: list[dict[str, Any]], writes: list[dict[str, Any]]) -> dict[st
     )
 
 
-def how(entry: Mapping[str, Any], side: Side) -> str:
+def _how(entry: Mapping[str, Any], side: Side) -> str:
     """Give the verb for the access of an entry's dataset, also if it failed or was not seen."""
     if entry.get("failed"):
         return "was to write"
@@ -349,6 +351,37 @@ def source_entry(source: Source) -> dict[str, Any]:
     if source.variables:
         entry["variables"] = list(source.variables)
     return entry
+
+
+# --- lines of the partition check -----------------------------------------------------------------
+#
+# A backend that shows a facet as JSON shows the texts at its top first, and cuts long ones: Marquez
+# after thirty characters. It does not cut keys. So the key names the dataset, and the text its
+# partitions. The lines repeat the entries, and no command of this package reads them.
+
+
+MAX_LINES = 20
+"""Limit of the datasets with a line; outputs come first."""
+MAX_LINE = 200
+MORE_KEY = "and more"
+
+
+def with_lines(event: Event) -> Event:
+    """Add a line for each dataset to the event's partition check, which must be there.
+
+    Existing lines are replaced, because datasets may have got other names.
+    """
+    facets = event["run"]["facets"]
+    check = {key: value for key, value in facets[CHECK_KEY].items() if " " not in key}
+    entries = [(side, e) for side in (Side.WRITE, Side.READ) for e in check[f"{side}s"]]
+    names = short_names(name_of(entry["dataset"]) for _, entry in entries)
+    for side, entry in entries[:MAX_LINES]:
+        accessed = part(entry["summary"], entry["dataset"]["name"])
+        line = f"{_how(entry, side)} {names[name_of(entry['dataset'])]}"
+        check[line] = truncated(accessed, MAX_LINE)
+    if len(entries) > MAX_LINES:
+        check[MORE_KEY] = f"{len(entries) - MAX_LINES} datasets, in reads and writes"
+    return replaced(event, run_facets={**facets, CHECK_KEY: check})
 
 
 # --- the collection of the lineage ----------------------------------------------------------------

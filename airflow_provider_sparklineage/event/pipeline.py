@@ -49,6 +49,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from airflow_provider_sparklineage.event.backends import backend_of
 from airflow_provider_sparklineage.event.descriptions import described
 from airflow_provider_sparklineage.event.document import header as header_of
+from airflow_provider_sparklineage.event.facets import with_lines
 from airflow_provider_sparklineage.event.make import SIZE_OPTION, made
 from airflow_provider_sparklineage.event.model import CHECK_KEY
 from airflow_provider_sparklineage.event.steps.rename import renamed
@@ -56,7 +57,6 @@ from airflow_provider_sparklineage.event.steps.size import fitted, with_few_colu
 from airflow_provider_sparklineage.event.steps.texts import (
     masked,
     shortened,
-    with_lines,
     without_credentials,
 )
 from airflow_provider_sparklineage.model.allowance import (
@@ -190,17 +190,25 @@ def events_of(
     mask: Callable[[str], str] = str,
     header: Header | None = None,
     allowance: Allowance = UNLIMITED,
+    as_sent: TaskLineage | None = None,
 ) -> Events:
     """Make the events of a task's lineage: to be kept and for a backend; see :func:`event_of`.
 
     :param how: the settings of the adaptation to the backend
     :param allowance: once a stage is over, facets are left out
+    :param as_sent: the lineage for the backend; None if it is the same
     """
-    clean = _clean(made(lineage, report, representation, header, allowance), mask)
-    sent = adapted(clean, how, partial(allowance.is_over, Stage.EVENT_OF_BACKEND))
+    neutral = before = _clean(made(lineage, report, representation, header, allowance), mask)
+    if as_sent is not None:
+        before = _clean(made(as_sent, report, representation, header, allowance), mask)
+    sent = adapted(before, how, partial(allowance.is_over, Stage.EVENT_OF_BACKEND))
     is_late = partial(allowance.is_over, Stage.EVENT)
-    kept = _finished(clean, representation.max_event_bytes, is_late)
-    return Events(kept, kept if sent is clean else sent)
+    kept = _finished(neutral, representation.max_event_bytes, is_late)
+    if sent is neutral:
+        return Events(kept, kept)
+    if sent is before:  # the backend needs no change, but the last run's event did
+        sent = _finished(before, how.max_event_bytes, is_late)
+    return Events(kept, sent)
 
 
 def _clean(event: Event, mask: Callable[[str], str]) -> Event:

@@ -7,8 +7,6 @@
 :func:`masked`                 secrets are masked in all texts that are not names
 :func:`shortened`              long texts are truncated, after secrets were removed: half a secret
                                would not be recognised
-:func:`with_lines`             the partition check gets a line for each dataset with its accessed
-                               part
 =============================  =====================================================================
 """
 
@@ -20,12 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.document import IDENTITIES, Walk, is_unchanged, replaced
-from airflow_provider_sparklineage.event.facets import how, part
-from airflow_provider_sparklineage.event.model import CHECK_KEY, COLUMNS_KEY, name_of
-from airflow_provider_sparklineage.expectations import Side
+from airflow_provider_sparklineage.event.model import CHECK_KEY, COLUMNS_KEY
 from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage, cut_short
 from airflow_provider_sparklineage.model.credentials import scrub, scrub_name
-from airflow_provider_sparklineage.model.datasets import short_names
 from airflow_provider_sparklineage.model.subset import (
     Binary,
     Compare,
@@ -37,7 +32,7 @@ from airflow_provider_sparklineage.model.subset import (
 from airflow_provider_sparklineage.model.texts import truncated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from airflow_provider_sparklineage.event.document import Event, Facets
     from airflow_provider_sparklineage.lineage.columns.edges import Transformations
@@ -257,40 +252,3 @@ def _excerpt(source: dict[str, Any]) -> str:
     start = max(0, min(at - MAX_TEMPLATE // 2, len(template) - MAX_TEMPLATE))
     end = start + MAX_TEMPLATE
     return f"{'…' if start else ''}{template[start:end]}{'…' if end < len(template) else ''}"
-
-
-# --- lines of the partition check -----------------------------------------------------------------
-#
-# A backend that shows a facet as JSON shows the texts at its top first, and cuts long ones: Marquez
-# after thirty characters. It does not cut keys. So the key names the dataset, and the text its
-# partitions. The lines repeat the entries, and no command of this package reads them.
-
-
-MAX_LINES = 20
-"""Limit of the datasets with a line; outputs come first."""
-MAX_LINE = 200
-MORE_KEY = "and more"
-
-
-def with_lines(event: Event) -> Event:
-    """Add a line for each dataset to the event's partition check, which must be there.
-
-    Existing lines are replaced, because datasets may have got other names.
-    """
-    facets = event["run"]["facets"]
-    check = {key: value for key, value in facets[CHECK_KEY].items() if " " not in key}
-    return replaced(event, run_facets={**facets, CHECK_KEY: {**check, **_lines(check)}})
-
-
-def _lines(check: Mapping[str, Any]) -> dict[str, str]:
-    entries = [(side, e) for side in (Side.WRITE, Side.READ) for e in check[f"{side}s"]]
-    names = short_names(name_of(entry["dataset"]) for _, entry in entries)
-    lines = {
-        f"{how(entry, side)} {names[name_of(entry['dataset'])]}": truncated(
-            part(entry["summary"], entry["dataset"]["name"]), MAX_LINE
-        )
-        for side, entry in entries[:MAX_LINES]
-    }
-    if len(entries) > MAX_LINES:
-        lines[MORE_KEY] = f"{len(entries) - MAX_LINES} datasets, in reads and writes"
-    return lines

@@ -315,13 +315,10 @@ def _with_events(capture: Capture, merged: Completed, deadline: Deadline) -> Col
     deadline.begin(max(deadline.left, timeout * (1 - Stage.MERGING)))
     bundle, how = capture.bundle, capture.settings.adaptation
     form, of = bundle.manifest.representation, header(bundle.manifest, lineage.application)
-    left = deadline.allowance(Stage.MERGING)
-    events = events_of(lineage, how, bundle.report, form, masked, of, left)
     if as_sent is not None:
         as_sent = replace(as_sent, degradations=lineage.degradations)
-        left = deadline.allowance(Stage.MERGING)
-        sent = events_of(as_sent, how, bundle.report, form, masked, of, left)
-        events = events._replace(adapted=sent.adapted)
+    left = deadline.allowance(Stage.MERGING)
+    events = events_of(lineage, how, bundle.report, form, masked, of, left, as_sent)
     return Collected(capture, events)
 
 

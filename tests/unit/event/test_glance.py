@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sparklineage.event import openlineage
+from airflow_provider_sparklineage.event.facets import MAX_LINES, MORE_KEY
 from airflow_provider_sparklineage.event.pipeline import events_of
-from airflow_provider_sparklineage.event.steps.texts import MAX_LINES, MORE_KEY
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.merge import LineageDataset, Outcome, TaskLineage
 from airflow_provider_sparklineage.lineage.observed.accesses import Subset
