@@ -219,7 +219,7 @@ def send_all(
 
 
 def _is_refusal(error: BaseException | None) -> bool:
-    """Whether an error is about the event itself; look also at the causes of the error.
+    """Whether an error, or one of its causes, is about the event itself.
 
     A composite transport raises an error of its own, with its child's error as the cause.
     """

@@ -53,7 +53,8 @@ class ColumnWrite(NamedTuple):
     def is_known(self, column: str | None = None) -> bool:
         """Whether the plans give all sources of a column.
 
-        :param column: name of the column; None for the sources that choose the rows
+        :param column: name of the column; None for the sources that
+            filter, join, group or sort the rows
         """
         if column is None:
             return bool(self.planned) and all(plan.is_whole for plan in self.planned)

@@ -571,7 +571,7 @@ class Ledgers:
     """The ledgers of all datasets of an application.
 
     :param observations: the observed accesses and plans; None where there was no observer
-    :param allowance: for all who work with the ledgers
+    :param allowance: the time and memory for all work with the ledgers
     """
 
     def __init__(

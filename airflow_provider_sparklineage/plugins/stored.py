@@ -111,7 +111,7 @@ class BoundedArchive:
 
     @property
     def is_there(self) -> bool:
-        """Whether there is an archive, and it has always answered."""
+        """Whether there is an archive that answered each request so far."""
         return self._archive is not None and not self.complaint
 
     @property

@@ -444,9 +444,9 @@ def corrected(reported: ColumnLineage, planned: Collection[PlannedColumns]) -> C
     }
     theirs = reported.dataset
     if all(plan.is_whole for plan in planned):
-        # Only columns that choose rows according to the plans are kept. The listener, which reads
-        # the optimised plan, may know more transformations of such a column: a filter of nulls
-        # before a join, say.
+        # Only columns that filter, join, group or sort rows according to the plans are kept. The
+        # listener, which reads the optimised plan, may know more transformations of such a column:
+        # a filter of nulls before a join, say.
         theirs = {column: ts for column, ts in theirs.items() if column in rows}
     return ColumnLineage(
         {name: edges for name, edges in fields.items() if edges},

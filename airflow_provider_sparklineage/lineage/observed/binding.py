@@ -4,7 +4,7 @@
 datasets, the partitions of each read and write (:mod:`.places`), and its action
 (:class:`QueriedActions`). The corrections (:mod:`.corrections`) take and give such queries.
 :func:`observations` makes the accesses of each dataset of the queries that are left; a path or
-table that is no dataset of the application then is listed as unmatched.
+table that is not a dataset of the application then is listed as unmatched.
 
 An access has the time of its query, and this time leads to the action later.
 """
@@ -368,9 +368,9 @@ def _commits(record: ObservationRecord) -> Iterator[ObservationRecord]:
 
 
 def _places(records: Sequence[ObservationRecord]) -> Iterator[tuple[str, str | None]]:
-    """Give the paths and tables that are datasets: first those that were read, short paths first.
+    """Give the paths and tables that are datasets, those that were read first.
 
-    So a single file finds the folder around it.
+    Of these, short paths come first, so that the folder of a single file is known before the file.
     """
     read = {(path, r.table): None for one in records for r in one.reads for path in _paths(r)}
     yield from sorted(read, key=lambda place: (len(place[0]), place[0]))
@@ -567,5 +567,5 @@ def observations(queries: Iterable[ObservedQuery], names: Collection[DatasetName
 
 
 def _call(udf: UdfRecord) -> str:
-    """Write the call of a Python function as a text."""
+    """Give the call of a Python function as text: ``name(column, …)``."""
     return f"{udf.function or 'a Python function'}({', '.join(udf.columns)})"

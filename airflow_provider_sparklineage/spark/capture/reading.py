@@ -65,7 +65,7 @@ class Reading:
         return self.clock.corrected(events) if self._bundle.is_in_order else events
 
     def records(self, is_over: Callable[[], bool] = lambda: False) -> list[ObservationRecord]:
-        """Read the observer's records: all, because the partitions of only some would be wrong.
+        """Read all records of the observer, because the partitions of only some would be wrong.
 
         :param is_over: whether the time for observations is over
         :raise CaptureError: if the file exists but cannot be read

@@ -177,7 +177,7 @@ _PUBLIC = re.compile(
 
 
 def is_public(key: str, value: str) -> bool:
-    """Whether a property of a transport is certainly no secret.
+    """Whether a property of a transport is certainly not a secret.
 
     :param key: the full name of the property; the transport may be a child of a composite one
     """
@@ -259,7 +259,7 @@ class Observation(Frozen, frozen=True):
     """The settings for the observer, which records partitions in the driver.
 
     :param zip: the observer's entry in ``--py-files`` (:mod:`.submitted_files`)
-    :param path: the file that the observer shall write
+    :param path: the file that the observer writes
     :param tag: the text that marks Delta commits as commits of this application
     :param deliver: the URL of the folder to which a driver in a cluster delivers its capture, in
         Spark's form; empty for a driver that runs on this worker
@@ -276,8 +276,8 @@ class Injection(Frozen, frozen=True):
 
     :param jars: the listener's jar, unless the job has a listener, and jars that extend the
         listener
-    :param events_path: the file that the listener shall write
-    :param application_run_id: the OpenLineage run id that the application shall have
+    :param events_path: the file that the listener writes
+    :param application_run_id: the OpenLineage run id of the application
     :param defaults: further ``spark.openlineage.*`` properties; a property that the user set is not
         changed
     :param existing_transport: the treatment of the user's transport
@@ -286,7 +286,7 @@ class Injection(Frozen, frozen=True):
     :param is_quiet: whether Java options may be added; False if the user's own options, which they
         would replace, are not known
     :param observation: the observer's settings; None if the driver is not observed
-    :param sending: the properties of the transport by which the listener shall send its events to
+    :param sending: the properties of the transport by which the listener sends its events to
         the worker; empty if the listener can write its events to ``events_path``
     """
 

@@ -187,7 +187,7 @@ def _pattern(
 ) -> Iterable[tuple[Pattern, Learned]]:
     """Learn one pattern: from the written partitions, or, if none are known, from the runs' dates.
 
-    There is no pattern if it is not known of any run which partitions it read.
+    There is no pattern if the read partitions of all runs are unknown.
     """
     pairs = []
     for run_id, rows in reads.items():

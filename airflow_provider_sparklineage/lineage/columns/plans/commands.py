@@ -62,7 +62,7 @@ class PlannedColumns(Frozen, frozen=True):
     :param incomplete: columns that have sources which could not be followed
     :param elsewhere: the incomplete columns that are made of a relation which is not a known
         dataset
-    :param is_whole: whether all conditions that choose rows are known
+    :param is_whole: whether all conditions on the rows are known
     :param made_of: column without sources -> the kinds of things that it is made of instead
         (``literal``, ``count``, …); the empty set for a column that a MERGE, UPDATE or DELETE
         leaves as it is

@@ -402,9 +402,9 @@ class Expressions:
         """Give the value of an expression.
 
         :param find: gives the value of an attribute
-        :param chosen_by: the sources that choose rows, if the expression chooses rows. The sources
-            of EXISTS and IN are added to ``chosen_by`` and not to the value, because Spark joins
-            with such a subquery
+        :param chosen_by: the sources of the conditions on rows, if the expression is such a
+            condition. The sources of EXISTS and IN are added to ``chosen_by`` and not to the value,
+            because Spark joins with such a subquery
         """
         operands: Operands = []
         labels: list[str] = []
@@ -446,7 +446,7 @@ class Expressions:
         return _CHOICES[name](below) if name in _CHOICES else _function(name, below)
 
     def _of_subquery(self, name: str, node: Node, find: Find) -> Value:
-        """Give the value of a subquery: that of its first column if scalar, else of all columns."""
+        """Give the value of a subquery: of the first column if scalar, else of all columns."""
         columns, rows, is_whole = self._subquery(node["plan"], find)
         value = together(columns[:1] if name == "ScalarSubquery" else columns)
         if name == "ListQuery":

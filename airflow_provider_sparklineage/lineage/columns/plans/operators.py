@@ -1,9 +1,9 @@
 """Follow the operators of a plan in one walk, from the leaves upwards.
 
 Each operator makes a relation from the relations below it. A relation has columns, each with its
-value; a :class:`Level` collects the sources that choose the rows of the plan, or of a subquery in
-it. Plans may be thousands of operators deep, so the walk recurses only into subqueries, and visits
-each operator once.
+value; a :class:`Level` collects the sources that filter, join, group or sort the rows of the plan,
+or of a subquery in it. Plans may be thousands of operators deep, so the walk recurses only into
+subqueries, and visits each operator once.
 
 An unknown operator hands on the columns from below it by their ids. A column whose id is not known
 is ``UNKNOWN``, and a value that is made from such a column is not whole.
@@ -517,7 +517,7 @@ class Walk:
 
     :param datasets: expression id of a column that is read -> the dataset of the column
     :param target: the dataset that is written
-    :ivar common: id of a common table -> its relation, and the choice of its rows
+    :ivar common: id of a common table -> its relation, and the :class:`Choice` of its rows
     """
 
     def __init__(
@@ -544,7 +544,7 @@ class Walk:
         return self._columns[number]
 
     def relation(self, tree: Tree, outer: Find | None = None) -> tuple[Relation, Choice]:
-        """Give the output of a plan, and the choice of its rows.
+        """Give the output of a plan, and the :class:`Choice` of its rows.
 
         :param outer: a function that finds columns of the plan around a subquery
         :raise ValueError: if the plan is not a tree
