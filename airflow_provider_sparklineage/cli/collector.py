@@ -296,7 +296,7 @@ class Collector:
         self.is_done = True
         """Whether nothing went wrong, and nothing is left to collect."""
         self.lines: list[str] = []
-        """Lines of the command's answer, for people."""
+        """The lines that the command prints."""
 
     def events(
         self, bundles: Iterable[LocatedBundle], work: Path, *, now: bool, again: bool
@@ -510,7 +510,7 @@ def _is_latest(task: capture.TaskIdentity) -> Any:
 # --- the command ----------------------------------------------------------------------------------
 
 
-_COLLECT_S = 600.0  # a person waits, and a bundle may be large
+_COLLECT_S = 600.0  # the user waits, and a bundle may be large
 _ARCHIVE_S = 120.0
 
 

@@ -66,7 +66,7 @@ def _download(url: str, into: Path) -> None:
     with commands.logging_to_stderr():  # Airflow is imported for its connections
         place = _as_configured(url)
         try:
-            fetched(place, into, UNLIMITED)  # a person sees that it takes long, and can stop it
+            fetched(place, into, UNLIMITED)  # the user can stop it if it takes long
         except exceptions.CaptureError as error:
             raise exceptions.UnusableInputError(
                 error.problem, f"{error.fix}{_elsewhere(place)}"

@@ -333,7 +333,7 @@ def _reached(reached: Callable[[int], None], before: int, of_batch: int) -> None
 # --- the command ----------------------------------------------------------------------------------
 
 
-_RESEND_S = 120.0  # a person waits, and an archive may be large
+_RESEND_S = 120.0  # the user waits, and an archive may be large
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 

@@ -2,7 +2,7 @@
 
 The aspects with info, tags and owners are patched: DataHub's own Airflow plugin writes
 ``dataJobInfo`` with properties of its own, and people add tags and owners. So a tag that is removed
-from a DAG stays in DataHub until a person removes it there.
+from a DAG stays in DataHub until it is removed there.
 """
 
 from __future__ import annotations

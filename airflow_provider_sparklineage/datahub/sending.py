@@ -218,7 +218,7 @@ class Kind(Enum):
     REFUSED = "refused"
     """One of the proposals is wrong, or not allowed: without it GMS may store the others."""
     FAILED = "failed"
-    """GMS met an error, and does not tell whether the server or a proposal is the cause."""
+    """GMS met an error, and does not say whether the server or a proposal is the cause."""
     BUSY = "busy"
     """The same request may succeed later."""
     USELESS = "useless"

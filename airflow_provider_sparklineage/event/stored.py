@@ -100,7 +100,7 @@ def _at(value: Any, *keys: str) -> Any:
 
 
 class Stored(NamedTuple):
-    """A merged event: as JSON, and typed."""
+    """A merged event, as JSON and decoded."""
 
     document: dict[str, Any]
     event: model.Event

@@ -547,7 +547,7 @@ LEFT_OUT = "part_left_out"
 
 
 class Reading:
-    """The reading of one build's sources to lines of facts, with marks for the next build.
+    """Reads the sources of one build to lines of facts, and makes marks for the next build.
 
     :param known: marks of the previous build; None if all files must be read
     """

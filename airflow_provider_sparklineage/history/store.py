@@ -624,8 +624,8 @@ class Store:
     def _refuse_others(self) -> None:
         """Refuse to make a store in a folder that has other files.
 
-        If it were a folder of events, later builds would take it for a store and not read its
-        events.
+        If it were a folder of events, later builds would mistake it for a store and not read
+        its events.
         """
         others = [name for name in self.files.names("") if not name.startswith(_OWN)]
         if others and self.manifest.generation == 0:

@@ -190,7 +190,7 @@ def _recoded(run: str, scrub: Callable[[str], str]) -> str:
 
 
 def scrub(text: str) -> str:
-    """Remove or hide the credentials in a text for people or programs."""
+    """Remove or hide the credentials in a text; use :func:`scrub_name` for a name."""
     return _settled(text, _scrub_plain_text)
 
 

@@ -23,7 +23,7 @@ class DegradationCode(StrEnum):
     """
 
     needs_attention: bool
-    """Whether the set-up or this package is the cause, so that a person has to be warned."""
+    """Whether the set-up or this package is the cause, so that the user must be warned."""
     is_of_collecting: bool
     """Whether the worker could not collect everything; ``collect`` may collect it later."""
 
@@ -35,7 +35,7 @@ class DegradationCode(StrEnum):
         kind.is_of_collecting = _COLLECTING in traits
         return kind
 
-    # Kinds with a cause that a person can fix: nothing was collected, or not everything.
+    # Kinds with a cause that the user can fix: nothing was collected, or not everything.
     INJECTION_FAILED = "injection_failed"
     """The listener could not be added to the job; the job ran without it."""
     LISTENER_UNAVAILABLE = "listener_unavailable"

@@ -1,4 +1,4 @@
-"""Subsets of datasets as conditions: their algebra, ranges of dates, and words for people.
+"""Subsets of datasets as conditions: their algebra, ranges of dates, and their readable texts.
 
 A condition is data that says which part of a dataset was read or written, in a canonical form::
 
@@ -7,7 +7,7 @@ A condition is data that says which part of a dataset was read or written, in a 
     ├── Locations     the files at or below any of some paths
     ├── Compare       the rows of which one field fulfils a comparison with a literal
     ├── Binary        the AND or OR of two conditions
-    └── Description   a text for people, which programs cannot interpret
+    └── Description   a readable text, which programs cannot interpret
 
 The kinds are those of OpenLineage's BaseSubsetDatasetFacet 1-0-0, and the description is from the
 proposal of that facet. A new kind is a new class in :data:`Condition`; mypy then names every

@@ -2,7 +2,7 @@
 
 A message about the URL of a backend names the field that has to be corrected. The URL may be in a
 connection's host, port and schema, in its host alone, or in a transport, which a connection,
-Airflow's configuration or OpenLineage's configuration may have. A person who reads the message does
+Airflow's configuration or OpenLineage's configuration may have. The reader of the message does
 not know where the URL comes from, so each URL has a :class:`UrlPlace`.
 """
 
@@ -23,7 +23,7 @@ class Status(StrEnum):
 
     OK = "ok"
     WARNING = "warning"
-    """Lineage arrives, but it has a flaw that a person can fix."""
+    """Lineage arrives, but it has a flaw that the user can fix."""
     FAILED = "failed"
 
 

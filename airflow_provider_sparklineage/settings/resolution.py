@@ -59,7 +59,7 @@ class Source(Frozen, frozen=True):
         return f"[{SECTION}]" if self.origin is Origin.CONFIGURATION else self.origin.value
 
     def place(self, name: str) -> str:
-        """Name the place of an option's value, for a person who has to change it."""
+        """Name the place where an option's value can be changed, for messages."""
         if self.origin is Origin.CONNECTION:
             return f"{name} in the extra of connection {self.conn_id}"
         return f"[{SECTION}] {name}" if self.origin is Origin.CONFIGURATION else name
@@ -220,7 +220,7 @@ def value(name: str, *sources: Source) -> Any:
 
 
 def place(name: str, *sources: Source) -> str:
-    """Name the place of a setting's value, for a person who has to change it."""
+    """Name the place where a setting's value can be changed, for messages."""
     return option_values(*sources)[name].source.place(name)
 
 

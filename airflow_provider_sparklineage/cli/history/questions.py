@@ -150,7 +150,7 @@ def _stopped(later: Sequence[Key]) -> int:
 
 
 def time_of(text: str | None) -> datetime | None:
-    """Read a time that a person wrote, as an aware time in UTC; None if ``text`` is None.
+    """Read a time from the command line, as an aware time in UTC; None if ``text`` is None.
 
     :raise UnusableInputError: if the text is not a time
     """

@@ -331,7 +331,7 @@ def plan_documents(plan: Plan) -> list[Document]:
 
 
 def print_plan(plan: Plan, file: IO[str], *, is_all: bool = False) -> None:
-    """Print the runs to clear, in order, and the runs that a person has to run again by hand.
+    """Print the runs to clear, in order, and the runs that the user must start again by hand.
 
     :param is_all: whether each run has a line, however many runs there are
     """

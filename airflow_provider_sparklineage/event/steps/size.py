@@ -55,7 +55,7 @@ def fitted(
     """Drop detail of an event until it fits into ``max_bytes``, and declare the losses.
 
     :param max_bytes: limit of the event as OpenLineage's client writes it in JSON
-    :param option: the setting that a person would change to get more, as a sentence names it:
+    :param option: the setting that allows more, as a sentence names it:
         ``[sparklineage] max_event_bytes``
     :param is_late: whether column lineage and facets have to be dropped as a whole, to end in time
     :return: the same object if it fits

@@ -243,7 +243,7 @@ _ENDED = frozenset({"success", "failed", "skipped", "removed"})
 def ended_as(ti: Any) -> str | None:
     """Ask Airflow for the state in which it has ended a try while its job ran; never raises.
 
-    A person may have marked the task. Then the API server sends an event, and the worker is
+    A user may have marked the task. Then the API server sends an event, and the worker is
     stopped, which looks like a failure of the job. A real failure has no such state yet: Airflow's
     task runner reports it only after ``execute()``.
 

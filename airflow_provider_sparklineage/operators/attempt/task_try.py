@@ -102,7 +102,7 @@ class Ended(Frozen, frozen=True):
     :param ti: the task instance, which has the number of the latest try; None if it is not known
     :param try_number: number of the try that has ended
     :param events: the event, in its kept form and in the backend's; None while it is being made
-    :param description: the description of the run for people; empty if the backend shows none
+    :param description: the readable description of the run; empty if the backend shows none
     :param state: the state in which Airflow has ended the try while its job ran; None if it has not
     """
 

@@ -8,7 +8,7 @@ all columns.
 
 Plans of thousands of nodes are followed column by column, so the ways from a source are a set of
 bits (:class:`Value`); bits become transformations only for the columns that are written. Each value
-has a short text for people, close to SQL, in which the values of text literals are hidden.
+has a short readable text, close to SQL, in which the values of text literals are hidden.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ def chosen_for(value: Value, condition: Value) -> Value:
     return replace(found, made_of=value.made_of, guess=value.guess, text=value.text)
 
 
-# --- texts for people -----------------------------------------------------------------------------
+# --- texts of expressions -------------------------------------------------------------------------
 
 
 MAX_TEXT = 200
