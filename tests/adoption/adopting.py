@@ -143,7 +143,7 @@ class Adopting(Standalone):
         def is_begun() -> bool:
             nonlocal answer
             answer = self._ask("POST", path, self._token, body)
-            return answer[0] != 404
+            return answer[0] not in (404, 500)  # not known yet, or its SQLite is locked
 
         self.until(is_begun, START_TIMEOUT_S)
         assert answer[0] == 200, answer
