@@ -114,7 +114,7 @@ class DryRun(Frozen, frozen=True):
 def timestamp(text: str) -> datetime:
     """Read a date or time of the command line; it is in UTC if it names no zone.
 
-    :raise UnusableInputError: if the text is no date or time, or is a span of time
+    :raise UnusableInputError: if the text is not a date or time, or is a span of time
     """
     try:
         parsed: object = pendulum.parse(text, tz="UTC", exact=False)

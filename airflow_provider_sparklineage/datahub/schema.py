@@ -129,9 +129,9 @@ def _unnamed(kind: str, below: list[model.NestedField]) -> list[model.NestedFiel
 
 
 def _rendered_type(kind: str, children: Sequence[Child]) -> str:
-    """Write a nested type in Spark's notation.
+    """Format a nested type in Spark's notation.
 
-    Only the beginning is written, so that the time grows no more than linearly with the depth.
+    Only the beginning is formatted, so that the time grows no more than linearly with the depth.
     """
     shown = (f"{one.name}:{one.type.native}" if one.name else one.type.native for one in children)
     return _shown_type(f"{kind}<{','.join(islice(shown, MAX_NATIVE))}>")

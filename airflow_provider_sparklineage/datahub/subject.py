@@ -53,7 +53,7 @@ class Dataset(Frozen, frozen=True, dict=True):
 
     @cached_property
     def side(self) -> model.SideFacets:
-        """Give the facets of this access, typed."""
+        """Give the input or output facets of this access, decoded as :class:`.model.SideFacets`."""
         return model.fitted(self.of_side, model.SideFacets)
 
     @cached_property
@@ -63,7 +63,7 @@ class Dataset(Frozen, frozen=True, dict=True):
 
     @cached_property
     def partitions(self) -> model.Partitions:
-        """Give the facet ``sparkLineage_partitions``; an empty one if it is absent."""
+        """Give the facet ``sparkLineage_partitions``; an empty facet if it is absent."""
         return read_facet(self.facets, PARTITIONS_KEY, model.Partitions)
 
     @cached_property
@@ -117,7 +117,7 @@ class Subject:
 
     @cached_property
     def airflow(self) -> model.AirflowFacet:
-        """Give Airflow's facet of a try or of a DAG's run; an empty one if it is absent."""
+        """Give Airflow's facet of a try or of a DAG's run; an empty facet if it is absent."""
         return read_facet(self.run_facets, self._airflow_key, model.AirflowFacet)
 
     @cached_property
@@ -142,12 +142,12 @@ class Subject:
 
     @cached_property
     def capture(self) -> model.Capture:
-        """Give the facet ``sparkLineage_capture``; an empty one if it is absent."""
+        """Give the facet ``sparkLineage_capture``; an empty facet if it is absent."""
         return read_facet(self.run_facets, CAPTURE_KEY, model.Capture)
 
     @cached_property
     def check(self) -> model.Check:
-        """Give the facet ``sparkLineage_partitionCheck``; an empty one if it is absent."""
+        """Give the facet ``sparkLineage_partitionCheck``; an empty facet if it is absent."""
         return read_facet(self.run_facets, CHECK_KEY, model.Check)
 
     @cached_property

@@ -184,7 +184,7 @@ CHEAP = 16 * 1024 * 1024
 def bounded(lineage: TaskLineage, max_bytes: int, option: str) -> TaskLineage:
     """Leave out the column lineage that cannot fit into an event of ``max_bytes``, and declare it.
 
-    :param option: the setting that a person would change to get more
+    :param option: the setting that allows more
     """
     of = {d.name: d.columns for d in lineage.outputs if d.columns}
     sizes = {name: _LineageSize.of(columns) for name, columns in of.items()}

@@ -175,7 +175,7 @@ IDENTITIES = frozenset(
         "column",
     }
 )
-"""Keys of values that are no texts for people: names of datasets and columns, words of the
+"""Keys of values that are not human-readable texts: names of datasets and columns, words of the
 specification, and further values that identify an event."""
 
 
@@ -191,7 +191,7 @@ class Walk:
         raise NotImplementedError
 
     def number(self, number: float) -> float | None:
-        """Change a number that is no integer; None removes it."""
+        """Change a number that is not an integer; None removes it."""
         return number
 
     def key(self, key: str) -> str:
@@ -284,7 +284,7 @@ def size_of(value: Any) -> int:
 
     The client's encoder, Python's own, is slow. The text of a fast encoder mostly differs from it
     by spaces only, which are counted here. The slow one is used if the value has a character to
-    escape, a null, or a number that is no integer.
+    escape, a null, or a number that is not an integer.
     """
     text = msgspec.json.encode(value)
     if not text.isascii() or b"\\" in text or b"\x7f" in text:

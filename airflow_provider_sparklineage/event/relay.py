@@ -159,8 +159,8 @@ def prepare(
 ) -> Prepared:
     """Read the listener's events and make them ready to be sent: whole, in order, without secrets.
 
-    Lines that are no events are left out; merging has reported them. A file that does not exist has
-    no events.
+    Lines that are not events are left out; merging has reported them. A file that does not exist
+    has no events.
 
     :param mask: hides the secrets in a text
     :param literals: whether literals of expressions are hidden

@@ -52,7 +52,7 @@ def task_lineage(bundle: CaptureBundle, allowance: Allowance = UNLIMITED) -> Tas
     """Read a capture bundle, and merge it to the lineage of its task.
 
     :param allowance: only events that are read before the stage is over are merged
-    :raise CaptureError: if the event file is there but cannot be read
+    :raise CaptureError: if the event file exists but cannot be read
     """
     manifest = bundle.manifest
     reading = Reading(bundle, partial(allowance.is_over, Stage.READING))

@@ -12,7 +12,7 @@ Policy, case by case:
 - Inputs are the datasets that actions read, except by internal reads (:mod:`.ledger`). Reads
   of failed actions count: the data was read.
 - Outputs are the datasets that complete actions wrote, intermediates among them. A dataset that
-  only failed or unfinished actions wrote is no output of a task that succeeded; in a task that
+  only failed or unfinished actions wrote is not an output of a task that succeeded; in a task that
   failed, it is an output without facets. In both cases a degradation names the dataset.
 - CREATE TABLE without a SELECT, ALTER TABLE and MSCK REPAIR write no data: the facets that they
   report are added to the table if it is written later, but do not make the table an output.
@@ -24,9 +24,9 @@ Policy, case by case:
   read back, which data was overwritten in full, and which subset of a dataset is reported. Without
   observations, the expected subset is reported (:mod:`.partitions.expected`);
   :mod:`.partitions.selection` has the order.
-- An intermediate (an output that was only read back) is no output where ``intermediates`` drop it,
-  unless it is declared. A column has no sources if all its known sources are columns of a dropped
-  intermediate.
+- An intermediate (an output that was only read back) is not an output where ``intermediates`` drop
+  it, unless it is declared. A column has no sources if all its known sources are columns of a
+  dropped intermediate.
 - If events are missing, a missing output is not reported, because one of these events may name it.
   If events or records were not delivered, missing partitions are not reported either.
 - ``inlets``, ``outlets`` and declarations add datasets that Spark did not report, by name only.
@@ -125,7 +125,7 @@ def merge(
     :param locator: finds the partitions of locations; the datasets of ``application`` already have
         the names that the locator gives
     :param limits: how many partitions and locations the event may name
-    :param intermediates: decides which datasets that were written and read back are no outputs
+    :param intermediates: decides which datasets that were written and read back are not outputs
     :param column_lineage: the :class:`ColumnLineageForm` of the outputs
     :param completeness: decides whether outputs and partitions can be reported as missing
     :param allowance: when no time is left, actions, columns and partitions are left out, and a
@@ -307,7 +307,7 @@ def _composed(
     """Add to an output its final column lineage and its source datasets."""
     name = output.name
     contents = done.ledgers.of(name).contents()
-    # The columns of the output itself are no sources, unless it is an input too.
+    # The columns of the output itself are not sources, unless it is an input too.
     without = dropped if name in done.inputs else dropped | {name}
     lineage = without_sources_in(contents.columns, without)
     sources, writes = contents.sources - without, len(done.writes[name])

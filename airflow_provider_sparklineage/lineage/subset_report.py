@@ -211,7 +211,7 @@ class SubsetReport:
     def _partition_of(self, name: DatasetName) -> Callable[[str], Partition | None]:
         """Give a function that turns a name with partition folders into a partition of a dataset.
 
-        The function gives None if the name is no partition of the dataset, and raises
+        The function gives None if the name is not a partition of the dataset, and raises
         :exc:`SpentError` when there is no time left.
         """
 

@@ -40,7 +40,7 @@ class Backend(ABC):
     name: ClassVar[str]
     """Its name in the configuration."""
     title: ClassVar[str]
-    """Its name for people."""
+    """Its name in messages and on pages."""
     versions_by_schema: ClassVar[bool] = False
     """Whether the events of one run make a version of an output's dataset for each schema in them;
     an event without a schema of the output makes one, too."""

@@ -24,8 +24,8 @@ or URI                                     fails for good, or the rest of the ev
 a facet without ``_producer`` or           added; all of the event would be refused
 ``_schemaURL``, or with no URI in them
 a schema's field without a name            left out; all of the event would be refused
-a field's type or description that is no   left out; all of the event would be refused
-text
+a field's type or description that is      left out; all of the event would be refused
+not text
 a type of over 1,000 bytes                 truncated: an entry of an index must hold it
 facets, columns of over 255 characters     left out
 a column's source without dataset, field   left out

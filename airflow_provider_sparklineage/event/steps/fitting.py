@@ -2,7 +2,7 @@
 
 :class:`Fitting` drops the parts in the order of :mod:`.size`. A kind of detail is dropped as a
 whole (:data:`KINDS`). Of the columns of schemas, those that column lineage names stay longest
-(:class:`NamedColumns`). The event declares the dropped parts, in sentences for people.
+(:class:`NamedColumns`). The event declares the dropped parts in full sentences.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def of_dropped(what: str, option: str, dataset: DatasetName | None = None) -> De
     """Make the degradation for dropped parts.
 
     :param what: the parts, e.g. ``3 descriptions`` or ``The column lineage of a dataset``
-    :param option: the setting that a person would change to get more, as a sentence names it
+    :param option: the setting that allows more, as a sentence names it
     """
     was, they = ("was", "it is") if dataset else ("were", "they are")
     return too_large(f"{what} {was} left out: {they} more", option, dataset)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 DIRECT = "DIRECT"
 INDIRECT = "INDIRECT"
-# The stronger one first: a value that was aggregated once is an aggregation for good.
+# The stronger one first: a value that was aggregated once remains an aggregation.
 DIRECT_SUBTYPES = ("AGGREGATION", "TRANSFORMATION", "IDENTITY")
 # CONDITION is the specification's word; Spark's listener writes CONDITIONAL.
 INDIRECT_SUBTYPES = frozenset(

@@ -7,7 +7,7 @@ the others become an action of their own, which is merged like any other. Policy
 
 - A read is covered if an action that overlaps the query in time has the dataset among its inputs; a
   write is covered if such an action has the dataset among its outputs, and is not known to be that
-  of another query that wrote the dataset. RDD jobs cover nothing: they are no queries.
+  of another query that wrote the dataset. RDD jobs cover nothing: they are not queries.
 - A command may have no write in its own record: commands of Delta write in queries below them. Such
   a command has written its target if a commit of the target falls into the time of the command, or
   if no commits of the target are known.

@@ -216,7 +216,7 @@ class CanonicalForms:
 
 
 class PartitionStatus(StrEnum):
-    """The outcome of a comparison; the first status needs a person's attention most."""
+    """The outcome of a comparison; the statuses are in the order in which they need attention."""
 
     UNEXPECTED = "unexpected"
     MISSING = "missing"
