@@ -166,7 +166,7 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> Facets:
 
 
 def _partitioned_by(dimensions: Sequence[Dimension]) -> str | None:
-    """Write the partitioning as the proposal's examples do: ``PARTITIONED BY (dt, days(ts))``.
+    """Format the partitioning like the proposal's examples: ``PARTITIONED BY (dt, days(ts))``.
 
     :return: None without dimensions
     """
@@ -243,7 +243,7 @@ def _check(reads: list[dict[str, Any]], writes: list[dict[str, Any]]) -> dict[st
         for entry in entries:
             phrases.setdefault(_how(entry, side), []).append(entry["summary"])
     statuses = {entry["status"] for entry in (*reads, *writes)}
-    # The statuses are in the order in which they need a person's attention.
+    # The statuses are in the order in which they need attention.
     worst = next((each for each in PartitionStatus if each in statuses), PartitionStatus.UNDECLARED)
     return facet(
         f"{SCHEMA_BASE}:partitionCheck:1-0-0",
@@ -306,7 +306,7 @@ def _checked(dataset: LineageDataset, side: Side) -> dict[str, Any]:
 
 
 def _reservations(dataset: LineageDataset) -> dict[str, Any]:
-    """Give the keys of an entry that is no plain read or write of this try; {} if it is one."""
+    """Give the keys of an entry that is not a plain read or write of this try; {} if it is one."""
     if dataset.failed:
         return {"failed": True}
     if dataset.witness in (None, Witness.DECLARED):

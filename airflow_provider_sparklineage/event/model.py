@@ -455,7 +455,7 @@ class Dataset(Name, dict=True):
 
     @property
     def partitions(self) -> Partitions:
-        """Facet ``sparkLineage_partitions``; an empty one if it is absent."""
+        """Facet ``sparkLineage_partitions``; an empty facet if it is absent."""
         return (self.facets and self.facets.partitions) or Partitions()
 
     @cached_property
@@ -466,7 +466,7 @@ class Dataset(Name, dict=True):
 
     @cached_property
     def column_lineage(self) -> ColumnLineage:
-        """Facet ``columnLineage``; an empty one if it is absent or cannot be read."""
+        """Facet ``columnLineage``; an empty facet if it is absent or cannot be read."""
         facet = _part(self.facets.column_lineage, ColumnLineage)[0] if self.facets else None
         return facet or ColumnLineage()
 
@@ -717,12 +717,12 @@ class Event(Struct):
 
     @property
     def capture(self) -> Capture:
-        """Facet ``sparkLineage_capture``; an empty one if it is absent."""
+        """Facet ``sparkLineage_capture``; an empty facet if it is absent."""
         return (self.run.facets and self.run.facets.capture) or Capture()
 
     @property
     def check(self) -> Check:
-        """Facet ``sparkLineage_partitionCheck``; an empty one if it is absent."""
+        """Facet ``sparkLineage_partitionCheck``; an empty facet if it is absent."""
         return (self.run.facets and self.run.facets.check) or Check()
 
     @property
@@ -834,13 +834,13 @@ def _text_of(document: Mapping[str, Any]) -> bytes:
 
 
 def read_facet(facets: Mapping[str, Any], key: str, of: type[_Json]) -> _Json:
-    """Read one of several facets; an empty one if it is absent or nothing of it can be read."""
+    """Read one of several facets; an empty facet if it is absent or no part of it can be read."""
     value = facets.get(key)
     return of() if value is None else fitted(value, of)
 
 
 def fitted(value: Any, of: type[_Json]) -> _Json:
-    """Convert decoded JSON to a type, part by part; an empty one if nothing of it can be read.
+    """Convert decoded JSON to a type, part by part; the empty value if no part can be read.
 
     :param of: a type with an empty value: all fields of a class have defaults
     """

@@ -28,7 +28,7 @@ functions, when an event is given to Airflow's OpenLineage provider or is sent a
 ``with_lines``                 the lines of the partition check get these names
 ``fitted``                     detail is dropped until the event fits
 :func:`ready_to_send`
-``described``                  job, datasets and columns get texts for people
+``described``                  job, datasets and columns get descriptions
 ``with_few_columns``           columns are dropped that the backend has no time for
 =============================  =====================================================================
 

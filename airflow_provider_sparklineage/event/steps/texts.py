@@ -131,7 +131,7 @@ def _condition(condition: Condition, hide: Hide) -> Condition:
 # --- credentials ----------------------------------------------------------------------------------
 #
 # :mod:`~airflow_provider_sparklineage.model.credentials` recognises credentials; this module tells
-# it which texts are names. A partition ``token=5`` is no credential, so names lose only the
+# it which texts are names. A partition ``token=5`` is not a credential, so names lose only the
 # credentials of a URL.
 
 

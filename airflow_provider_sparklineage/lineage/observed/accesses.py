@@ -59,7 +59,7 @@ class WritePlan(NamedTuple):
     :param columns: the columns of the target, in the order of the query's output
     :param compressed: the plan, as Spark's ``TreeNode.toJSON`` writes it, compressed
     :param relations: for each leaf of the plan, its dataset and the ids of its columns; the dataset
-        is None if the leaf is no dataset of the application
+        is None if the leaf is not a dataset of the application
     """
 
     target: DatasetName

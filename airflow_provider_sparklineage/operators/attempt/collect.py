@@ -400,7 +400,7 @@ def _reason(error: BaseException) -> tuple[DegradationCode, str]:
 
 
 def _serious(lineage: TaskLineage, event: Event) -> list[str]:
-    """List the degradations that need a person's attention, as messages.
+    """List the degradations that the user must be warned of, as messages.
 
     They are read from the event, because making the event can add degradations; only if the event
     has none, from the lineage.
@@ -421,7 +421,7 @@ def is_kept(settings: Settings, lineage: TaskLineage, event: Event) -> bool:
 
 
 def _clean_up(capture: Capture, lineage: TaskLineage, event: Event, deadline: Deadline) -> None:
-    """Keep or remove the bundle, and log all that needs a person's attention as one warning."""
+    """Keep or remove the bundle, and log all that the user must be warned of, as one warning."""
     capture.own_files.remove()
     settings, bundle = capture.settings, capture.bundle
     serious = _serious(lineage, event)
