@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from fsspec.implementations.local import LocalFileSystem
 
 from airflow_provider_sparklineage.event import archive as archives
 from airflow_provider_sparklineage.event.archive import Archive, OwnFolder
@@ -18,6 +17,8 @@ from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 from airflow_provider_sparklineage.storage.objects import Objects
+
+local = pytest.importorskip("fsspec.implementations.local", reason="it comes with Airflow")
 
 TASK = TaskIdentity("shop", "revenue", "manual", 1)
 FILE = "shop/manual/revenue/-1/1.json"
@@ -130,7 +131,7 @@ def test_what_could_not_be_written_is_not_marked(archive, monkeypatch):
 
 
 def test_a_folder_that_was_swept_while_it_was_empty_is_made_again(archive, root, monkeypatch):
-    real, calls = LocalFileSystem.pipe_file, []
+    real, calls = local.LocalFileSystem.pipe_file, []
 
     def swept(store, path, *args):
         calls.append(path)
@@ -138,7 +139,7 @@ def test_a_folder_that_was_swept_while_it_was_empty_is_made_again(archive, root,
             Path(path).parent.rmdir()
         return real(store, path, *args)
 
-    monkeypatch.setattr(LocalFileSystem, "pipe_file", swept)
+    monkeypatch.setattr(local.LocalFileSystem, "pipe_file", swept)
     archive.write(TASK, Written(event()))
     assert len(calls) == 2
     monkeypatch.undo()
