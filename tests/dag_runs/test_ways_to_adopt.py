@@ -115,6 +115,7 @@ def plain(events, dag="shop"):
     ).splitlines()
 
 
+@pytest.mark.long
 def test_with_adoption_off_stock_operators_run_as_without_the_package(own_airflow, commands):
     file = own_airflow.dags / "shop.py"
     file.write_text(DAG_FILE + STOCK)

@@ -335,7 +335,12 @@ def unobserved(spark, tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("ending", "exit_code"),
-    [("stop", 0), ("exit", 3), ("raise", 1), ("sigterm", 143)],
+    [
+        ("stop", 0),
+        pytest.param("exit", 3, marks=pytest.mark.long),
+        pytest.param("raise", 1, marks=pytest.mark.long),
+        ("sigterm", 143),
+    ],
 )
 def test_the_job_is_the_same_with_and_without(spark, unobserved, tmp_path, ending, exit_code):
     alone, nothing = unobserved(ending)
@@ -352,6 +357,7 @@ def test_the_job_is_the_same_with_and_without(spark, unobserved, tmp_path, endin
     assert "can write here: no" in alone[0]
 
 
+@pytest.mark.long
 def test_os_exit_loses_at_most_the_last_records(spark, unobserved, tmp_path):
     """The one known exception: py4j may log that its callback was interrupted."""
     alone, _ = unobserved("os_exit")
