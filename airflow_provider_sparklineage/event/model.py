@@ -880,12 +880,17 @@ def decoder(of: type[Struct]) -> msgspec.json.Decoder[Any]:
 def _read(text: bytes, decoder: msgspec.json.Decoder[Any], of: type) -> tuple[Any, int]:
     try:
         return decoder.decode(text), 0
-    except msgspec.ValidationError:
-        value = msgspec.json.decode(text)
-    except ValueError:
-        value = _any_json(text)
+    except ValueError:  # a part has a wrong shape, or the text has NaN or half a surrogate, or both
+        value = _decoded(text)
     fitting = _Fitting()
     return fitting.to(value, of), fitting.left_out
+
+
+def _decoded(text: bytes) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except ValueError:
+        return _any_json(text)
 
 
 def _any_json(text: bytes) -> Any:

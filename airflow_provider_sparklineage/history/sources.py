@@ -602,11 +602,10 @@ def source_of(text: str, merge: Merge = refused) -> Source | Store:
     :param merge: makes an event of a capture bundle
     :raise UnusableInputError: if there is no such file or folder on this machine
     """
-    url = urlsplit(text)
-    is_url = "://" in text
-    if is_url and url.scheme not in LOCAL_SCHEMES:
+    url = urlsplit(text) if "://" in text else None
+    if url is not None and url.scheme not in LOCAL_SCHEMES:
         return store_at(text) or RemoteFiles(text.rstrip("/"))
-    path = Path(unquote(url.path) if is_url else text)
+    path = Path(text if url is None else unquote(url.path))
     if not path.exists():
         problem = f"There is no {path}."
         fix = "Give an archive folder, a capture bundle, or files of events."

@@ -289,7 +289,8 @@ def default_archive() -> Source:
         return Source(Origin.EXECUTOR)
     home = Path(os.environ.get("AIRFLOW_HOME") or "~/airflow").expanduser().absolute()
     folder = os.path.expandvars(home / "sparklineage" / "archive")
-    return Source(Origin.EXECUTOR, {"archive_url": f"file://{folder}"})
+    # Python keeps two leading slashes, which a URL would take for an authority.
+    return Source(Origin.EXECUTOR, {"archive_url": f"file:///{folder.lstrip('/')}"})
 
 
 def remote_executors() -> tuple[str, ...]:

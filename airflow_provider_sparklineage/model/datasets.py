@@ -125,6 +125,7 @@ _URI = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]*):(?=/)(?://(?P<authority>[^/]*))?(?P<path>/.*)?",
     re.IGNORECASE | re.ASCII | re.DOTALL,
 )
+_IPV6 = re.compile(r"\[[0-9a-f.]*:[0-9a-f:.]*\]", re.IGNORECASE)
 
 
 def untrimmed(uri: str) -> DatasetName | None:
@@ -141,6 +142,8 @@ def untrimmed(uri: str) -> DatasetName | None:
     if uri_parts is None:
         return None
     scheme, authority = uri_parts["scheme"].lower(), uri_parts["authority"] or ""
+    if not {"[", "]"}.isdisjoint(_IPV6.sub("", authority, 1)):  # no host: [s3://lake], http://[::1
+        return None
     path = _tidy(uri_parts["path"] or "/")
     if scheme == "file":
         return DatasetName("file", path)

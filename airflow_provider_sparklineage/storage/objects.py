@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
+from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
-from itertools import islice
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -27,7 +27,6 @@ from airflow_provider_sparklineage.storage.bounded import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from concurrent.futures import Future
 
     from airflow_provider_sparklineage.model.budget import Budget
 
@@ -221,22 +220,31 @@ def downloaded(
     :return: pairs of name and local file, or of name and error if the download failed
     """
     seconds = budget.left
+    jobs = [(name, folder / str(n), Future[None]()) for n, name in enumerate(sizes)]
+    waiting, ended = deque(jobs), Event()
 
-    def begun(n: int, name: str) -> tuple[str, Path, Future[None]]:
-        target = folder / str(n)
-        download = partial(_download, store, name, sizes[name], target)
-        return name, target, started(download, "sparklineage-download")
+    def work() -> None:
+        with suppress(IndexError):  # no job is waiting any more
+            while not ended.is_set():
+                name, target, call = waiting.popleft()
+                try:
+                    _download(store, name, sizes[name], target)
+                except Exception as error:
+                    call.set_exception(error)
+                else:
+                    call.set_result(None)
 
-    waiting = iter(enumerate(sizes))
     # No ThreadPoolExecutor is used, because a process waits for its threads when it ends.
-    running = deque(begun(*job) for job in islice(waiting, _DOWNLOADS_AT_ONCE))
-    while running:
-        name, target, call = running.popleft()
-        if not ends_within(budget, call):
-            return
-        running.extend(begun(*job) for job in islice(waiting, 1))
-        error = call.exception()
-        yield name, target if error is None else StoreError(reason(error, seconds))
+    for _ in range(min(_DOWNLOADS_AT_ONCE, len(jobs))):
+        started(work, "sparklineage-download")
+    try:
+        for name, target, call in jobs:
+            if not ends_within(budget, call):
+                return
+            error = call.exception()
+            yield name, target if error is None else StoreError(reason(error, seconds))
+    finally:
+        ended.set()
 
 
 def _download(store: Objects, name: str, size: int, target: Path) -> None:

@@ -47,6 +47,12 @@ def test_a_pod_of_a_remote_executor_says_itself_that_it_is_local(configured, mon
     assert sources.default_archive().values == {}
 
 
+def test_a_home_with_two_slashes_is_that_folder(monkeypatch):
+    monkeypatch.setenv("AIRFLOW_HOME", "//opt/airflow")
+    url = "file:///opt/airflow/sparklineage/archive"
+    assert sources.default_archive().values == {"archive_url": url}
+
+
 def test_without_a_home_it_is_airflows_own_default(monkeypatch):
     monkeypatch.delenv("AIRFLOW_HOME")
     home = Path("~/airflow").expanduser()

@@ -455,7 +455,7 @@ class Fitting:
                 continue
             self._note(COLUMNS_KEY, name)
             yield
-            for dataset in names.forget(place):
+            for dataset in sorted(names.forget(place)):
                 for schema in schemas.get(dataset, ()):
                     self._leave_named(schema)
             yield

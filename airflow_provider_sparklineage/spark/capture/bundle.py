@@ -480,8 +480,10 @@ def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
         for file in place.glob(f"{PROPERTIES_PREFIX}*"):
             with suppress(OSError):
                 status = file.lstat()
-                is_old = now - ownership.modified(status) > _PROPERTIES_AGE
-                if is_old and is_own(status, stat.S_IFREG):
+                # Owner first: another user may have set a time that no datetime can hold.
+                if is_own(status, stat.S_IFREG) and (
+                    now - ownership.modified(status) > _PROPERTIES_AGE
+                ):
                     file.unlink()
         for folder in place.glob(f"{LINKS_PREFIX}*"):
             with suppress(OSError):

@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 import time
 from pathlib import Path
@@ -147,7 +148,9 @@ def recent_failure(scala: str, env: Mapping[str, str]) -> ListenerError | None:
         contextlib.suppress(OSError, ValueError, TypeError),
         open_regular(_failure_file(scala, env)) as file,
     ):
-        if abs(time.time() - os.fstat(file.fileno()).st_mtime) < _FAILURE_S:
+        status = os.fstat(file.fileno())
+        is_own = ownership.is_own(status, stat.S_IFREG)  # the cache may be open to other users
+        if is_own and abs(time.time() - status.st_mtime) < _FAILURE_S:
             return ListenerError(*json.loads(file.read(_MAX_FAILURE_BYTES)))
     return None
 
@@ -157,7 +160,15 @@ def note_failure(scala: str, env: Mapping[str, str], error: ListenerError) -> No
     with contextlib.suppress(OSError):
         file = _failure_file(scala, env)
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps([error.problem, error.fix]))
+        # A file of its own is put in place: another user's link there is not followed.
+        handle, partial = tempfile.mkstemp(prefix=".failed-", dir=file.parent)  # its mode is 0600
+        try:
+            with os.fdopen(handle, "w") as stream:
+                json.dump([error.problem, error.fix], stream)
+            Path(partial).replace(file)
+        except BaseException:
+            Path(partial).unlink(missing_ok=True)
+            raise
 
 
 def _failure_file(scala: str, env: Mapping[str, str]) -> Path:

@@ -48,6 +48,16 @@ def test_no_json_makes_the_reader_of_an_event_raise(value):
         assert isinstance(fitted(event, model.PlainEvent), model.PlainEvent)
 
 
+@pytest.mark.parametrize("odd", ['"a\\ud800"', "NaN"])
+def test_a_part_of_a_wrong_shape_and_odd_json_leave_the_rest_alone(odd):
+    dataset = '{"namespace": "file", "name": "/lake", "inputFacets": {"inputStatistics": %s}}'
+    statistics = f'{{"fileCount": "x", "rowCount": 3, "odd": {odd}}}'
+    text = f'{{"odd": {odd}, "inputs": [{dataset % statistics}]}}'.encode()
+    (read,) = model.read(text).event.inputs
+    assert (read.namespace, read.name) == ("file", "/lake")
+    assert read.of_side.input_statistics.rowCount == 3
+
+
 def test_an_absent_facet_is_an_empty_one():
     for facets in ({}, {"storage": None}, {"storage": 5}, {"storage": {"storageLayer": []}}):
         assert read_facet(facets, "storage", model.Storage) == model.Storage()

@@ -168,6 +168,11 @@ def test_files_have_an_extension_or_sparks_own_names(path, expected):
     assert looks_like_file(path) is expected
 
 
+@pytest.mark.parametrize("uri", ["hdfs://[::1/x/dt=1", "s3://b]/x", "s3://b[12]/t"])
+def test_a_uri_with_stray_brackets_in_its_host_names_no_dataset(uri):
+    assert untrimmed(uri) is None
+
+
 def test_an_untrimmed_name_is_the_path_itself():
     assert untrimmed("s3a://b//t/dt=a%2Fb/") == DatasetName("s3://b", "t/dt=a%2Fb")
     assert untrimmed("file:///t/dt=a%2Fb") == DatasetName("file", "/t/dt=a%2Fb")

@@ -7,6 +7,7 @@ import fcntl
 import gzip
 import hashlib
 import os
+import stat
 import tempfile
 import threading
 import time
@@ -397,6 +398,27 @@ def test_a_noted_failure_that_cannot_be_read_counts_as_none(env, content):
     fetching.note_failure("2.13", env, ListenerError("a"))
     [file] = fetching.cache_folder(env).iterdir()
     file.write_bytes(content)
+    assert fetching.recent_failure("2.13", env) is None
+
+
+def test_the_note_of_a_failure_follows_no_link_and_is_its_users_alone(env, tmp_path):
+    fetching.note_failure("2.13", env, ListenerError("a"))
+    [file] = fetching.cache_folder(env).iterdir()
+    file.unlink()
+    precious = tmp_path / "precious"
+    precious.write_text("kept")
+    file.symlink_to(precious)
+    fetching.note_failure("2.13", env, ListenerError("a"))
+    assert precious.read_text() == "kept"
+    assert stat.S_IMODE(file.lstat().st_mode) == 0o600
+    assert fetching.recent_failure("2.13", env).problem == "a"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to another user")
+def test_a_failure_that_another_user_noted_counts_as_none(env):
+    fetching.note_failure("2.13", env, ListenerError("a"))
+    [file] = fetching.cache_folder(env).iterdir()
+    os.chown(file, 12345, -1)
     assert fetching.recent_failure("2.13", env) is None
 
 

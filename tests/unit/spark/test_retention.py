@@ -175,6 +175,22 @@ def test_the_properties_files_of_other_users_stay(tmp_path, temp):
 
 
 @only_root
+def test_a_time_that_another_user_set_does_not_end_the_sweep(tmp_path, temp, monkeypatch):
+    theirs = old_properties(tmp_path, "theirs")
+    os.chown(theirs, 12345, -1)
+    # Not every file system stores such a time.
+    monkeypatch.setattr(ownership, "modified", lambda status: own_time(status))
+    own = old_properties(temp)
+    capture.sweep(tmp_path, older_than=WEEK, now=NOW)
+    assert (theirs.exists(), own.exists()) == (True, False)
+
+
+def own_time(status):
+    at = 10**14 if status.st_uid == 12345 else status.st_mtime
+    return datetime.fromtimestamp(at, UTC)  # the year 3170843 is none
+
+
+@only_root
 def test_the_bundles_of_other_users_stay(tmp_path):
     made = bundle(tmp_path, ended=NOW - timedelta(days=8))
     made.release()

@@ -84,6 +84,20 @@ def test_one_that_fails_is_a_reason_and_the_others_come(tmp_path, error):
     assert last.read_text() == "c"
 
 
+def test_a_slow_first_file_holds_no_other_back(tmp_path):
+    others_are_there = threading.Barrier(2)
+    sizes = {f"{n}": 1 for n in range(30)}
+
+    def download(name, target):
+        if name == "0":
+            others_are_there.wait(30)
+        target.write_text("x")
+        if name == "29":
+            others_are_there.wait(30)
+
+    assert len(list(downloaded(store(download), sizes, tmp_path, UNLIMITED))) == 30
+
+
 def test_no_more_is_begun_when_nobody_wants_more(tmp_path):
     begun = []
 
