@@ -119,12 +119,15 @@ class _Reported(NamedTuple):
 
     :param part: ``all``, ``part``, ``none`` or ``unknown``
     :param condition: of the facet ``subset``; {} without one
+    :param is_described: whether it has a text alone, for rows that no condition can express, such
+        as those of a LIKE: such rows may be in any partition
     :param listed: the partitions that the dataset's facets name
     """
 
     names: set[str]
     part: str
     condition: Json
+    is_described: bool
     listed: set[Partition]
 
     def has(self, one: Observed) -> bool:
@@ -134,7 +137,7 @@ class _Reported(NamedTuple):
             return self.part != "none"
         is_whole = self.part == "all" and one.side == "read"
         is_chosen = bool(self.condition) and _holds(self.condition, one.partition)
-        return is_whole or is_chosen or one.partition in self.listed
+        return is_whole or is_chosen or self.is_described or one.partition in self.listed
 
 
 _COMPARE = {
@@ -186,10 +189,12 @@ def _reported(event: Json, side: str) -> Iterator[_Reported]:
     for dataset in event["inputs" if side == "read" else "outputs"]:
         links = dataset["facets"].get("symlinks", {}).get("identifiers", ())
         names = {dataset["name"].strip("/"), *(link["name"] for link in links)}
-        subset = dataset.get(key, {}).get("subset", {}).get(condition, {})
+        facets_of_side = dataset.get(key, {})
+        subset = facets_of_side.get("subset", {}).get(condition, {})
+        is_described = not subset and "sparkLineage_subsetDescription" in facets_of_side
         listed = dataset["facets"].get("sparkLineage_partitions", {}).get("partitions", ())
         of_side = map(_values, listed if side == "write" else ())
-        yield _Reported(names, parts[dataset["name"]], subset, set(of_side))
+        yield _Reported(names, parts[dataset["name"]], subset, is_described, set(of_side))
 
 
 def _excuses(degradation: Json, one: Observed) -> bool:
