@@ -29,8 +29,8 @@ AWKWARD = "lake with blanks/100%25 ünicode"
 def build_by_spark(spark, work, builds, connectors=()):
     """Build histories in one application.
 
-    :param work: folder of the sources, to which the stores and the counts go
-    :param builds: (store, sources, format) of each build
+    :param work: folder of the application, to which the counts go
+    :param builds: (store, sources, format) of each build, with sources in the folder or elsewhere
     """
     asked = [
         {"store": store, "sources": [str(work / one) for one in sources], "format_": format_}
@@ -80,21 +80,20 @@ def work(spark, prepared, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def more(spark, prepared, tmp_path_factory):
+def more(spark, work, tmp_path_factory):
     """Build by Spark the recorded events, a store that DuckDB has begun, and tables of Iceberg."""
-    work = tmp_path_factory.mktemp("more-histories")
-    write_worlds(work)
-    shutil.copytree(GOLDEN / "spark-4.0", work / "recorded")
-    build(Store(str(work / "begun")), [source_of(str(work / AWKWARD))])
+    more = tmp_path_factory.mktemp("more-histories")
+    shutil.copytree(GOLDEN / "spark-4.0", more / "recorded")
+    build(Store.create(str(more / "begun")), [source_of(str(work / AWKWARD))])
     builds = [
-        (str(work / "of_recorded"), ["recorded"], "parquet"),
-        (str(work / "begun"), ["archive"], "parquet"),
+        (str(more / "of_recorded"), ["recorded"], "parquet"),
+        (str(more / "begun"), [work / "archive"], "parquet"),
     ]
     connectors = [one for one in submissions.available(spark) if one == "iceberg"]
     for sources in (["archive"], ["archive", AWKWARD]) if connectors else ():
-        builds.append((LAKEHOUSE, sources, "iceberg"))
-    build_by_spark(spark, work, builds, connectors)
-    return work
+        builds.append((LAKEHOUSE, [work / one for one in sources], "iceberg"))
+    build_by_spark(spark, more, builds, connectors)
+    return more
 
 
 def built_by_duckdb(folder, sources):
