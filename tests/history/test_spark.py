@@ -84,7 +84,7 @@ def more(spark, work, tmp_path_factory):
     """Build by Spark the recorded events, a store that DuckDB has begun, and tables of Iceberg."""
     more = tmp_path_factory.mktemp("more-histories")
     shutil.copytree(GOLDEN / "spark-4.0", more / "recorded")
-    build(Store.create(str(more / "begun")), [source_of(str(work / AWKWARD))])
+    build(Store(str(more / "begun")), [source_of(str(work / AWKWARD))])
     builds = [
         (str(more / "of_recorded"), ["recorded"], "parquet"),
         (str(more / "begun"), [work / "archive"], "parquet"),
