@@ -265,7 +265,8 @@ def jar_in_task(
     :raise ListenerError: if there is no jar, or the jar would not work; the message names the fix
     """
     if options.fetch_listener and options.listener_jar is None:
-        fetch_for(spark, spark_binary, env, progress=log.info, in_task=True)
+        jar = fetch_for(spark, spark_binary, env, progress=log.info, in_task=True)
+        return str(_fitting(jar, spark).absolute())
     return jar_for(spark, options.listener_jar, env, is_remote=is_remote)
 
 
@@ -311,7 +312,11 @@ def _cached_jar(spark: SparkDistribution, env: Mapping[str, str]) -> Path:
             problem = f"The listener {jar} is damaged: it {damage}."
             fix = "Run `sparklineage fetch-listener` on the worker, which replaces it."
         raise ListenerError(problem, fix)
-    # The jar is not read for its version, because its digest is the digest of the pinned version.
+    return _fitting(jar, spark)
+
+
+def _fitting(jar: Path, spark: SparkDistribution) -> Path:
+    """Check that a jar with the pinned digest, which tells its version, fits a Spark; give it."""
     identity = Identity(VERSION, spark.scala)
     listener.require_fit(jar.name, identity, spark.version, spark.scala)
     return jar

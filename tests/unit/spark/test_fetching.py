@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -378,6 +379,15 @@ def test_a_resolver_that_hangs_is_ended_and_tasks_do_not_ask_it_again_for_a_whil
     with pytest.raises(ListenerError, match="TimeoutError"):  # whoever asks for it, asks again
         listener_selection.fetch_for(SPARK, "spark-submit", env)
     assert asked.read_text() == "x\nx\n"
+
+
+def test_the_digest_of_a_cached_jar_is_taken_once_before_a_job(env, given, monkeypatch):
+    jar = listener_selection.fetch_for(SPARK, "spark-submit", env, location=str(given))
+    options = SimpleNamespace(fetch_listener=True, listener_jar=None)
+    taken, digest_of = [], listener.digest_of
+    monkeypatch.setattr(listener, "digest_of", lambda path: taken.append(path) or digest_of(path))
+    assert listener_selection.jar_in_task(SPARK, "spark-submit", options, env) == str(jar)
+    assert taken == [jar]
 
 
 def test_a_failed_fetch_is_believed_for_a_quarter_of_an_hour(env):
