@@ -169,7 +169,7 @@ def injected(
     submit_opts = None
     if target.environment_is_private and not files.host.is_remote:
         submit_opts = env.get(SUBMIT_OPTS, "")
-    injection = Injection(
+    parts = Injection(
         jars=tuple(jars),
         events_path=f"{files.folder}/{EVENTS}",
         application_run_id=bundle.manifest.application_run_id,
@@ -180,7 +180,7 @@ def injected(
         observation=observation,
         sending=listen() if files.are_sent else {},
     )
-    after = inject(submission, injection)
+    after = inject(submission, parts)
     names = injected_names(submission, after)
     if target.is_command and not target.is_elsewhere:
         # The command's own arguments, which are not known here, win over properties in a file.
