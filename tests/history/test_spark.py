@@ -52,8 +52,10 @@ def build_by_spark(spark, work, builds, connectors=()):
     assert code == 0, tail
 
 
-def write_worlds(work):
-    """Write the events of two small worlds, in every form that sources have."""
+@pytest.fixture(scope="module")
+def work(spark, prepared, tmp_path_factory):
+    """Write two small worlds in every form that sources have, and build them, one after another."""
+    work = tmp_path_factory.mktemp("histories")
     first, second = simulation.world(7, 12), simulation.world(8, 12)
     events.write_archive(first, work / "archive")
     (work / AWKWARD).mkdir(parents=True)
@@ -61,13 +63,6 @@ def write_worlds(work):
     with gzip.open(work / AWKWARD / "again.jsonl.gz", "wt") as file:
         file.write((work / AWKWARD / "stream.ndjson").read_text())
     (work / AWKWARD / "torn.json").write_text(TORN)
-
-
-@pytest.fixture(scope="module")
-def work(spark, prepared, tmp_path_factory):
-    """Build the worlds by Spark, the second one after the first."""
-    work = tmp_path_factory.mktemp("histories")
-    write_worlds(work)
     bundle = work / "captures" / "task"
     bundle.mkdir(parents=True)
     (bundle / "manifest.json").write_text("{}")
