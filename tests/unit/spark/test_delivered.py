@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from itertools import count
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -51,7 +52,8 @@ def into(tmp_path):
 def clock(monkeypatch):
     """Let who waits wait no longer than it takes to say so: a pause is time that has passed."""
     clock = SleepingClock()
-    monkeypatch.setattr(remote.time, "sleep", clock.sleep)
+    # Not `remote.time.sleep`: that is everybody's, and a thread of another test may sleep too.
+    monkeypatch.setattr(remote, "time", SimpleNamespace(sleep=clock.sleep))
     return clock
 
 
