@@ -206,7 +206,7 @@ def test_without_a_thread_to_wait_in_the_event_says_what_may_be_missing(
             raise RuntimeError(msg)
 
     monkeypatch.setattr(TaskDriver, "_attach", met)
-    monkeypatch.setattr(task_driver.threading, "Thread", NoThread)
+    monkeypatch.setattr(task_driver, "threading", SimpleNamespace(Thread=NoThread))
     task = operator()
     execute(task)
     assert without_spark == [task]
