@@ -30,6 +30,7 @@ PARQUET = (
     *("located", "added", "repaired", "inserted", "renamed", "subquery", "reused", "no_files"),
 )
 DELTA = ("merged", "whole", "skipping", "delta_limit", "delta_ignored", "delta_located")
+FEEDS = ("feed", "feed_streamed")
 TEXTS = ("header", "inferred", "files", "globbed", "union", "json", "json_days", "text")
 
 spark = SparkSession.builder.getOrCreate()
@@ -61,13 +62,13 @@ def plant():
     (LAKE / "no_files" / "dt=2024-05-08").mkdir()
     for name in DELTA if has_delta else ():
         events.write.format("delta").partitionBy("dt").save(path(name))
-    if has_delta:
+    for name in FEEDS if has_delta else ():
         spark.sql(
-            f"create table delta.`{path('feed')}` (id bigint, user bigint, dt string) using delta "
+            f"create table delta.`{path(name)}` (id bigint, user bigint, dt string) using delta "
             "partitioned by (dt) tblproperties (delta.enableChangeDataFeed = true)"
         )
-        events.write.format("delta").mode("append").save(path("feed"))
-        spark.sql(f"update delta.`{path('feed')}` set user = 0 where {TODAY} and id > 6")
+        events.write.format("delta").mode("append").save(path(name))
+        spark.sql(f"update delta.`{path(name)}` set user = 0 where {TODAY} and id > 6")
     for name in TEXTS:
         writer = events.repartition(2).write.option("header", True)
         if name.startswith("json"):
@@ -154,7 +155,12 @@ def chosen_files():
         frame = spark.read.format("delta").load(path(name))
         frame = frame.where("id < 0") if name == "skipping" else frame
         write(frame.limit(2) if name == "delta_limit" else frame, name)
-    feed = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 2)
+    changes = {"readChangeFeed": "true", "startingVersion": "2"}
+    streamed = spark.readStream.format("delta").options(**changes).load(path("feed_streamed"))
+    to_files = streamed.writeStream.format("parquet").trigger(availableNow=True)
+    to_files = to_files.option("checkpointLocation", path("out_feed_streamed/checkpoint"))
+    to_files.start(path("out_feed_streamed")).awaitTermination()
+    feed = spark.read.format("delta").options(**changes)
     write(feed.load(path("feed")), "feed")
     write(feed.load(path("feed")).groupBy("dt").agg(F.max("user").alias("most")), "feed_most")
 

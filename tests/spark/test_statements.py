@@ -186,8 +186,12 @@ def test_a_delta_table_is_read_in_full_only_if_all_of_its_files_are(spark, linea
 
 
 def test_the_change_data_feed_of_a_table_is_a_read_of_the_changed_partitions(spark, lineage):
-    """Delta reads it in queries of its own, which Spark reports since 4.0."""
+    """Delta reads it in queries of its own, which Spark reports since 4.0.
+
+    A stream has read the feed of another table before, in queries that the observer sees.
+    """
     submissions.require(spark, "delta")
+    assert "feed_streamed" in accessed(lineage.inputs)
     assert accessed(lineage.inputs)["feed"] == (TODAY if spark.line >= "4.0" else "unknown")
     assert sources(lineage, "out_feed") == {
         name: {f"feed.{name}"}

@@ -59,7 +59,7 @@ class Observer:
         self._classes = self._java_context = self._conf = None
         self._file_writes = self.streams = None
         self._last_writes = {}
-        self._has_feeds = False
+        self._feeds = set()
         self._snapshots = Snapshots()
         self._delta = DeltaTables(tag, self._started_ms)
         self._commands = Commands(self._limits)
@@ -192,12 +192,13 @@ class Observer:
         read = scans.observe(scan.kind, scan.node, self._classes, budget)
         if read is None:
             return None
-        if read.get("index") in scans.CHANGE_FEEDS:
+        if scan.kind == plans.FEED_SCAN:
             # Since Spark 4 the queries in which Delta reads a feed are reported, and have ended
             # before the query of the feed. They have the partitions.
-            if scan.kind == plans.FEED_SCAN and self._has_feeds:
+            if self._feeds.issuperset(read["roots"]):
                 return None
-            self._has_feeds = scan.kind != plans.FEED_SCAN
+        elif read.get("index") in scans.CHANGE_FEEDS:
+            self._feeds.update(layout["base"] for layout in read.get("layouts", ()))
         if scan.filters:
             read["data_filters"] = [*read.get("data_filters", []), *scan.filters]
         # A limit may end the query before all files are opened. But the first file of the only scan
