@@ -1,4 +1,4 @@
-"""The process that sends events: a script of its own, which imports OpenLineage's client.
+"""The script of the sending process: sends events one by one, and tells errors from refusals.
 
 It is not Airflow's process, so that a transport that hangs, crashes or leaves threads behind costs
 the task no more than the time limit. From its standard input it reads one line of JSON, the header,

@@ -1,4 +1,4 @@
-"""Events that are sent again from the archive, and the process that sends events.
+"""Prepares archived events to be sent again; starts and ends the sending process.
 
 A backend such as Marquez takes the event that it gets last for the latest, whatever the event's
 time is: after an old event, the columns of a dataset and the datasets of a job are those of the old

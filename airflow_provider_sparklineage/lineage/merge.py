@@ -1,4 +1,6 @@
-"""Merge an application and the task's own declarations into a :class:`TaskLineage`, in four steps.
+"""Merges an application and declarations into a :class:`TaskLineage`: what is input, what output.
+
+Merging has four steps:
 
 1. *Accumulate* (:mod:`.actions`): the reads and writes of the actions, in the order of time, are
    entered in one ledger for each dataset.

@@ -40,9 +40,9 @@ def test_every_path_on_the_page_exists():
     assert [path for path in named if not exists(path)] == []
 
 
-def test_the_page_says_where_each_of_two_dozen_changes_begins():
+def test_the_page_says_where_more_than_two_dozen_changes_begin():
     text = (DOCS / "architecture.md").read_text().split("## Where do I change")[1]
-    assert len(re.findall(r"^\| \*\*", text, re.MULTILINE)) == 24
+    assert len(re.findall(r"^\| \*\*", text, re.MULTILINE)) >= 24
 
 
 def test_the_page_has_every_module():
