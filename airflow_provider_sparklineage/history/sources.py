@@ -1,12 +1,11 @@
 """The sources of events: files, folders, archives and bundles, here or at a URL.
 
-A source gives pieces. A piece is the new part of one file (:class:`FilePiece`, of
-:class:`LocalFiles`; :class:`RemotePiece`, of :class:`RemoteFiles`) or a new capture bundle
-(:class:`BundlePiece`). A piece gives documents (:class:`Documents`), and then a mark
-(:class:`Mark`), at which the next build goes on. :class:`Reading` makes lines of facts of all
-documents, and counts the skipped parts. To add a source, write classes with the methods of
-:class:`Source` and :class:`Piece`. It is an error if the path or URL that the user named cannot be
-read; a file below it that cannot be read is counted, and the next build tries it again.
+A source (:class:`LocalFiles`, :class:`RemoteFiles`) gives the documents of new files, of the new
+parts of files (:class:`Documents`) and of new capture bundles. At the mark of a file
+(:class:`Mark`) the next build goes on. :class:`Reading` makes lines of facts of all documents, and
+has the marks and the counts of skipped parts. To add a source, write a class with the method of
+:class:`Source`. It is an error if the path or URL that the user named cannot be read; a file below
+it that cannot be read is counted, and the next build tries it again.
 """
 
 from __future__ import annotations
@@ -18,9 +17,11 @@ import zlib
 from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from enum import StrEnum
 from hashlib import blake2b
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
@@ -38,7 +39,7 @@ from airflow_provider_sparklineage.storage.bounded import reason
 from airflow_provider_sparklineage.storage.objects import Objects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
     from datetime import datetime
 
@@ -65,39 +66,25 @@ class Skip(StrEnum):
 class Document(NamedTuple):
     """One document of JSON, which is an event in a valid file.
 
+    :param source: name of its file in the tables, which begins as the user named the source
     :param of: the try of the event, if the document's place tells it
     """
 
     text: bytes
-    of: Try | None = None
-
-
-class Piece(Protocol):
-    """The new part of one file.
-
-    :param place: key of its mark: an absolute path, or a URL
-    :param source: name of the file in the tables, which begins as the user named the source
-    :param mark: the place up to which it was read, once all documents were taken; empty if the next
-        build must read it again
-    """
-
-    place: str
     source: str
-    mark: str
-
-    def documents(self, skipped: Counter[str]) -> Iterator[Document]:
-        """Yield the new documents; add the skipped parts to the counts."""
-        ...
+    of: Try | None
 
 
 class Source(Protocol):
     """A path or URL with events that a user named."""
 
-    def pieces(self, known: Mapping[str, str], skipped: Counter[str]) -> Iterator[Piece]:
-        """Yield the new part of each file, in the order of the files' names.
+    def documents(self, reading: Reading) -> Iterator[Document]:
+        """Yield the new documents of each file, in the order of the files' names.
 
-        :param known: marks of the previous build, by places
-        :param skipped: counts of skipped parts are added to it
+        The mark of a file is added to the marks of ``reading`` once all documents of the file were
+        taken. There is no mark if the next build must read the file again. Skipped parts are added
+        to the counts.
+
         :raise UnusableInputError: if the source does not exist, or cannot be listed
         """
         ...
@@ -120,66 +107,72 @@ def has_events(name: str) -> bool:
 
 
 class Documents:
-    """The documents of a stream, from its position on: one in each line, or one in all lines.
+    """The documents of a file: one in each line, or one in all lines.
 
     A document that is an array gives one document for each element.
 
     The content tells the form of a file, because OpenLineage's file transport appends lines to
     files of any name. If the first line is a JSON value, each line is a document; else the whole
     file is one. Files that are named ``.ndjson`` or ``.jsonl`` have documents in lines in any case.
+    A compressed file is read up to its end, or up to damage.
 
-    :param is_of_lines: whether the file's name tells that each line is a document
+    :param name: name of the file, which tells whether it is compressed, and may tell its form
     :param skipped: counts of skipped parts are added to it
+    :param start: offset at which reading begins; the file has lines if it is not 0
     """
 
     def __init__(
-        self, stream: IO[bytes] | gzip.GzipFile, skipped: Counter[str], *, is_of_lines: bool
+        self,
+        stream: IO[bytes] | gzip.GzipFile,
+        name: str,
+        skipped: Counter[str],
+        start: int = 0,
     ) -> None:
-        self._stream, self._skipped, self._is_of_lines = stream, skipped, is_of_lines
-        self.taken = 0
-        """Number of bytes in the complete lines that were read; 0 if the file is one document."""
+        self._stream, self._name, self._skipped = stream, name, skipped
+        self.end = start
+        """Offset after the last complete line that was read; 0 if the next build must not go on
+        there: the file is one document, or compressed."""
 
     def __iter__(self) -> Iterator[bytes]:
-        line = self._stream.readline(MAX_BYTES + 1)
-        if self._is_of_lines or _is_json(line):
-            yield from self._lines(line)
-        elif line:
-            yield from self._whole(line)
+        if self._name.endswith(".gz"):
+            yield from self._unpacked()
+            return
+        self._stream.seek(self.end)
+        is_of_lines = self.end > 0 or self._name.endswith(_OF_LINES)
+        is_of_lines = is_of_lines or _is_json(self._stream.readline(MAX_BYTES + 1))
+        self._stream.seek(self.end)
+        yield from self._lines() if is_of_lines else self._whole()
 
-    def _lines(self, line: bytes) -> Iterator[bytes]:
-        while line:
-            if not line.endswith(b"\n"):
-                if len(line) > MAX_BYTES:
-                    line = self._passed(line)
-                    continue
-                if not _is_json(line):  # its writer has not finished it, or was killed
-                    self._skipped[Skip.TORN_LINE] += not line.isspace()
-                    return
-            self.taken += len(line)
+    def _unpacked(self) -> Iterator[bytes]:
+        with closing(gzip.GzipFile(fileobj=self._stream)) as unpacked:
+            try:
+                yield from Documents(unpacked, self._name.removesuffix(".gz"), self._skipped)
+            except (EOFError, zlib.error, gzip.BadGzipFile):
+                self._skipped[Skip.TORN_FILE] += 1
+
+    def _lines(self) -> Iterator[bytes]:
+        while line := self._stream.readline(MAX_BYTES + 1):
+            if len(line) > MAX_BYTES and not line.endswith(b"\n"):
+                self._skipped[Skip.TOO_LARGE] += 1
+                while line and not line.endswith(b"\n"):
+                    self.end += len(line)
+                    line = self._stream.readline(MAX_BYTES)
+                self.end += len(line)
+                continue
+            if not line.endswith(b"\n") and not _is_json(line):
+                # Its writer has not finished it, or was killed.
+                self._skipped[Skip.TORN_LINE] += not line.isspace()
+                return
+            self.end += len(line)
             if not line.isspace():
                 yield from _split(line)
-            line = self._stream.readline(MAX_BYTES + 1)
 
-    def _passed(self, line: bytes) -> bytes:
-        """Skip a line that is too long, and give the next line."""
-        self._skipped[Skip.TOO_LARGE] += 1
-        while line and not line.endswith(b"\n"):
-            self.taken += len(line)
-            line = self._stream.readline(MAX_BYTES)
-        self.taken += len(line)
-        return self._stream.readline(MAX_BYTES + 1)
-
-    def _whole(self, start: bytes) -> Iterator[bytes]:
-        text = start + self._stream.read(MAX_BYTES + 1 - len(start))
+    def _whole(self) -> Iterator[bytes]:
+        text = self._stream.read(MAX_BYTES + 1)
         if len(text) > MAX_BYTES:
             self._skipped[Skip.TOO_LARGE] += 1
-        elif not text.isspace():
+        elif text.strip():
             yield from _split(text)
-
-
-def is_of_lines(name: str) -> bool:
-    """Whether a file's name tells that each line is a document."""
-    return name.removesuffix(".gz").endswith(_OF_LINES)
 
 
 def _is_json(text: bytes) -> bool:
@@ -240,10 +233,6 @@ class Mark(NamedTuple):
             return None
         return cls(int(size), int(modified), int(offset), tail)
 
-    def is_of(self, size: int, modified: int) -> bool:
-        """Whether a file with this size and time has not changed since it was read."""
-        return (self.size, self.modified) == (size, modified)
-
 
 def tail_of(stream: IO[bytes], offset: int) -> str:
     """Give the checksum of the last KiB before an offset."""
@@ -267,41 +256,21 @@ def is_bundle(files: Sequence[str]) -> bool:
     return MANIFEST in files and (EVENTS in files or OBSERVATIONS in files)
 
 
-Merge = Callable[[Path], Document]
-"""Function that merges the bundle in a folder. Callers give it, because merging needs the modules
-for Spark, and the history reads events only.
+Merge = Callable[[Path], tuple[bytes, Try | None]]
+"""Function that merges the bundle in a folder, and gives the event and its try. Callers give it,
+because merging needs the modules for Spark, and the history reads events only.
 
 It raises a :exc:`.SparkLineageError` or an :exc:`OSError` if the bundle cannot be merged.
 """
 
 
-def refused(folder: Path) -> Document:
+def refused(folder: Path) -> tuple[bytes, Try | None]:
     """Refuse to merge a bundle, so that it is counted as unusable.
 
     :raise UnusableInputError: always
     """
     problem = f"{folder} is a capture bundle, which cannot be merged here."
     raise UnusableInputError(problem)
-
-
-class BundlePiece:
-    """A capture bundle, which gives the event that ``sparklineage merge`` makes of it.
-
-    The event is new if one of the bundle's files has changed.
-    """
-
-    def __init__(self, folder: Path, source: str, merge: Merge) -> None:
-        self._folder, self._merge = folder, merge
-        self.place, self.source, self.mark = str(folder), source, _bundle_state(folder)
-
-    def documents(self, skipped: Counter[str]) -> Iterator[Document]:
-        """Yield the merged event; see :class:`.Piece`."""
-        try:
-            document = self._merge(self._folder)
-        except (SparkLineageError, OSError):
-            skipped[Skip.UNUSABLE_BUNDLE] += 1
-            return
-        yield document
 
 
 def _bundle_state(folder: Path) -> str:
@@ -338,13 +307,13 @@ class LocalFiles:
     :param merge: makes an event of a bundle
     """
 
-    def __init__(self, path: Path, name: str, merge: Merge = refused) -> None:
+    def __init__(self, path: Path, name: str, merge: Merge) -> None:
         self._root, self._name, self._merge = path.absolute(), name.rstrip("/"), merge
 
-    def pieces(self, known: Mapping[str, str], skipped: Counter[str]) -> Iterator[Piece]:
-        """Yield the new part of each file; see :class:`.Source`."""
+    def documents(self, reading: Reading) -> Iterator[Document]:
+        """Yield the new documents; see :class:`.Source`."""
         if not self._root.is_dir():
-            yield from self._file(self._root, self._name, known)
+            yield from _new_in_file(self._root, self._name, reading)
             return
         try:
             with os.scandir(self._root):
@@ -359,107 +328,65 @@ class LocalFiles:
                 continue
             if is_bundle(files):
                 folders.clear()
-                yield from self._bundle(folder, below, known)
+                yield from self._bundle(folder, below, reading)
                 continue
             folders[:] = sorted(one for one in folders if one != UNSENT)
             for name in sorted(files):
                 if has_events(name):
-                    yield from self._file(folder / name, f"{below}/{name}", known)
+                    yield from _new_in_file(folder / name, f"{below}/{name}", reading)
                 elif not name.endswith(_PARTIAL):
-                    skipped[Skip.OTHER_FILE] += 1
+                    reading.skipped[Skip.OTHER_FILE] += 1
 
-    def _file(self, path: Path, source: str, known: Mapping[str, str]) -> Iterator[Piece]:
-        mark = Mark.parsed(known.get(str(path)))
-        if mark is None or not mark.is_of(*_file_state(path)):
-            yield FilePiece(path, source, mark)
-
-    def _bundle(self, folder: Path, source: str, known: Mapping[str, str]) -> Iterator[Piece]:
-        piece = BundlePiece(folder, source, self._merge)
-        if known.get(piece.place) != piece.mark:
-            yield piece
-
-
-def _file_state(path: Path) -> tuple[int, int]:
-    try:
-        status = path.stat()
-    except OSError:  # opening it fails as well, and is counted
-        return -1, -1
-    return status.st_size, status.st_mtime_ns
-
-
-class FilePiece:
-    """The new part of a file.
-
-    :param known: mark of the previous build; None if the file was not read
-    :param place: key of its mark, if that is not its path
-    """
-
-    def __init__(self, path: Path, source: str, known: Mark | None = None, place: str = "") -> None:
-        self._path, self._known = path, known
-        self.place, self.source, self.mark = place or str(path), source, ""
-
-    def documents(self, skipped: Counter[str]) -> Iterator[Document]:
-        """Yield the documents after the mark; see :class:`.Piece`."""
-        try:
-            with open_regular(self._path) as stream:
-                yield from self._of(stream, skipped)
-        except OSError:
-            skipped[Skip.UNREADABLE] += 1
-
-    def _of(self, stream: IO[bytes], skipped: Counter[str]) -> Iterator[Document]:
-        status = os.fstat(stream.fileno())
-        state, of = (status.st_size, status.st_mtime_ns), try_of(self.place)
-        if self.place.endswith(".gz"):
-            for text in documents_in(stream, self.place, skipped):
-                yield Document(text, of)
-            self.mark = str(Mark(*state))
+    def _bundle(self, folder: Path, source: str, reading: Reading) -> Iterator[Document]:
+        """Yield the event that ``sparklineage merge`` makes of a bundle, if a file has changed."""
+        place, state = str(folder), _bundle_state(folder)
+        if reading.known.get(place) == state:
             return
-        start = start_of(stream, self._known, status.st_size)
-        stream.seek(start)
-        documents = Documents(stream, skipped, is_of_lines=is_of_lines(self.place) or start > 0)
-        for text in documents:
-            yield Document(text, of)
-        end = start + documents.taken
-        self.mark = str(Mark(*state, end, tail_of(stream, end)) if end else Mark(*state))
-
-
-def documents_in(stream: IO[bytes], name: str, skipped: Counter[str]) -> Iterator[bytes]:
-    """Yield the documents of a file, up to its end; of a compressed file, also up to damage.
-
-    :param name: name of the file, which tells whether it is compressed, and its form
-    """
-    if not name.endswith(".gz"):
-        yield from Documents(stream, skipped, is_of_lines=is_of_lines(name))
-        return
-    with closing(gzip.GzipFile(fileobj=stream)) as unpacked:
         try:
-            yield from Documents(unpacked, skipped, is_of_lines=is_of_lines(name))
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            skipped[Skip.TORN_FILE] += 1
+            text, of = self._merge(folder)
+        except (SparkLineageError, OSError):
+            reading.skipped[Skip.UNUSABLE_BUNDLE] += 1
+        else:
+            yield Document(text, source, of)
+        reading.marks[place] = state
+
+
+def _new_in_file(path: Path, source: str, reading: Reading) -> Iterator[Document]:
+    known = Mark.parsed(reading.known.get(str(path)))
+    with suppress(OSError):  # opening it fails as well, and is counted
+        status = path.stat()
+        if known and (known.size, known.modified) == (status.st_size, status.st_mtime_ns):
+            return
+    mark = yield from _documents_of(path, str(path), source, known, reading.skipped)
+    if mark:
+        reading.marks[str(path)] = str(mark)
+
+
+def _documents_of(
+    path: Path, place: str, source: str, known: Mark | None, skipped: Counter[str]
+) -> Generator[Document, None, Mark | None]:
+    """Yield the documents after the mark of the previous build.
+
+    :param place: the path or URL of the file, of which ``path`` may be a copy
+    :param known: the mark; None if the file was not read
+    :return: the mark for the next build; None if the file cannot be read
+    """
+    try:
+        with open_regular(path) as stream:
+            status, of = os.fstat(stream.fileno()), try_of(place)
+            start = start_of(stream, known, status.st_size)
+            documents = Documents(stream, place, skipped, start)
+            for text in documents:
+                yield Document(text, source, of)
+            end = documents.end
+            tail = tail_of(stream, end) if end else ""
+            return Mark(status.st_size, status.st_mtime_ns, end, tail)
+    except OSError:
+        skipped[Skip.UNREADABLE] += 1
+        return None
 
 
 _AT_ONCE = 16
-
-
-class _File(NamedTuple):
-    """A file below a URL.
-
-    :param name: path below the URL; empty if the URL names the file itself
-    :param written: time of the last write; None if the store does not know it
-    """
-
-    name: str
-    written: datetime | None
-
-    @property
-    def folder(self) -> str:
-        """The path of its folder."""
-        return self.name.rpartition("/")[0]
-
-    @property
-    def modified(self) -> int:
-        """Time of the last write, in nanoseconds since the epoch; 0 if it is not known."""
-        return int(self.written.timestamp() * 1_000_000) * 1000 if self.written else 0
 
 
 class RemoteFiles:
@@ -475,33 +402,37 @@ class RemoteFiles:
     def __init__(self, url: str) -> None:
         self._url, self._objects = scrub(url), Objects(url)
 
-    def pieces(self, known: Mapping[str, str], skipped: Counter[str]) -> Iterator[RemotePiece]:
-        """Yield the new part of each file; see :class:`.Source`."""
+    def documents(self, reading: Reading) -> Iterator[Document]:
+        """Yield the new documents; see :class:`.Source`."""
         with (
             tempfile.TemporaryDirectory(prefix="sparklineage-", ignore_cleanup_errors=True) as here,
             ThreadPoolExecutor(_AT_ONCE) as threads,
         ):
-            waiting: deque[RemotePiece] = deque()
-            for number, file in enumerate(self._listed(skipped)):
-                place = f"{self._url}/{file.name}".rstrip("/")
-                mark = Mark.parsed(known.get(place))
-                if mark and file.modified and mark.is_of(0, file.modified):
+            waiting: deque[Iterator[Document]] = deque()
+            for number, (name, written) in enumerate(self._listed(reading.skipped)):
+                place = f"{self._url}/{name}".rstrip("/")
+                known = Mark.parsed(reading.known.get(place))
+                modified = int(written.timestamp() * 1_000_000) * 1000 if written else 0
+                if known and modified and (known.size, known.modified) == (0, modified):
                     continue
-                fetched = threads.submit(self._fetch, file.name, Path(here) / str(number))
-                waiting.append(RemotePiece(place, file.modified, mark, fetched))
+                fetched = threads.submit(self._fetch, name, Path(here) / str(number))
+                waiting.append(_new_in_fetched(fetched, place, known, modified, reading))
                 if len(waiting) >= _AT_ONCE:
-                    yield waiting.popleft()
-            yield from waiting
+                    yield from waiting.popleft()
+            yield from chain.from_iterable(waiting)
 
     def _fetch(self, name: str, into: Path) -> Path:
         self._objects.download(name, into)
         return into
 
-    def _listed(self, skipped: Counter[str]) -> list[_File]:
+    def _listed(self, skipped: Counter[str]) -> list[tuple[str, datetime | None]]:
+        """List the files with events: paths below the URL, and the times of the last writes.
+
+        The path is empty if the URL names the file itself. The time is None if the store does not
+        know it.
+        """
         try:
-            files = sorted(
-                (_File(*found) for found in self._objects.walk("")), key=lambda f: f.name
-            )
+            files = sorted(self._objects.walk(""), key=itemgetter(0))
         except Exception as error:  # each store's library raises errors of its own
             problem = f"{self._url} cannot be listed ({reason(error)})."
             fix = "See its connection; `airflow sparklineage history build` knows Airflow's."
@@ -509,37 +440,28 @@ class RemoteFiles:
         if not files:
             problem = f"There are no files at {self._url}."
             raise UnusableInputError(problem, "Give the URL of an archive, a folder or a file.")
-        ours = [file for file in files if not file.name.startswith(f"{UNSENT}/")]
-        bundles = {file.folder for file in ours if file.name.endswith(f"/{MANIFEST}")}
-        single = [file for file in ours if file.folder not in bundles]
-        named = [file for file in single if not file.name or has_events(file.name)]
+        ours = [file for file in files if not file[0].startswith(f"{UNSENT}/")]
+        manifest = f"/{MANIFEST}"
+        bundles = {name.removesuffix(manifest) for name, _ in ours if name.endswith(manifest)}
+        single = [file for file in ours if file[0].rpartition("/")[0] not in bundles]
+        named = [file for file in single if not file[0] or has_events(file[0])]
         skipped[Skip.UNUSABLE_BUNDLE] += len(bundles)
         skipped[Skip.OTHER_FILE] += len(single) - len(named)
         return named
 
 
-class RemotePiece:
-    """The new part of a file that is being fetched."""
-
-    def __init__(
-        self, place: str, modified: int, known: Mark | None, fetched: Future[Path]
-    ) -> None:
-        self.place = self.source = place
-        self.mark = ""
-        self._modified, self._known, self._fetched = modified, known, fetched
-
-    def documents(self, skipped: Counter[str]) -> Iterator[Document]:
-        """Yield the documents after the mark; see :class:`.Piece`."""
-        try:
-            path = self._fetched.result()
-        except Exception:  # each store's library raises errors of its own
-            skipped[Skip.UNREADABLE] += 1
-            return
-        here = FilePiece(path, self.source, self._known, self.place)
-        yield from here.documents(skipped)
-        path.unlink(missing_ok=True)
-        if mark := Mark.parsed(here.mark):
-            self.mark = str(mark._replace(size=0, modified=self._modified))
+def _new_in_fetched(
+    fetched: Future[Path], place: str, known: Mark | None, modified: int, reading: Reading
+) -> Iterator[Document]:
+    try:
+        path = fetched.result()
+    except Exception:  # each store's library raises errors of its own
+        reading.skipped[Skip.UNREADABLE] += 1
+        return
+    mark = yield from _documents_of(path, place, place, known, reading.skipped)
+    path.unlink(missing_ok=True)
+    if mark:
+        reading.marks[place] = str(mark._replace(size=0, modified=modified))
 
 
 LEFT_OUT = "part_left_out"
@@ -549,12 +471,13 @@ LEFT_OUT = "part_left_out"
 class Reading:
     """Reads the sources of one build to lines of facts, and makes marks for the next build.
 
-    :param known: marks of the previous build; None if all files must be read
+    :param known: marks of the previous build by places, which are absolute paths or URLs; None if
+        all files must be read
     """
 
     def __init__(self, known: Mapping[str, str] | None = None) -> None:
-        self._known = known or {}
-        self.marks = dict(self._known)
+        self.known = known or {}
+        self.marks = dict(self.known)
         """Marks by places for the next build, with those of the previous build."""
         self.events = 0
         """Number of documents that were read, with the skipped ones."""
@@ -564,20 +487,11 @@ class Reading:
     def lines(self, sources: Iterable[Source]) -> Iterator[Line]:
         """Yield the lines of facts of all new events.
 
-        A file's mark is stored once all of its documents were taken.
-
         :raise UnusableInputError: if a source does not exist, or cannot be listed
         """
-        for source in sources:
-            for piece in source.pieces(self._known, self.skipped):
-                yield from self._of(piece)
-                if piece.mark:
-                    self.marks[piece.place] = piece.mark
-
-    def _of(self, piece: Piece) -> Iterator[Line]:
-        for document in piece.documents(self.skipped):
+        for document in chain.from_iterable(source.documents(self) for source in sources):
             self.events += 1
-            line = facts_of(document.text, piece.source, document.of)
+            line = facts_of(*document)
             if isinstance(line, Skipped):
                 self.skipped[line.reason] += 1
                 continue

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from airflow_provider_sparklineage.history.engines.building import Built
-    from airflow_provider_sparklineage.history.sources import Document
+    from airflow_provider_sparklineage.history.facts import Try
 
 
 # --- the store that a command asks ----------------------------------------------------------------
@@ -198,11 +198,10 @@ def build(args: argparse.Namespace) -> int:
     return 1 if args.strict and built.skipped else 0
 
 
-def merged_document(folder: Path) -> Document:
+def merged_document(folder: Path) -> tuple[bytes, Try | None]:
     """Merge the bundle in a folder to its event; see :data:`.history.sources.Merge`."""
     from airflow_provider_sparklineage.event.pipeline import merged_event
     from airflow_provider_sparklineage.history.facts import Try
-    from airflow_provider_sparklineage.history.sources import Document
     from airflow_provider_sparklineage.lineage.bundle import task_lineage
     from airflow_provider_sparklineage.spark.capture.event_files import open_bundle
 
@@ -213,7 +212,7 @@ def merged_document(folder: Path) -> Document:
     if task is not None:
         text = started.isoformat() if started else ""
         of = Try(task.dag_id, task.task_id, task.run_id, task.map_index, task.try_number, text)
-    return Document(json.dumps(event).encode(), of)
+    return json.dumps(event).encode(), of
 
 
 def _archive_url() -> str:

@@ -29,8 +29,8 @@ from airflow_provider_sparklineage.history.facts import Reason, Skipped, Try, fa
 from airflow_provider_sparklineage.history.sources import (
     LEFT_OUT,
     MAX_BYTES,
+    Documents,
     Skip,
-    documents_in,
     is_bundle,
     try_of,
 )
@@ -243,7 +243,7 @@ def facts_of_files(rows: Iterable[tuple[str, bytes | None]], source: str) -> Ite
             skipped[Skip.TOO_LARGE] += 1
         else:
             name, of = named(place, source), try_of(place)
-            for text in documents_in(BytesIO(content), place, skipped):
+            for text in Documents(BytesIO(content), place, skipped):
                 yield from _line(text, name, of)
         yield from map(_skipped, skipped.elements())
 
