@@ -31,7 +31,7 @@ import uuid
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta  # msgspec resolves datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -229,34 +229,6 @@ SCRATCH = "tmp"
 """The folder for temporary files of running builds."""
 
 
-class Files(Protocol):
-    """The operations on a store's files; names are relative to the store, with ``/`` in them."""
-
-    def read(self, name: str) -> bytes:
-        """Give the content of a file; raises :exc:`FileNotFoundError` if the file is absent."""
-
-    def write(self, name: str, content: bytes) -> None:
-        """Write a file, or replace it; no reader ever sees only a part of the new content."""
-
-    def create(self, name: str, content: bytes) -> bool:
-        """Write a file unless it exists; return whether it was written."""
-
-    def put(self, name: str, file: Path) -> None:
-        """Copy or move a file of this machine into the store."""
-
-    def local(self, name: str) -> Path:
-        """Give a path on this machine: of the file itself, or of a copy."""
-
-    def names(self, folder: str) -> list[str]:
-        """List the names in a folder; [] if the folder is absent."""
-
-    def remove(self, name: str) -> None:
-        """Delete a file, or a folder with its content, if it exists."""
-
-    def scratch(self) -> Path:
-        """Make an empty folder on this machine, for files that are later given to :meth:`put`."""
-
-
 class Folder:
     """The files of a store in a folder of this machine, or in one that is mounted there."""
 
@@ -264,18 +236,18 @@ class Folder:
         self.root = root
 
     def read(self, name: str) -> bytes:
-        """Give the content of a file."""
+        """Give the content of a file; raises :exc:`FileNotFoundError` if the file is absent."""
         return (self.root / name).read_bytes()
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a temporary file in the same folder, and rename it."""
+        """Write a temporary file in the same folder, and rename it: no reader sees a part of it."""
         partial = self._partial(name, content)
         partial.replace(self.root / name)
 
     def create(self, name: str, content: bytes) -> bool:
         """Write a temporary file in the same folder, and link it to the file's name.
 
-        The link fails if the file exists already.
+        The link fails if the file exists already; return whether the file was written.
         """
         partial = self._partial(name, content)
         try:
@@ -297,14 +269,14 @@ class Folder:
         return self.root / name
 
     def names(self, folder: str) -> list[str]:
-        """List the names in a folder."""
+        """List the names in a folder; [] if the folder is absent."""
         try:
             return [path.name for path in (self.root / folder).iterdir()]
         except FileNotFoundError:
             return []
 
     def remove(self, name: str) -> None:
-        """Delete a file or a folder."""
+        """Delete a file, or a folder with its content, if it exists."""
         path = self.root / name
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -339,7 +311,7 @@ class Remote:
         self._here = Path(tempfile.mkdtemp(prefix="sparklineage-history-"))
 
     def read(self, name: str) -> bytes:
-        """Give the content of a file."""
+        """Give the content of a file; raises :exc:`FileNotFoundError` if the file is absent."""
         return self._objects.read(name)
 
     def write(self, name: str, content: bytes) -> None:
@@ -368,11 +340,11 @@ class Remote:
         return copy
 
     def names(self, folder: str) -> list[str]:
-        """List the names in a folder."""
+        """List the names in a folder; [] if the folder is absent."""
         return self._objects.names(folder)
 
     def remove(self, name: str) -> None:
-        """Delete a file or a folder."""
+        """Delete a file, or a folder with its content, if it exists."""
         self._objects.remove_folder(name)
 
     def scratch(self) -> Path:
@@ -381,6 +353,10 @@ class Remote:
 
     def __del__(self) -> None:
         shutil.rmtree(self._here, ignore_errors=True)
+
+
+Files = Folder | Remote
+"""The operations on a store's files; names are relative to the store, with ``/`` in them."""
 
 
 def files_of(url: str) -> Files:

@@ -45,12 +45,10 @@ class FactsFile(Frozen, frozen=True):
     """A file of facts that a build may add to the store.
 
     :param since: events in the file that are older are ignored; None if no event is ignored
-    :param is_own: whether this build wrote the file, so that the store may move the file itself
     """
 
     file: str
     since: datetime | None
-    is_own: bool
 
     @property
     def scan(self) -> str:
@@ -58,30 +56,20 @@ class FactsFile(Frozen, frozen=True):
         return f"read_parquet({literal(self.file)}, file_row_number = true)"
 
 
-class NewFacts(Frozen, frozen=True):
-    """The events that are new to a store.
-
-    :param count: number of new events
-    :param files: Parquet files with the facts of the new events, and of no other events
-    """
-
-    count: int
-    files: list[Path]
-
-
 def new_facts(
     connection: duckdb.DuckDBPyConnection,
     known: Sequence[str],
     files: Sequence[FactsFile],
     scratch: Path,
-) -> NewFacts:
+) -> tuple[int, list[Path]]:
     """Find the events that are new to the store; of several files with one event, use the first.
 
     :param known: the store's files of facts, on this machine
     :param files: the files that may have new events
+    :return: the number of new events, and Parquet files with the facts of these events alone
     """
     if not files:
-        return NewFacts(0, [])
+        return 0, []
     create_view(connection, FACTS, known, "known")
     connection.execute(
         "CREATE TABLE ids (file INTEGER, place BIGINT, event_id VARCHAR, event_time TIMESTAMP)"
@@ -100,7 +88,7 @@ def new_facts(
     query = "SELECT file, count(*) FROM fresh GROUP BY ALL ORDER BY ALL"
     counts = connection.execute(query).fetchall()
     added = [_new_of_file(connection, files[n], n, count, scratch) for n, count in counts]
-    return NewFacts(sum(count for _, count in counts), added)
+    return sum(count for _, count in counts), added
 
 
 def _new_of_file(
@@ -111,7 +99,7 @@ def _new_of_file(
     That is the file itself if this build wrote it and all of its events are new, and else a new
     file.
     """
-    if one.is_own and _count(connection, one.scan) == count:
+    if Path(one.file).parent == scratch and _count(connection, one.scan) == count:
         return Path(one.file)
     target = scratch / f"added-{number:05}.parquet"
     places = f"SELECT place FROM fresh WHERE file = {number}"
@@ -127,28 +115,16 @@ _SHORTEST = 4 << 20  # least limit for the longest line, in bytes; DuckDB takes 
 _OFTEN = 1000  # events between two calls of `progress`
 
 
-class Staged(Frozen, frozen=True):
-    """The facts of some sources, in files.
-
-    :param files: Parquet files of facts
-    :param lines: number of lines that the sources gave
-    :param unreadable: number of lines that DuckDB could not parse, and that are in no file
-    """
-
-    files: list[Path]
-    lines: int
-    unreadable: int
-
-
 def stage(
     connection: duckdb.DuckDBPyConnection,
     lines: Iterable[Line],
     scratch: Path,
     progress: Callable[[int], None] | None,
-) -> Staged:
+) -> tuple[list[Path], int]:
     """Write lines of facts to Parquet files in a folder.
 
     :param progress: a function that is called with the number of lines so far
+    :return: the files, and the number of lines that DuckDB could not parse, and that are in no file
     """
     writer, count = _Writer(connection, scratch), 0
     with writer.pool:
@@ -161,7 +137,7 @@ def stage(
         writer.wait()
     if progress:
         progress(count)
-    return Staged(writer.files, count, count - writer.rows)
+    return writer.files, count - writer.rows
 
 
 class _Writer:
@@ -285,22 +261,27 @@ def build(
     begun = time.monotonic()
     others = [one for one in sources if isinstance(one, Store)]
     with store.building() as building, failing("built"):
-        connection, reading = _connection(building.scratch), Reading(building.marks)
+        reading = Reading(building.marks)
+        connection = connect(
+            memory_limit=_MEMORY,
+            temp_directory=str(building.scratch / "spilled"),
+            preserve_insertion_order=False,  # which takes memory
+        )
         lines = reading.lines(one for one in sources if not isinstance(one, Store))
-        staged = stage(connection, lines, building.scratch, progress)
-        skipped = {**reading.skipped, UNREADABLE: staged.unreadable}
+        staged, unreadable = stage(connection, lines, building.scratch, progress)
+        skipped = {**reading.skipped, UNREADABLE: unreadable}
         skipped = {str(key): count for key, count in skipped.items() if count}
         before, since = building.before, building.since(keep)
-        files = [FactsFile(str(file), since, is_own=True) for file in staged.files]
+        files = [FactsFile(str(file), since) for file in staged]
         files += [one for other in others for one in _files_of(other, since)]
         known = _local(building, before.facts)
-        new = new_facts(connection, known, files, building.scratch)
-        if new.count or keep is not None or before.version < VERSION or not before.generation:
+        count, new = new_facts(connection, known, files, building.scratch)
+        if count or keep is not None or before.version < VERSION or not before.generation:
             if _is_compaction_due(connection, before.facts, known, since):
-                whole = [_compacted(connection, [*known, *new.files], since, building.scratch)]
+                whole = [_compacted(connection, [*known, *new], since, building.scratch)]
                 parts = _put_facts(building, whole)
             else:
-                parts = {**before.facts, **_put_facts(building, new.files)}
+                parts = {**before.facts, **_put_facts(building, new)}
             tables, rows = _tables(connection, building, parts, since)
             building.publish(parts, tables, rows, skipped, reading.marks, since)
         else:
@@ -308,7 +289,7 @@ def build(
             rows = before.rows
         connection.close()
     theirs = sum(other.manifest.rows.get("events", 0) for other in others)
-    return Built(reading.events + theirs, new.count, skipped, rows, time.monotonic() - begun)
+    return Built(reading.events + theirs, count, skipped, rows, time.monotonic() - begun)
 
 
 def _is_compaction_due(
@@ -346,20 +327,12 @@ def _compacted(
     return target
 
 
-def _connection(scratch: Path) -> duckdb.DuckDBPyConnection:
-    return connect(
-        memory_limit=_MEMORY,
-        temp_directory=str(scratch / "spilled"),
-        preserve_insertion_order=False,  # which takes memory
-    )
-
-
 def _files_of(store: Store, since: datetime | None) -> list[FactsFile]:
     """Give another store's files of facts, with the later one of the two stores' ``since``."""
     theirs = store.manifest
     starts = [one for one in (since, theirs.since) if one]
     return [
-        FactsFile(file, max(starts, default=None), is_own=False)
+        FactsFile(file, max(starts, default=None))
         for names in theirs.facts.values()
         for file in store.local(names)
     ]

@@ -16,7 +16,6 @@ from datetime import datetime
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
 
 
 _READ, _WRITE = "duckdb", "spark"
-_NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
 
 _REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Anonymous, "a function that sqlglot does not know"),
@@ -65,7 +63,7 @@ _REFUSED: tuple[tuple[type[exp.Expr], str], ...] = (
 )
 
 
-def spark_sql(sql: str, parameters: Mapping[str, str] = _NO_PARAMETERS) -> str:
+def spark_sql(sql: str, parameters: Mapping[str, str] | None = None) -> str:
     """Translate a query from DuckDB's dialect to the SQL of Spark 3.5 and newer.
 
     A ``TIMESTAMP`` becomes ``TIMESTAMP_NTZ``, which has no zone either. A parameter ``$name``
@@ -80,7 +78,7 @@ def spark_sql(sql: str, parameters: Mapping[str, str] = _NO_PARAMETERS) -> str:
         _check(query)
         query = query.transform(_rewritten)
         for one in [*query.find_all(exp.Placeholder)]:
-            if written := parameters.get(one.name):
+            if written := (parameters or {}).get(one.name):
                 one.replace(sqlglot.parse_one(written.format(f":{one.name}"), read=_WRITE))
         return query.sql(_WRITE, unsupported_level=ErrorLevel.RAISE, identify=True)
     except SqlglotError as error:
@@ -110,6 +108,10 @@ def _check(query: exp.Expr) -> None:
         for refused in query.find_all(kind):
             msg = f"{what} ({refused.sql(_READ)})"
             raise SqlglotError(msg)
+    for unsorted in query.find_all(exp.ArrayAgg):
+        if not isinstance(unsorted.parent, exp.ArraySort):
+            msg = f"list() outside of list_sort(): Spark keeps no order ({unsorted.sql(_READ)})"
+            raise SqlglotError(msg)
     for star in query.find_all(exp.Star):
         if any(star.args.get(key) for key in ("except_", "replace", "rename")):
             msg = "a star with EXCLUDE, REPLACE or RENAME, which Spark 3.5 does not have"
@@ -123,8 +125,6 @@ def _rewritten(node: exp.Expr) -> exp.Expr:
             node.set("materialized", None)
         case exp.Select() if len([*filter(_is_unnested, node.expressions)]) > 1:
             return _inlined(node)
-        case exp.ArrayAgg():
-            return _sorted_list(node)
     return node
 
 
@@ -143,27 +143,6 @@ def _inlined(select: exp.Select) -> exp.Expr:
     lists = ", ".join(column.unalias().this.sql(_WRITE) for column in select.expressions)
     names = ", ".join(f"`{column.alias}`" for column in select.expressions)
     return sqlglot.parse_one(f"SELECT INLINE(ARRAYS_ZIP({lists})) AS ({names})", read=_WRITE)
-
-
-def _sorted_list(aggregate: exp.ArrayAgg) -> exp.Expr:
-    """Translate ``list(… ORDER BY …)``: Spark's ``COLLECT_LIST`` has no order, and drops nulls.
-
-    Structs of keys and value are collected, which keeps nulls, and then sorted.
-
-    :raise SqlglotError: if the list has no order, or a descending one
-    """
-    order = aggregate.this
-    keys = order.expressions if isinstance(order, exp.Order) else []
-    if not keys or any(key.args.get("desc") for key in keys):
-        msg = f"list() without an ascending ORDER BY: Spark keeps none ({aggregate.sql(_READ)})"
-        raise SqlglotError(msg)
-    parts = []
-    for key in keys:  # fields of a struct are compared one by one, nulls first
-        text = key.this.sql(_WRITE, identify=True)
-        parts += [text] if key.args.get("nulls_first") else [f"{text} IS NULL", text]
-    value = order.this.sql(_WRITE, identify=True)
-    rows = f"ARRAY_SORT(COLLECT_LIST(STRUCT({', '.join(parts)}, {value} AS own)))"
-    return sqlglot.parse_one(f"TRANSFORM({rows}, each -> each.own)", read=_WRITE)
 
 
 # --- texts of events to facts ---------------------------------------------------------------------
@@ -186,7 +165,7 @@ _OF_LINES = "*.{ndjson,jsonl,ndjson.gz,jsonl.gz}"
 _WHOLE = "*.{json,json.gz}"
 # When Spark plans tasks, it counts this many bytes more for each file. With Spark's default of
 # 4 MB, a task would have only 30 files of one event each.
-_OPENING = {"spark.sql.files.openCostInBytes": "65536"}
+_OPENING = "spark.sql.files.openCostInBytes", "65536"
 
 
 def facts(session: SparkSession, sources: Sequence[str]) -> DataFrame:
@@ -197,8 +176,7 @@ def facts(session: SparkSession, sources: Sequence[str]) -> DataFrame:
     :return: rows with the columns of :data:`.tables.FACTS` and :data:`SKIPPED`
     :raise HistoryError: if there is a capture bundle in the sources
     """
-    for key, value in _OPENING.items():
-        session.conf.set(key, value)
+    session.conf.set(*_OPENING)
     for source in sources:
         _refuse_bundles(session, source)
     parts = [part for source in sources for part in _parts(session, source.rstrip("/"))]
@@ -332,8 +310,8 @@ class Counts(NamedTuple):
 class Target(Protocol):
     """A place to which a build writes facts and tables."""
 
-    def facts(self) -> DataFrame | None:
-        """Give all facts of the target, including those just added; None if the target has none."""
+    def facts(self) -> DataFrame:
+        """Give all facts of the target, including those just added."""
 
     def add(self, facts: DataFrame) -> None:
         """Add facts to the target."""
@@ -370,9 +348,7 @@ def build(session: SparkSession, read: DataFrame, target: Target) -> Counts:
     return Counts(accepted + refused, count, skipped, rows)
 
 
-def _new(session: SparkSession, read: DataFrame, known: DataFrame | None) -> DataFrame:
-    if known is None:
-        known = _no_facts(session)
+def _new(session: SparkSession, read: DataFrame, known: DataFrame) -> DataFrame:
     read.createOrReplaceTempView("read_facts")
     known.createOrReplaceTempView("facts")
     columns = ", ".join(f"`{column.name}`" for column in FACTS.columns)
@@ -380,8 +356,7 @@ def _new(session: SparkSession, read: DataFrame, known: DataFrame | None) -> Dat
 
 
 def _tables(session: SparkSession, target: Target) -> dict[str, int]:
-    facts = target.facts()
-    (_no_facts(session) if facts is None else facts).createOrReplaceTempView("facts")
+    target.facts().createOrReplaceTempView("facts")
     counts, between = {}, []
     for step in STEPS:
         rows = session.sql(spark_sql(step.sql))
@@ -395,10 +370,6 @@ def _tables(session: SparkSession, target: Target) -> dict[str, int]:
     for rows in between:
         rows.unpersist()
     return counts
-
-
-def _no_facts(session: SparkSession) -> DataFrame:
-    return session.createDataFrame([], spark_schema(FACTS.columns))
 
 
 _WRITING = {
@@ -422,11 +393,9 @@ class Parquet:
         self._parts = dict(building.before.facts)
         self._tables: dict[str, list[str]] = {}
 
-    def facts(self) -> DataFrame | None:
+    def facts(self) -> DataFrame:
         """Give all facts, except those of forgotten events; see :meth:`Target.facts`."""
         names = [name for files in self._parts.values() for name in files]
-        if not names:
-            return None
         facts, since = self._read(FACTS, names), self._building.before.since
         if since is None:
             return facts
@@ -446,9 +415,7 @@ class Parquet:
 
     def publish(self, rows: Mapping[str, int], skipped: Mapping[str, int]) -> None:
         """Publish the written files as a generation; raises like :meth:`.Building.publish`."""
-        facts = self.facts()
-        events = 0 if facts is None else facts.count()
-        counted = {"events": events, **rows}
+        counted = {"events": self.facts().count(), **rows}
         self._building.publish(self._parts, self._tables, counted, skipped)
 
     def _write(self, rows: DataFrame, folder: str) -> list[str]:
@@ -508,17 +475,22 @@ class Iceberg:
         self._namespace = ".".join(f"`{part}`" for part in namespace.split("."))
         session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self._namespace}")
 
-    def facts(self) -> DataFrame | None:
+    def facts(self) -> DataFrame:
         """Give all facts; see :meth:`Target.facts`."""
-        name = self._name(FACTS)
-        return self._session.table(name) if self._session.catalog.tableExists(name) else None
+        if self._has_facts():
+            return self._session.table(self._name(FACTS))
+        return self._session.createDataFrame([], spark_schema(FACTS.columns))
+
+    def _has_facts(self) -> bool:
+        return bool(self._session.catalog.tableExists(self._name(FACTS)))
 
     def add(self, facts: DataFrame) -> None:
         """Add facts to their table; the first call creates the table."""
-        if self.facts() is None:
-            facts.writeTo(self._name(FACTS)).using("iceberg").create()
+        writer = facts.writeTo(self._name(FACTS))
+        if self._has_facts():
+            writer.append()
         else:
-            facts.writeTo(self._name(FACTS)).append()
+            writer.using("iceberg").create()
 
     def save(self, table: Table, rows: DataFrame) -> DataFrame:
         """Replace the rows of a table; see :meth:`Target.save`."""

@@ -33,7 +33,7 @@ DATES = ("data_interval_end", "data_interval_start", "logical_date")
 
 _WRITES = """
 SELECT r.run_id, r.namespace, r.job, r.started, r.ended, r.data_interval_end, r.data_interval_start,
-       r.logical_date, a.extent, list(a.cell ORDER BY a.cell) AS cells,
+       r.logical_date, a.extent, list_sort(list(a.cell)) AS cells,
        a.first_partition, a.last_partition, a.partition_count
 FROM accesses AS a JOIN runs AS r ON a.run_id = r.run_id
 WHERE a.side = 'write' AND a.namespace = $namespace AND a.name = $name AND a.extent <> 'none'
@@ -42,7 +42,7 @@ WHERE a.side = 'write' AND a.namespace = $namespace AND a.name = $name AND a.ext
 GROUP BY ALL ORDER BY r.ended, r.run_id, a.extent, a.first_partition
 """
 _READS = """
-SELECT a.run_id, a.namespace, a.name, a.extent, list(a.cell ORDER BY a.cell) AS cells,
+SELECT a.run_id, a.namespace, a.name, a.extent, list_sort(list(a.cell)) AS cells,
        a.first_partition, a.last_partition, a.partition_count
 FROM accesses AS a
 WHERE a.side = 'read' AND a.extent <> 'none' AND a.run_id IN (
