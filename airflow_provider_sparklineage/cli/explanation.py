@@ -25,8 +25,8 @@ from openlineage.client.serde import Serde
 
 from airflow_provider_sparklineage.cli.commands import quietly
 from airflow_provider_sparklineage.cli.show import console, escape, folding_table
-from airflow_provider_sparklineage.event.facets import input_facets
-from airflow_provider_sparklineage.expectations import Expectation, Kind, Source
+from airflow_provider_sparklineage.event.facets import subset_facets
+from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.partitions.expected import united
 from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, selected
@@ -309,7 +309,7 @@ def _expected_document(expectation: Expectation, limits: Limits) -> dict[str, An
     name = expectation.dataset or DatasetName("", expectation.table)
     expected = united([expectation])
     part = selected(Evidence(expected=expected), limits)
-    facets = input_facets(LineageDataset(name, expected=expected, selected=part))
+    facets = subset_facets(LineageDataset(name, expected=expected, selected=part), Side.READ)
     return {
         "kind": str(expectation.kind),
         "side": str(expectation.side) if expectation.side else "either",

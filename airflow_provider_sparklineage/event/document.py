@@ -6,30 +6,26 @@ there; the header (:class:`Header`) is absent if the document is only for Airflo
 
 No function changes a document or an object in it. A step gives a new document, which shares all
 unchanged objects with the given one; if nothing changes, the step gives the same document. The same
-holds for :func:`replaced`, which changes the parts of an event, for :class:`Walk`, which changes
-its texts and numbers wherever they stand, and for :class:`MeasuredEvent`, which removes facets.
+holds for :func:`replaced`, which changes the parts of an event, and for :class:`Walk`, which
+changes its texts and numbers wherever they stand.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import uuid
-from collections.abc import Callable
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from airflow_provider_sparklineage.event.model import name_of
 from airflow_provider_sparklineage.model.producer import producer
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable
 
     from airflow_provider_sparklineage.lineage.application.accumulation import SparkApplication
-    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.terms import Outcome
     from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 
@@ -39,8 +35,6 @@ if TYPE_CHECKING:
 
 Event = dict[str, Any]
 Facets = dict[str, Any]
-Step = Callable[[Event], Event]
-"""A change of an event after it was made; see :mod:`.pipeline`."""
 
 _SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
 
@@ -179,24 +173,18 @@ IDENTITIES = frozenset(
 specification, and further values that identify an event."""
 
 
-class Walk:
-    """Changes texts, numbers and keys of a value; gives the same object if nothing changes."""
+class Walk(Frozen, frozen=True):
+    """Changes texts, numbers and keys of a value; gives the same object if nothing changes.
 
-    def text(self, text: str, key: str, /) -> str:
-        """Change a text.
+    :param text: changes a text. Its second argument is the key of the text, or of the list that
+        contains it; ``""`` if there is no key, or if the key is a name of the user's
+    :param number: changes a number that is not an integer; None removes it
+    :param key: changes a key
+    """
 
-        :param key: the key of the text, or of the list that contains it; ``""`` if there is no key,
-            or if the key is a name of the user's
-        """
-        raise NotImplementedError
-
-    def number(self, number: float) -> float | None:
-        """Change a number that is not an integer; None removes it."""
-        return number
-
-    def key(self, key: str) -> str:
-        """Change a key."""
-        return key
+    text: Callable[[str, str], str]
+    number: Callable[[float], float | None] = float  # changes nothing, as str below
+    key: Callable[[str], str] = str
 
     def value(self, value: Any, key: str = "") -> Any:
         """Change a value with all values in it; None if nothing of it remains."""
@@ -268,45 +256,11 @@ _AT_ONCE = 200_000
 must be even, so that the texts are at the odd places in each round."""
 
 
-# --- the size of an event, facet by facet ---------------------------------------------------------
-#
-# A size is in bytes or in columns (:class:`Measure`). Bytes are those of the JSON that
-# OpenLineage's client sends: ASCII, a space after each separator.
+# --- whether an event is small --------------------------------------------------------------------
 
 
 HEADER = 1024
 """Bytes that are counted for the event's run, job, time and producer, which may still be absent."""
-_SEPARATORS = len(": ") + len(", ")
-
-
-def size_of(value: Any) -> int:
-    """Give the number of bytes of a value in JSON, as OpenLineage's client writes it.
-
-    The client's encoder, Python's own, is slow. The text of a fast encoder mostly differs from it
-    by spaces only, which are counted here. The slow one is used if the value has a character to
-    escape, a null, or a number that is not an integer.
-    """
-    text = msgspec.json.encode(value)
-    if not text.isascii() or b"\\" in text or b"\x7f" in text:
-        return len(json.dumps(value))
-    around = b"".join(text.split(b'"')[::2])
-    if b"null" in around or _FLOATING.search(around):
-        return len(json.dumps(value))
-    return len(text) + around.count(b",") + around.count(b":")
-
-
-_FLOATING = re.compile(rb"\d[.e]")
-
-
-def _size_of_facet(key: str, facet: Any) -> int:
-    return _size_of_key(key) + _SEPARATORS + size_of(facet)
-
-
-@lru_cache(maxsize=1024)  # the same few keys stand in each dataset
-def _size_of_key(key: str) -> int:
-    return size_of(key)
-
-
 _PRINTABLE = bytes(range(0x20, 0x7F))
 
 
@@ -320,129 +274,3 @@ def is_surely_within(event: Event, max_bytes: int) -> bool:
     values = sum(map(text.count, (b",", b":", b"[")))
     unescaped = len(text.translate(None, _PRINTABLE))
     return HEADER + len(text) + 6 * (values + unescaped) <= max_bytes
-
-
-Reduced = tuple[dict[str, Any] | None, int]
-"""The rest of a facet (None if nothing is left), and the number of removed parts."""
-
-
-class Measure(Frozen, frozen=True):
-    """The way to measure the size of an event.
-
-    :param facet: gives the size of a facet from its key and its value
-    :param rest: gives the size of an event without facets
-    :param of_text: whether texts count, and not only columns and edges
-    """
-
-    facet: Callable[[str, Any], int]
-    rest: Callable[[Event], int]
-    of_text: bool
-
-
-BYTES = Measure(_size_of_facet, lambda event: HEADER + size_of(event), of_text=True)
-
-
-class Place(NamedTuple):
-    """The place of a facet in an event, e.g. ``inputs[2].inputFacets["subset"]``.
-
-    :param group: ``inputs``, ``outputs``, ``run`` or ``job``
-    :param number: index of the dataset; 0 for run and job
-    :param facets: key of the dataset's facets; "" for run and job
-    :param key: key of the facet
-    """
-
-    group: str
-    number: int
-    facets: str
-    key: str
-
-
-class MeasuredEvent:
-    """An event with the sizes of its facets, from which facets can be removed."""
-
-    def __init__(self, event: Event, measure: Measure = BYTES) -> None:
-        self._event = event
-        self._measure = measure
-        self._facets = dict(_facets(event))
-        self._sizes = {place: self._sized(place, facet) for place, facet in self._facets.items()}
-        self.size = measure.rest(self._with({})) + sum(self._sizes.values())
-        """The present size of the event."""
-
-    def places(self, *keys: str, group: str = "") -> list[Place]:
-        """Give the places of the facets with these keys in this group.
-
-        :param keys: if there are none, facets with any key
-        :param group: if empty, facets of all groups
-        """
-        return [
-            place
-            for place in self._facets
-            if (not keys or place.key in keys) and (not group or place.group == group)
-        ]
-
-    def largest_first(self, places: Iterable[Place]) -> list[Place]:
-        """Sort places by the sizes of their facets, in descending order."""
-        return sorted(places, key=lambda place: (-self._sizes[place], place))
-
-    def facet(self, place: Place) -> Any:
-        """Give the rest of a facet; None if it was removed."""
-        return self._facets.get(place)
-
-    def dataset(self, place: Place) -> DatasetName | None:
-        """Give the name of a facet's dataset; None for a facet of the run or the job."""
-        if place.group not in _OF_DATASETS:
-            return None
-        return name_of(self._event[place.group][place.number])
-
-    def reduce(self, place: Place, reduced: Callable[[Any], Reduced]) -> int:
-        """Replace a facet by its rest, and give the number of removed parts."""
-        left, count = reduced(self._facets[place])
-        if not count:
-            return 0
-        self.size -= self._sizes.pop(place)
-        if left is None:
-            del self._facets[place]
-        else:
-            self._facets[place] = left
-            self._sizes[place] = self._sized(place, left)
-            self.size += self._sizes[place]
-        return count
-
-    def _sized(self, place: Place, facet: Any) -> int:
-        return self._measure.facet(place.key, facet)
-
-    def event(self) -> Event:
-        """Give the event with the remaining facets."""
-        return self._with(self._facets)
-
-    def _with(self, kept: Mapping[Place, Any]) -> Event:
-        left: dict[tuple[str, int, str], Facets] = {}
-        for place, facet in kept.items():
-            left.setdefault(place[:3], {})[place.key] = facet
-        sides = {
-            group: [
-                {**d, **{of: left.get((group, n, of), {}) for of in kinds if of in d}}
-                for n, d in enumerate(self._event[group])
-            ]
-            for group, kinds in _OF_DATASETS.items()
-        }
-        return replaced(
-            self._event,
-            **sides,
-            run_facets=left.get(("run", 0, ""), {}),
-            job_facets=left.get(("job", 0, ""), {}),
-        )
-
-
-_OF_DATASETS = {"inputs": ("facets", "inputFacets"), "outputs": ("facets", "outputFacets")}
-
-
-def _facets(event: Event) -> Iterator[tuple[Place, Any]]:
-    for group, kinds in _OF_DATASETS.items():
-        for number, dataset in enumerate(event[group]):
-            for of in kinds:
-                for key, facet in dataset.get(of, {}).items():
-                    yield Place(group, number, of, key), facet
-    for group in ("run", "job"):
-        for key, facet in event[group]["facets"].items():
-            yield Place(group, 0, "", key), facet

@@ -66,22 +66,16 @@ MAX_SOURCES = 100
 # --- conditions -----------------------------------------------------------------------------------
 
 _SUBSET = "https://openlineage.io/spec/facets/1-0-0/BaseSubsetDatasetFacet.json#/$defs/"
-_INPUT_SUBSET = f"{_SUBSET}InputSubsetInputDatasetFacet"
-_OUTPUT_SUBSET = f"{_SUBSET}OutputSubsetOutputDatasetFacet"
+_SUBSETS = {
+    Side.READ: (f"{_SUBSET}InputSubsetInputDatasetFacet", "inputCondition"),
+    Side.WRITE: (f"{_SUBSET}OutputSubsetOutputDatasetFacet", "outputCondition"),
+}
 _DESCRIPTION = f"{SCHEMA_BASE}:subsetDescription:1-0-0"
 
 
-def input_facets(dataset: LineageDataset) -> Facets:
-    """Make the facets on the part of a dataset that was read; {} if no condition is known."""
-    return _side_facets(dataset, _INPUT_SUBSET, "inputCondition")
-
-
-def output_facets(dataset: LineageDataset) -> Facets:
-    """Make the facets on the part of a dataset that was written; {} if no condition is known."""
-    return _side_facets(dataset, _OUTPUT_SUBSET, "outputCondition")
-
-
-def _side_facets(dataset: LineageDataset, schema: str, key: str) -> Facets:
+def subset_facets(dataset: LineageDataset, side: Side) -> Facets:
+    """Make the facets on the accessed part of a dataset; {} if no condition is known."""
+    schema, key = _SUBSETS[side]
     condition, rest = _condition(dataset.selected.condition)
     facets: Facets = {}
     if condition is not None:

@@ -23,9 +23,8 @@ from airflow_provider_sparklineage.event.document import empty, replaced, withou
 from airflow_provider_sparklineage.event.facets import (
     capture_facet,
     check_facet,
-    input_facets,
-    output_facets,
     partitioning_facets,
+    subset_facets,
 )
 from airflow_provider_sparklineage.event.model import (
     CAPTURE_KEY,
@@ -48,6 +47,7 @@ from airflow_provider_sparklineage.model.representation import (
     DEFAULT_REPRESENTATION,
     Representation,
 )
+from airflow_provider_sparklineage.model.terms import Side
 from airflow_provider_sparklineage.spark.capture.lines import is_too_deep
 
 if TYPE_CHECKING:
@@ -262,7 +262,8 @@ def _input(dataset: LineageDataset, forwarding: Forwarding) -> dict[str, Any]:
         "namespace": dataset.name.namespace,
         "name": dataset.name.name,
         "facets": forwarding.of(dataset.facets, dataset.name),
-        "inputFacets": forwarding.of(dataset.side_facets, dataset.name) | input_facets(dataset),
+        "inputFacets": forwarding.of(dataset.side_facets, dataset.name)
+        | subset_facets(dataset, Side.READ),
     }
 
 
@@ -276,5 +277,6 @@ def _output(dataset: LineageDataset, forwarding: Forwarding, bare: bool) -> dict
         "namespace": dataset.name.namespace,
         "name": dataset.name.name,
         "facets": facets | partitioning_facets(dataset, bare=bare),
-        "outputFacets": forwarding.of(dataset.side_facets, dataset.name) | output_facets(dataset),
+        "outputFacets": forwarding.of(dataset.side_facets, dataset.name)
+        | subset_facets(dataset, Side.WRITE),
     }

@@ -461,14 +461,14 @@ class Dataset(Name, dict=True):
     @cached_property
     def columns(self) -> list[SchemaField]:
         """Columns of its schema; [] without a schema, or with one that cannot be read."""
-        facet = _part(self.facets.schema, Schema)[0] if self.facets else None
+        facet = read_part(self.facets.schema, Schema)[0] if self.facets else None
         return (facet and facet.fields) or []
 
     @cached_property
     def column_lineage(self) -> ColumnLineage:
         """Facet ``columnLineage``; an empty facet if it is absent or cannot be read."""
-        facet = _part(self.facets.column_lineage, ColumnLineage)[0] if self.facets else None
-        return facet or ColumnLineage()
+        text = self.facets.column_lineage if self.facets else b""
+        return read_part(text, ColumnLineage)[0] or ColumnLineage()
 
 
 # --- facets of other producers --------------------------------------------------------------------
@@ -736,9 +736,6 @@ class Event(Struct):
         return [*(self.inputs or ()), *(self.outputs or ())]
 
 
-DECODER = msgspec.json.Decoder(Event)
-
-
 Facets = dict[str, Any]
 """Facets by key, as plain JSON: :func:`read_facet` reads one of them."""
 
@@ -805,7 +802,7 @@ def read(text: bytes) -> Read | None:
     :raise ValueError: if the text is not JSON
     :raise RecursionError: if it is nested too deeply
     """
-    event, left_out = _read(text, DECODER, Event)
+    event, left_out = _read(text, Event)
     return Read(event, left_out) if isinstance(event, Event) else None
 
 
@@ -820,7 +817,7 @@ def read_document(document: Mapping[str, Any]) -> Read:
 def read_as(document: Mapping[str, Any], of: type[_Part]) -> _Part | None:
     """Read decoded JSON as another class, part by part; None if nothing of it can be read."""
     try:
-        part, _ = _read(_text_of(document), decoder(of), of)
+        part, _ = _read(_text_of(document), of)
     except RecursionError:
         return None
     return part if isinstance(part, of) else None
@@ -848,15 +845,7 @@ def fitted(value: Any, of: type[_Json]) -> _Json:
     return of() if converted is _ABSENT else converted
 
 
-def read_columns(text: bytes) -> tuple[ColumnLineage | None, int]:
-    """Read the text of a facet ``columnLineage``.
-
-    :return: the facet, or None if nothing of it can be read; the number of left-out parts
-    """
-    return _part(text, ColumnLineage)
-
-
-def _part(text: bytes, of: type[_Part]) -> tuple[_Part | None, int]:
+def read_part(text: bytes, of: type[_Part]) -> tuple[_Part | None, int]:
     """Read a facet from its text, and count the left-out parts.
 
     :return: None instead of the facet if the text is empty or nothing of it can be read
@@ -864,7 +853,7 @@ def _part(text: bytes, of: type[_Part]) -> tuple[_Part | None, int]:
     if not text:
         return None, 0
     try:
-        facet, left_out = _read(text, decoder(of), of)
+        facet, left_out = _read(text, of)
     except (ValueError, RecursionError):
         return None, 1
     return (facet if isinstance(facet, of) else None), left_out
@@ -877,9 +866,9 @@ def decoder(of: type[Struct]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(shape | None)
 
 
-def _read(text: bytes, decoder: msgspec.json.Decoder[Any], of: type) -> tuple[Any, int]:
+def _read(text: bytes, of: type[Struct]) -> tuple[Any, int]:
     try:
-        return decoder.decode(text), 0
+        return decoder(of).decode(text), 0
     except ValueError:  # a part has a wrong shape, or the text has NaN or half a surrogate, or both
         value = _decoded(text)
     fitting = _Fitting()

@@ -1,9 +1,9 @@
 """A task's lineage to its event, and to the event that is sent: the steps, in their order.
 
-The event is made once (:mod:`.make`). Then it goes through a list of steps, each ``event -> event``
-(:data:`.document.Step`); a step with nothing to do gives the same event. A step declares in the
-event the parts that it removes (:func:`.facets.declared`). The result is for XCom, archive,
-tab and commands. It is neutral: no part of it was changed for one backend.
+The event is made once (:mod:`.make`). Then it goes through a list of steps, each ``event ->
+event``; a step with nothing to do gives the same event. A step declares in the event the parts that
+it removes (:func:`.facets.declared`). The result is for XCom, archive, tab and commands. It is
+neutral: no part of it was changed for one backend.
 
 =============================  =====================================================================
 :func:`event_of`
@@ -43,7 +43,7 @@ seconds.
 
 from __future__ import annotations
 
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.event.backends import backend_of
@@ -73,7 +73,7 @@ from airflow_provider_sparklineage.model.representation import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from airflow_provider_sparklineage.event.document import Event, Header, Step
+    from airflow_provider_sparklineage.event.document import Event, Header
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.model.representation import Adaptation
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
@@ -132,21 +132,16 @@ def ready_to_send(event: Event, how: Adaptation, others: Others = NO_OTHERS) -> 
     :param event: the result of :func:`adapted`; the event of a START has no header
     :return: the same object if there is nothing to do
     """
-    return reduce(lambda this, step: step(this), _steps_for_backend(how, others), event)
+    if shows_descriptions(how):
+        event = described(event, others.last, others.upstream)
+    if backend_of(how.backend).pays_per_column:
+        event = with_few_columns(event, how.max_columns, others.last)
+    return event
 
 
 def shows_descriptions(how: Adaptation) -> bool:
     """Whether jobs, datasets and columns get descriptions before an event is sent."""
     return how.describe_datasets and backend_of(how.backend).shows_descriptions
-
-
-def _steps_for_backend(how: Adaptation, others: Others) -> tuple[Step, ...]:
-    steps: list[Step] = []
-    if shows_descriptions(how):
-        steps.append(partial(described, last=others.last, upstream=others.upstream))
-    if backend_of(how.backend).pays_per_column:
-        steps.append(partial(with_few_columns, max_columns=how.max_columns, last=others.last))
-    return tuple(steps)
 
 
 # --- the event of a lineage -----------------------------------------------------------------------
@@ -213,8 +208,7 @@ def events_of(
 
 def _clean(event: Event, mask: Callable[[str], str]) -> Event:
     """Give an event without credentials and secrets, and with short texts."""
-    steps: tuple[Step, ...] = (without_credentials, partial(masked, mask=mask), shortened)
-    return reduce(lambda this, step: step(this), steps, event)
+    return shortened(masked(without_credentials(event), mask))
 
 
 # --- the event of a bundle ------------------------------------------------------------------------

@@ -15,8 +15,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -35,7 +34,7 @@ from airflow_provider_sparklineage.spark.capture.lines import opened
 from airflow_provider_sparklineage.spark.submit.injection import REDACTED_BY_DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 
@@ -138,14 +137,13 @@ MAX_BYTES = 32 * 1024 * 1024
 """Bytes of the listener's file that are read; the events are in memory together."""
 
 
-@dataclass
-class Prepared:
+class Prepared(NamedTuple):
     """Events that are ready to be sent, as JSON.
 
     :param why: reason why only a part of the file was read; empty if all of it was read
     """
 
-    lines: list[bytes] = field(default_factory=list)
+    lines: Sequence[bytes] = ()
     why: str = ""
 
 
@@ -166,24 +164,22 @@ def prepare(
     :param literals: whether literals of expressions are hidden
     :raise CaptureError: if the file exists but cannot be read
     """
-    prepared = Prepared()
     if not os.path.lexists(path):
-        return prepared
+        return Prepared()
+    lines: list[bytes] = []
     read = 0
     with opened(path, CaptureError) as stream:
         while line := stream.readline(max_bytes - read + 1):
             read += len(line)
             if read > max_bytes:
-                prepared.why = f"they have more than {max_bytes} bytes"
-                break
+                return Prepared(lines, f"they have more than {max_bytes} bytes")
             if past_deadline():
-                prepared.why = "time was up"
-                break
+                return Prepared(lines, "time was up")
             event = whole_event(line)
             if event is not None:
                 fit = fit_to_pass_on(event, mask, literals=literals)
-                prepared.lines.append(msgspec.json.encode(fit) + b"\n")
-    return prepared
+                lines.append(msgspec.json.encode(fit) + b"\n")
+    return Prepared(lines)
 
 
 def relay(

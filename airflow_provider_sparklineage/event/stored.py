@@ -106,39 +106,24 @@ class Stored(NamedTuple):
     event: model.Event
 
 
-class _Facets(msgspec.Struct):
-    capture: model.Capture | None = msgspec.field(name=model.CAPTURE_KEY, default=None)
-    check: model.Check | None = msgspec.field(name=model.CHECK_KEY, default=None)
+_SHOWN = ("job", "eventType", "eventTime", "inputs", "outputs")
+_SHOWN_FACETS = (model.CAPTURE_KEY, model.CHECK_KEY)
 
 
-class _Run(msgspec.Struct):
-    runId: str | None = None  # noqa: N815  (OpenLineage's names)
-    facets: _Facets | None = None
+def _shown(document: dict[str, Any]) -> model.Event:
+    """Decode the parts of an event that commands read; the other parts may have any shape.
 
-
-class _Shown(msgspec.Struct):
-    """The parts of an event that commands read; the other parts may have any shape."""
-
-    run: _Run
-    job: model.Name
-    eventType: str | None = None  # noqa: N815
-    eventTime: str | None = None  # noqa: N815
-    inputs: list[model.Dataset] | None = None
-    outputs: list[model.Dataset] | None = None
-
-    def event(self) -> model.Event:
-        facets = self.run.facets or _Facets()
-        return model.Event(
-            model.Run(self.run.runId, model.RunFacets(capture=facets.capture, check=facets.check)),
-            model.Job(self.job.namespace, self.job.name),
-            self.eventTime,
-            self.eventType,
-            inputs=self.inputs,
-            outputs=self.outputs,
-        )
-
-
-_SHOWN = msgspec.json.Decoder(_Shown)
+    :raise ValueError: if a part that commands read has a wrong shape; the error gives its path
+    """
+    run = document["run"]
+    facets = {key: facet for key, facet in run["facets"].items() if key in _SHOWN_FACETS}
+    shown = {key: value for key, value in document.items() if key in _SHOWN}
+    text = msgspec.json.encode({"run": {**run, "facets": facets}, **shown})
+    event: model.Event = model.decoder(model.Event).decode(text)
+    if event.job.namespace is None:
+        msg = "Object missing required field `namespace` - at `$.job`"
+        raise ValueError(msg)
+    return event
 
 
 def readable(event: object) -> Stored:
@@ -152,14 +137,15 @@ def readable(event: object) -> Stored:
         if is_too_deep(text, event):
             msg = "The stored lineage is damaged: it is nested too deeply."
             raise DocumentError(msg)
-        document, shown = validate(event), _SHOWN.decode(text)
+        document = validate(event)
+        shown = _shown(document)
         for side, datasets in (("input", shown.inputs), ("output", shown.outputs)):
             for number, dataset in enumerate(datasets or ()):
                 _require_facets(dataset, side, f"$.{side}s[{number}]")
     except (ValueError, RecursionError) as error:
         msg = f"The stored lineage is damaged: {error}."
         raise DocumentError(msg) from error
-    return Stored(document, shown.event())
+    return Stored(document, shown)
 
 
 def _require_facets(dataset: model.Dataset, side: str, path: str) -> None:

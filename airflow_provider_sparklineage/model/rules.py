@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -396,7 +397,9 @@ class _RuleMaker:
         formats = dict(layout.formats)
         # A rule without dimensions gets the dimensions that its layout names.
         dimensions = dimensions or tuple(Dimension.of_column(label) for label in layout.labels)
-        dimensions = tuple(_with_format(d, formats.get(d.label, "")) for d in dimensions)
+        dimensions = tuple(
+            replace(d, format=d.format or formats.get(d.label, "")) for d in dimensions
+        )
         return Rule(datasets, PartitionSpec(dimensions, layout, document.description.strip()))
 
     def _glob(self, glob: str, at: Keys) -> str:
@@ -455,12 +458,6 @@ class _RuleMaker:
                 problem = f"the field {label!r} is no dimension of the rule ({', '.join(labels)})"
                 raise self._error(at, problem, "Add it to the dimensions, or rename it")
         return layout
-
-
-def _with_format(dimension: Dimension, of_layout: str) -> Dimension:
-    return Dimension(
-        dimension.fields, dimension.transform, dimension.name, dimension.format or of_layout
-    )
 
 
 class PartitionRules(Frozen, frozen=True):

@@ -43,7 +43,6 @@ import hashlib
 import math
 import re
 from collections import Counter
-from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -224,7 +223,6 @@ class _Repairing:
 
     def __init__(self) -> None:
         self.notes: list[Degradation] = []
-        self._clean = _Holdable()
 
     def _note(self, loss: str, dataset: DatasetName | None = None) -> None:
         message = f"{loss}, because Marquez cannot take it."
@@ -258,7 +256,7 @@ class _Repairing:
             if len(key) > _MAX_COLUMN:
                 self._note(f"The facet {key[:40]}… of {owner} was left out", dataset)
                 continue
-            cleaned = facet if _is_holdable(facet) else self._clean.value(facet)
+            cleaned = facet if _is_holdable(facet) else _HOLDABLE.value(facet)
             # The capture facet is an exception: renaming has declared each name in it that changes.
             if cleaned is not facet and key != CAPTURE_KEY:
                 self._note(f"Characters of the facet {key} of {owner} were left out", dataset)
@@ -430,15 +428,8 @@ def _is_holdable(facet: Any) -> bool:
     return b"null" not in text and rb"\u0000" not in text
 
 
-class _Holdable(Walk):
-    def __init__(self) -> None:
-        self._text = cache(held_text)
-
-    def text(self, text: str, _key: str, /) -> str:
-        return self._text(text)
-
-    def number(self, number: float) -> float | None:
-        return number if math.isfinite(number) else None
-
-    def key(self, key: str) -> str:
-        return self._text(key)
+_HOLDABLE = Walk(
+    lambda text, _key: held_text(text),
+    number=lambda number: number if math.isfinite(number) else None,
+    key=held_text,
+)

@@ -1,18 +1,22 @@
 """The reduction of an event that is too large, part by part, until it fits.
 
 :class:`Fitting` drops the parts in the order of :mod:`.size`. A kind of detail is dropped as a
-whole (:data:`KINDS`). Of the columns of schemas, those that column lineage names stay longest
-(:class:`NamedColumns`). The event declares the dropped parts in full sentences.
+whole (:data:`KINDS`). Of the columns of schemas, those that column lineage names stay longest. The
+event declares the dropped parts in full sentences.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.event.document import BYTES, MeasuredEvent, replaced
+import msgspec
+
+from airflow_provider_sparklineage.event.document import HEADER
 from airflow_provider_sparklineage.event.facets import with_degradations
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY, COLUMNS_KEY, name_of
 from airflow_provider_sparklineage.lineage.columns.edges import DIRECT, INDIRECT
@@ -23,11 +27,14 @@ from airflow_provider_sparklineage.model.texts import some
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from airflow_provider_sparklineage.event.document import Event, Measure, Place, Reduced
+    from airflow_provider_sparklineage.event.document import Event
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
     Json = dict[str, Any]
     Facet = Json
+    Cost = Callable[[str, Any], int]
+    Reduced = tuple[Facet | None, int]
+    """The rest of a facet (None if nothing is left), and the number of removed parts."""
     Left = tuple[list[Json] | None, int]
     """The rest of a source's transformations, and the number of dropped ones. None instead of the
     rest drops the source, too."""
@@ -244,27 +251,6 @@ KINDS = (
 # --- columns that column lineage names ------------------------------------------------------------
 
 
-class NamedColumns:
-    """The columns that column lineage names, each with the number of outputs whose lineage does.
-
-    :param lineages: the places of facets ``columnLineage``, with their outputs, and the facets
-    """
-
-    def __init__(self, lineages: Iterable[tuple[Place, DatasetName, Mapping[str, Any]]]) -> None:
-        self._by = {place: set(_named(output, facet)) for place, output, facet in lineages}
-        self._times = Counter(named for by_one in self._by.values() for named in by_one)
-
-    def forget(self, place: Place) -> set[DatasetName]:
-        """Remove the lineage of an output, and give the datasets whose columns it named."""
-        forgotten = self._by.pop(place, set())
-        self._times.subtract(forgotten)
-        return {dataset for dataset, _ in forgotten}
-
-    def left_of(self, dataset: DatasetName, schema: dict[str, Any]) -> Reduced:
-        """Leave only those columns in a dataset's schema that column lineage names."""
-        return left_of(schema, lambda column: self._times[dataset, column] > 0)
-
-
 def left_of(schema: dict[str, Any], is_left: Callable[[str], bool]) -> Reduced:
     """Leave only some of the columns in a schema; fields of an unknown shape stay.
 
@@ -302,6 +288,143 @@ def _and_outer(dataset: DatasetName, column: str) -> Iterator[Named]:
         yield dataset, outer
 
 
+# --- the size of an event, facet by facet ---------------------------------------------------------
+#
+# A size is in bytes or in columns. Bytes are those of the JSON that OpenLineage's client sends:
+# ASCII, a space after each separator.
+
+
+_SEPARATORS = len(": ") + len(", ")
+
+
+def size_of(value: Any) -> int:
+    """Give the number of bytes of a value in JSON, as OpenLineage's client writes it.
+
+    The client's encoder, Python's own, is slow. The text of a fast encoder mostly differs from it
+    by spaces only, which are counted here. The slow one is used if the value has a character to
+    escape, a null, or a number that is not an integer.
+    """
+    text = msgspec.json.encode(value)
+    if not text.isascii() or b"\\" in text or b"\x7f" in text:
+        return len(json.dumps(value))
+    around = b"".join(text.split(b'"')[::2])
+    if b"null" in around or _FLOATING.search(around):
+        return len(json.dumps(value))
+    return len(text) + around.count(b",") + around.count(b":")
+
+
+_FLOATING = re.compile(rb"\d[.e]")
+
+
+def _bytes_of_facet(key: str, facet: Any) -> int:
+    return size_of(key) + _SEPARATORS + size_of(facet)
+
+
+class Place(NamedTuple):
+    """The place of a facet in an event, e.g. ``inputs[2].inputFacets["subset"]``.
+
+    :param group: ``inputs``, ``outputs``, ``run`` or ``job``
+    :param number: index of the dataset; 0 for run and job
+    :param facets: key of the facets of a dataset, a run or a job
+    :param key: key of the facet
+    """
+
+    group: str
+    number: int
+    facets: str
+    key: str
+
+
+class MeasuredEvent:
+    """A copy of an event with the sizes of its facets, which can be reduced and removed.
+
+    :param cost: gives the size of a facet from its key and its value; by default all is measured in
+        bytes
+    """
+
+    def __init__(self, event: Event, cost: Cost | None = None) -> None:
+        self._event = _with_facets(event, dict)
+        self.cost = cost or _bytes_of_facet
+        self._sizes = {place: self.cost(place.key, facet) for place, facet in _facets(event)}
+        rest = 0 if cost else HEADER + size_of(_with_facets(event, lambda _: {}))
+        self.size = rest + sum(self._sizes.values())
+        """The present size of the event."""
+
+    def places(self, *keys: str, group: str = "") -> list[Place]:
+        """Give the places of the facets with these keys in this group.
+
+        :param keys: if there are none, facets with any key
+        :param group: if empty, facets of all groups
+        """
+        return [
+            place
+            for place in self._sizes
+            if (not keys or place.key in keys) and (not group or place.group == group)
+        ]
+
+    def largest_first(self, places: Iterable[Place]) -> list[Place]:
+        """Sort places by the sizes of their facets, in descending order."""
+        return sorted(places, key=lambda place: (-self._sizes[place], place))
+
+    def facet(self, place: Place) -> Any:
+        """Give the rest of a facet; None if it was removed."""
+        return self._facets_at(place).get(place.key)
+
+    def dataset(self, place: Place) -> DatasetName | None:
+        """Give the name of a facet's dataset; None for a facet of the run or the job."""
+        owner = self._event[place.group]
+        return name_of(owner[place.number]) if isinstance(owner, list) else None
+
+    def reduce(self, place: Place, reduced: Callable[[Any], Reduced]) -> int:
+        """Replace a facet by its rest, and give the number of removed parts."""
+        facets = self._facets_at(place)
+        left, count = reduced(facets[place.key])
+        if count:
+            self.size -= self._sizes[place]
+            if left is None:
+                del facets[place.key], self._sizes[place]
+            else:
+                facets[place.key] = left
+                self._sizes[place] = self.cost(place.key, left)
+                self.size += self._sizes[place]
+        return count
+
+    def event(self) -> Event:
+        """Give the event with the remaining facets."""
+        return _with_facets(self._event, dict)
+
+    def _facets_at(self, place: Place) -> Facet:
+        owner = self._event[place.group]
+        facets: Facet = (owner[place.number] if isinstance(owner, list) else owner)[place.facets]
+        return facets
+
+
+_GROUPS = ("inputs", "outputs", "run", "job")
+_KINDS_OF_FACETS = ("facets", "inputFacets", "outputFacets")
+
+
+def _facets(event: Event) -> Iterator[tuple[Place, Any]]:
+    for group in _GROUPS:
+        owners = event[group] if isinstance(event[group], list) else [event[group]]
+        for number, owner in enumerate(owners):
+            for of in _KINDS_OF_FACETS:
+                for key, facet in owner.get(of, {}).items():
+                    yield Place(group, number, of, key), facet
+
+
+def _with_facets(event: Event, change: Callable[[Facet], Facet]) -> Event:
+    """Give an event in which each dict of facets is changed."""
+
+    def changed(owner: Json) -> Json:
+        return owner | {of: change(owner[of]) for of in _KINDS_OF_FACETS if of in owner}
+
+    owners = ((group, event[group]) for group in _GROUPS)
+    return event | {
+        group: list(map(changed, owner)) if isinstance(owner, list) else changed(owner)
+        for group, owner in owners
+    }
+
+
 # --- one after the other --------------------------------------------------------------------------
 
 
@@ -319,7 +442,8 @@ class Fitting:
 
     :param option: the setting of the limit, as a sentence names it
     :param is_late: whether column lineage and facets have to be dropped as a whole, to end in time
-    :param measure: measures the size that is limited
+    :param cost: gives the size of a facet from its key and its value; by default the limit is in
+        bytes
     """
 
     def __init__(
@@ -327,17 +451,16 @@ class Fitting:
         event: Event,
         option: str,
         is_late: Callable[[], bool] = lambda: False,
-        measure: Measure = BYTES,
+        cost: Cost | None = None,
     ) -> None:
         self._event = event
         self._option = option
         self._is_late = is_late
-        self._measure = measure
+        self._cost = cost
         self._capture = self._known = event["run"]["facets"].get(CAPTURE_KEY)
         self._drops: Iterator[None] | None = None
         self._gone: dict[str, list[Any]] = {}
         """The dropped parts by kind, in order: counts, outputs without lineage, or facets."""
-        self._named: NamedColumns | None = None
 
     def within(self, limit: int) -> Event:
         """Give the event reduced to a limit, which must not be larger than in the call before."""
@@ -352,9 +475,9 @@ class Fitting:
                 break
         self._declare()
         kept = self._measured.event()
-        if self._capture is None:
-            return kept
-        return replaced(kept, run_facets={**kept["run"]["facets"], CAPTURE_KEY: self._capture})
+        if self._capture is not None:
+            kept["run"]["facets"][CAPTURE_KEY] = self._capture
+        return kept
 
     @property
     def dropped(self) -> tuple[Degradation, ...]:
@@ -377,13 +500,13 @@ class Fitting:
 
     @cached_property
     def _measured(self) -> MeasuredEvent:
-        return MeasuredEvent(self._event, self._measure)
+        return MeasuredEvent(self._event, self._cost)
 
     def _fits(self, limit: int) -> bool:
         if self._measured.size > limit:  # spares making the facet
             return False
         self._declare()
-        declared = 0 if self._capture is None else self._measure.facet(CAPTURE_KEY, self._capture)
+        declared = 0 if self._capture is None else self._measured.cost(CAPTURE_KEY, self._capture)
         return self._measured.size + declared <= limit
 
     def _declare(self) -> None:
@@ -393,47 +516,50 @@ class Fitting:
 
     def _dropping(self) -> Iterator[None]:
         """Drop one part after the other; each step of the iterator drops the next part."""
-        yield from self._columns("inputs")
+        yield from self._columns("inputs", self._named_columns())
         yield from self._details()
-        yield from self._columns("inputs")  # again: INDIRECT edges, which are gone, named some
-        if self._measure.of_text:
+        named = self._named_columns()  # fewer: INDIRECT edges, which are gone, named some
+        yield from self._columns("inputs", named)
+        if self._cost is None:
             yield from self._witnesses()
-        yield from self._columns("outputs")
-        yield from self._column_lineage()
+        yield from self._columns("outputs", named)
+        yield from self._column_lineage(named)
         yield from self._facets()
         self._note(_NAMES, 1)
 
-    def _columns(self, side: str) -> Iterator[None]:
+    def _columns(self, side: str, named: Counter[Named]) -> Iterator[None]:
         for place in self._measured.largest_first(self._measured.places("schema", group=side)):
-            self._leave_named(place)
+            self._leave_named(place, named)
             yield
 
-    def _leave_named(self, place: Place) -> None:
+    def _leave_named(self, place: Place, named: Counter[Named]) -> None:
         """Leave only those columns in the schema at a place that column lineage names."""
-        name = self._measured.dataset(place)
-        if name is None or self._measured.facet(place) is None:
+        dataset = self._measured.dataset(place)
+        if dataset is None or self._measured.facet(place) is None:
             return
-        if gone := self._measured.reduce(place, partial(self._names.left_of, name)):
+        if gone := self._measured.reduce(
+            place, lambda schema: left_of(schema, lambda column: named[dataset, column] > 0)
+        ):
             self._note(_COLUMNS_OF[place.group], gone)
 
-    @property
-    def _names(self) -> NamedColumns:
-        if self._named is None:
-            places = self._measured.places(COLUMNS_KEY, group="outputs")
-            names = ((place, self._measured.dataset(place)) for place in places)
-            self._named = NamedColumns((p, n, self._measured.facet(p)) for p, n in names if n)
-        return self._named
+    def _named_columns(self) -> Counter[Named]:
+        """Count for each column the outputs whose column lineage names it."""
+        places = self._measured.places(COLUMNS_KEY, group="outputs")
+        return Counter(chain.from_iterable(map(self._named_by, places)))
+
+    def _named_by(self, place: Place) -> set[Named]:
+        output = self._measured.dataset(place)
+        return {*_named(output, self._measured.facet(place))} if output else set()
 
     def _details(self) -> Iterator[None]:
         for kind in KINDS:
             if self._is_late():
                 return
-            if kind.is_text and not self._measure.of_text:
+            if kind.is_text and self._cost is not None:
                 continue
             places = self._measured.places(*kind.keys)
             count = sum(self._measured.reduce(place, kind.reduced) for place in places)
             if count:
-                self._named = None
                 self._note(kind.what, count)
             yield
 
@@ -443,28 +569,27 @@ class Fitting:
             self._note("entries on who saw a dataset", len(datasets))
             yield
 
-    def _column_lineage(self) -> Iterator[None]:
-        names = self._names
+    def _column_lineage(self, named: Counter[Named]) -> Iterator[None]:
         schemas: dict[DatasetName | None, list[Place]] = {}
         for place in self._measured.places("schema"):
             schemas.setdefault(self._measured.dataset(place), []).append(place)
         places = self._measured.places(COLUMNS_KEY, group="outputs")
         for place in self._measured.largest_first(places):
-            name = self._measured.dataset(place)
-            if name is None or not self._measured.reduce(place, everything):
-                continue
-            self._note(COLUMNS_KEY, name)
+            of_output = self._named_by(place)
+            self._measured.reduce(place, everything)
+            self._note(COLUMNS_KEY, self._measured.dataset(place))
             yield
-            for dataset in sorted(names.forget(place)):
+            named.subtract(of_output)
+            for dataset in sorted({dataset for dataset, _ in of_output}):
                 for schema in schemas.get(dataset, ()):
-                    self._leave_named(schema)
+                    self._leave_named(schema, named)
             yield
 
     def _facets(self) -> Iterator[None]:
         for place in self._measured.largest_first(self._measured.places()):
-            if self._measured.reduce(place, everything):
-                self._note(_FACETS, place)
-                yield
+            self._measured.reduce(place, everything)
+            self._note(_FACETS, place)
+            yield
 
     def _called(self, place: Place) -> str:
         name = self._measured.dataset(place)

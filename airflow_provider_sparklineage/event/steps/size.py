@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sparklineage.event.document import Measure, is_surely_within, replaced
+from airflow_provider_sparklineage.event.document import is_surely_within, replaced
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY, COLUMNS_KEY, name_of
 
 if TYPE_CHECKING:
@@ -60,11 +60,9 @@ def fitted(
     :param is_late: whether column lineage and facets have to be dropped as a whole, to end in time
     :return: the same object if it fits
     """
-    if CAPTURE_KEY not in event["run"]["facets"] or is_surely_within(event, max_bytes):
+    if CAPTURE_KEY not in event["run"]["facets"]:
         return event
-    from airflow_provider_sparklineage.event.steps.fitting import Fitting  # few are too large
-
-    return Fitting(event, option, is_late).within(max_bytes)
+    return reduced(event, max_bytes, option, is_late)[0]
 
 
 def ever_smaller(event: Event, option: str) -> Callable[[int], Event]:
@@ -80,7 +78,9 @@ def ever_smaller(event: Event, option: str) -> Callable[[int], Event]:
     return Fitting(event, option).within
 
 
-def reduced(event: Event, max_bytes: int, option: str) -> tuple[Event, tuple[Degradation, ...]]:
+def reduced(
+    event: Event, max_bytes: int, option: str, is_late: Callable[[], bool] = lambda: False
+) -> tuple[Event, tuple[Degradation, ...]]:
     """Drop detail as :func:`fitted` does, also of an event without the facet that declares it.
 
     :return: the event, which is the same object if it fits, and the degradations
@@ -89,7 +89,7 @@ def reduced(event: Event, max_bytes: int, option: str) -> tuple[Event, tuple[Deg
         return event, ()
     from airflow_provider_sparklineage.event.steps.fitting import Fitting  # few are too large
 
-    fitting = Fitting(event, option)
+    fitting = Fitting(event, option, is_late)
     return fitting.within(max_bytes), fitting.dropped
 
 
@@ -133,8 +133,8 @@ def _within_columns(event: Event, max_columns: int) -> Event:
         return event
     from airflow_provider_sparklineage.event.steps.fitting import Fitting  # few have too many
 
-    measure = Measure(_cost_in_edges, lambda _: 0, of_text=False)
-    return Fitting(event, _COLUMNS_OPTION, measure=measure).within(max_columns * _COLUMN)
+    fitting = Fitting(event, _COLUMNS_OPTION, cost=_cost_in_edges)
+    return fitting.within(max_columns * _COLUMN)
 
 
 def _cost_in_edges(key: str, facet: Any) -> int:

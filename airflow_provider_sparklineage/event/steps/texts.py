@@ -145,17 +145,10 @@ def without_credentials(value: V) -> V:
     """Strip the credentials in all texts of an event, or of a part of one."""
     if is_unchanged(value, scrub):
         return value
-    stripped: V = _Stripping().value(value)
+    of_name, of_text = cache(scrub_name), cache(scrub)  # each edge repeats names and descriptions
+    walk = Walk(lambda text, key: of_name(text) if key in _NAMES else of_text(text))
+    stripped: V = walk.value(value)
     return stripped
-
-
-class _Stripping(Walk):
-    def __init__(self) -> None:
-        # Cached, because each edge repeats names and descriptions.
-        self._name, self._text = cache(scrub_name), cache(scrub)
-
-    def text(self, text: str, key: str, /) -> str:
-        return self._name(text) if key in _NAMES else self._text(text)
 
 
 # --- secrets --------------------------------------------------------------------------------------
@@ -174,16 +167,10 @@ def masked(value: V, mask: Callable[[str], str]) -> V:
     """
     if mask is str or is_unchanged(value, mask):
         return value
-    without: V = _Masking(mask).value(value)
+    of_text = cache(mask)  # each edge repeats descriptions
+    walk = Walk(lambda text, key: text if key in IDENTITIES else of_text(text))
+    without: V = walk.value(value)
     return without
-
-
-class _Masking(Walk):
-    def __init__(self, mask: Callable[[str], str]) -> None:
-        self._text = cache(mask)  # each edge repeats descriptions
-
-    def text(self, text: str, key: str, /) -> str:
-        return text if key in IDENTITIES else self._text(text)
 
 
 # --- long texts -----------------------------------------------------------------------------------

@@ -196,7 +196,7 @@ def _read(texts: _Texts) -> tuple[Columns, int]:
     edges: dict[Edge, None] = {}
     left_out = 0
     for namespace, name, text in texts:
-        lineage, wrong = model.read_columns(text)
+        lineage, wrong = model.read_part(text, model.ColumnLineage)
         left_out += wrong
         if lineage is not None:
             edges |= dict.fromkeys(_edges(dataset_name(namespace, name), lineage))

@@ -62,8 +62,8 @@ def test_the_schemas_are_those_of_the_client():
     }
     own = {
         "columnLineage": column_lineage._DATASET_FACET,
-        "inputCondition": facets._INPUT_SUBSET,
-        "outputCondition": facets._OUTPUT_SUBSET,
+        "inputCondition": facets._SUBSETS["read"][0],
+        "outputCondition": facets._SUBSETS["write"][0],
     }
     assert own == {key: of._get_schema() for key, of in classes.items()}
 

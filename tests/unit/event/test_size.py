@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from openlineage.client.serde import Serde
 
-from airflow_provider_sparklineage.event.document import MeasuredEvent, is_surely_within
+from airflow_provider_sparklineage.event.document import is_surely_within
 from airflow_provider_sparklineage.event.pipeline import event_of
 from airflow_provider_sparklineage.event.steps import fitting
+from airflow_provider_sparklineage.event.steps.fitting import MeasuredEvent
 from airflow_provider_sparklineage.event.steps.size import ever_smaller, fitted, reduced
 from airflow_provider_sparklineage.lineage.columns.edges import (
     DIRECT,
@@ -501,9 +502,9 @@ def test_what_is_fitted_into_ever_fewer_bytes_is_measured_once(monkeypatch):
     measured = []
 
     class Counted(MeasuredEvent):
-        def __init__(self, event, measure):
+        def __init__(self, event, cost):
             measured.append(event)
-            super().__init__(event, measure)
+            super().__init__(event, cost)
 
     monkeypatch.setattr(fitting, "MeasuredEvent", Counted)
     full = full_event()

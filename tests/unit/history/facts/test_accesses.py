@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from airflow_provider_sparklineage.event.facets import check_facet, input_facets
+from airflow_provider_sparklineage.event.facets import check_facet, subset_facets
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.history.facts.cells import cell_of, cell_of_text
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
@@ -125,7 +125,7 @@ def test_ranges_of_events_that_this_package_makes_are_read_as_such():
         witness=Witness.BOTH,
     )
     (access,) = read(
-        dataset(inputFacets=input_facets(of)),
+        dataset(inputFacets=subset_facets(of, "read")),
         {"witness": str(of.witness), "accessed": str(of.accessed)},
         check_facet([of], [])["reads"][0],
     )

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.event.model import (
-    DECODER,
     ColumnLineage,
     Event,
     Schema,
     _Fitting,
+    decoder,
 )
 from airflow_provider_sparklineage.history import tables
 from airflow_provider_sparklineage.history.facts import Line, Skipped, facts_of
@@ -163,7 +163,7 @@ def _decoded(text):
 )
 def test_an_event_is_the_same_whether_it_is_read_in_one_go_or_part_by_part(text):
     fitting = _PartByPart()
-    whole = DECODER.decode(text)
+    whole = decoder(Event).decode(text)
     found = fitting.to(json.loads(text), Event)
     for output, expected in zip(found.outputs or (), whole.outputs or (), strict=True):
         columns = fitting.to(_decoded(output.facets.column_lineage), ColumnLineage)
