@@ -25,6 +25,7 @@ MODULES = {
     "submitting": "Before the job",
     "publishing": "After the job",
     "collecting": "After a job in a cluster",
+    "whole_task": "A whole task",
     "dag_files": "DAG files",
     "adopting": "Adopted tasks in DAG files",
     "observer": "In the driver",

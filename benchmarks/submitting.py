@@ -33,10 +33,8 @@ GOALS_MS = {2: 30, 50: 45}
 NAMES = ("ours", "stock")
 PHASES = ("rendering", "START", "execute")
 
-# Runs an operator as a task's process does, and prints the milliseconds for which it had kept a
-# core busy at the end of each phase, the last one when spark-submit is started. What a task's
-# process has imported by then is imported: it is forked from the supervisor and has parsed the DAG.
-TASK = """
+# Makes an operator and the context of its task instance, as a task's process has them.
+SETUP = """
 import json, os, resource, sys
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -47,12 +45,7 @@ from airflow.sdk.bases.operator import ExecutorSafeguard
 from airflow.sdk.execution_time import supervisor, task_runner
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 
-dates = ("{{ ds }}", "{{ ds_nodash }}", "{{ ts[:13] }}", "{{ macros.ds_add(ds, -1) }}")
-more = [f"s3a://lake/table_{n}/dt={dates[n % 4]}" for n in range(int(sys.argv[2]) - 2)]
-operator = {"ours": SparkLineageSubmitOperator, "stock": SparkSubmitOperator}[sys.argv[1]](
-    task_id="revenue", application="job.py", conf={"spark.app.name": "revenue"},
-    application_args=["--date", "{{ ds }}", "--output", "s3a://lake/revenue/dt={{ ds }}", *more],
-)
+OPERATORS = {"ours": SparkLineageSubmitOperator, "stock": SparkSubmitOperator}
 of_last_run = json.loads(sys.argv[3])
 date = datetime(2024, 5, 6, tzinfo=UTC)
 before = SimpleNamespace(run_id="before", try_number=1, map_index=-1, logical_date=None)
@@ -61,10 +54,40 @@ ti = SimpleNamespace(dag_id="shop", task_id="revenue", run_id="manual", try_numb
     dag_run=dag_run, stats_tags={}, xcom_push=lambda **pushed: None,
     xcom_pull=lambda **asked: of_last_run,
     get_previous_ti=lambda **asked: before)
-context = {"ti": ti, "task": operator, "dag_run": dag_run, "logical_date": date, "ds": "2024-05-06",
+context = {"ti": ti, "dag_run": dag_run, "logical_date": date, "ds": "2024-05-06",
     "ds_nodash": "20240506", "ts": "2024-05-06T00:00:00+00:00",
     "macros": SimpleNamespace(ds_add=lambda day, days: f"{day}{days:+}")}
 ti.get_template_context = lambda: context
+
+def made(**arguments):
+    operator = context["task"] = OPERATORS[sys.argv[1]](task_id="revenue", **arguments)
+    ExecutorSafeguard.tracker.set(operator)
+    return operator
+
+def hook(event):
+    # The OpenLineage provider asks for an event in a process that it forks and waits for.
+    child = os.fork()
+    if not child:
+        facets = getattr(operator, f"get_openlineage_facets_on_{event}", lambda *_: None)
+        facets = facets() if event == "start" else facets(ti)
+        listener.get_openlineage_listener().adapter.get_or_create_openlineage_client()
+        assert facets is None or facets.outputs, facets
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+# Runs the operator as a task's process does, and prints the milliseconds for which it had kept a
+# core busy at the end of each phase, the last one when spark-submit is started. What a task's
+# process has imported by then is imported: it is forked from the supervisor and has parsed the DAG.
+TASK = (
+    SETUP
+    + """
+dates = ("{{ ds }}", "{{ ds_nodash }}", "{{ ts[:13] }}", "{{ macros.ds_add(ds, -1) }}")
+more = [f"s3a://lake/table_{n}/dt={dates[n % 4]}" for n in range(int(sys.argv[2]) - 2)]
+arguments = ["--date", "{{ ds }}", "--output", "s3a://lake/revenue/dt={{ ds }}", *more]
+operator = made(
+    application="job.py", conf={"spark.app.name": "revenue"}, application_args=arguments
+)
 ended = []
 
 def end(phase):
@@ -77,17 +100,10 @@ def submit(hook, application):
     ended.append(hook._build_spark_submit_command(application))
 
 SparkSubmitHook.submit = submit
-ExecutorSafeguard.tracker.set(operator)
 end("import")
 operator.render_template_fields(context)
 end("rendering")
-child = os.fork()
-if not child:
-    facets = getattr(operator, "get_openlineage_facets_on_start", lambda: None)()
-    listener.get_openlineage_listener().adapter.get_or_create_openlineage_client()
-    assert facets is None or [d.name for d in facets.outputs] == ["/lake/revenue"], facets
-    os._exit(0)
-assert os.waitpid(child, 0)[1] == 0
+hook("start")
 end("START")
 operator.execute(context)
 command = ended.pop(4)
@@ -95,9 +111,10 @@ traces = operator.lineage_try.rendered.texts if sys.argv[1] == "ours" else ()
 traced = sum(bool(text.spans) for text in traces)
 print(json.dumps({"ended": ended, "injected": "--jars" in command, "traced": traced}))
 """
+)
 
 _SCHEMA = {"fields": [{"name": f"column_{number}", "type": "string"} for number in range(20)]}
-_LAST_RUN = {
+LAST_RUN = {
     "eventType": "COMPLETE",
     "job": {"namespace": "default", "name": "shop.revenue"},
     "run": {
@@ -135,7 +152,7 @@ def _described(phases: list[float]) -> str:
 def _phases(name: str, count: int, folder: Path) -> list[float]:
     """Give the milliseconds for which each phase keeps a core busy."""
     done = subprocess.run(
-        [sys.executable, "-c", TASK, name, str(count), json.dumps(_LAST_RUN)],
+        [sys.executable, "-c", TASK, name, str(count), json.dumps(LAST_RUN)],
         env=environment(folder),
         capture_output=True,
         text=True,

@@ -1,0 +1,118 @@
+"""How long a whole task takes, compared with a stock task whose user set the listener up by hand.
+
+A task is rendered, asked for its event at START, executed with a real Spark that makes fifty small
+writes, and asked for its event at the end, as Airflow's OpenLineage provider asks. The stock task
+has the listener in its conf, with a file as transport. Import of the operators is not in it: that
+has a figure of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS
+from benchmarks import submitting
+from benchmarks.applications import small_writes
+from benchmarks.results import Result
+from tests.record_events import Spark, spark_conf
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAIRS = 7
+GOAL = 1.02
+
+TASK = (
+    submitting.SETUP
+    + """
+import time
+
+application, lake, conf, listener_conf = json.loads(sys.argv[2])
+operator = made(
+    application=application, application_args=[lake],
+    conf=conf | (listener_conf if sys.argv[1] == "stock" else {}),
+)
+
+def cpu():
+    return sum(sum(resource.getrusage(who)[:2]) for who in
+               (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+begun, cpu_before = time.perf_counter(), cpu()
+operator.render_template_fields(context)
+hook("start")
+operator.execute(context)
+hook("complete")
+seconds = time.perf_counter() - begun
+print(json.dumps({"seconds": seconds, "cpu": cpu() - cpu_before}))
+"""
+)
+
+
+def measured() -> Iterator[Result]:
+    """Run our task and the stock one in pairs, which take turns in being the first."""
+    submitting.make_ready()
+    runs: dict[str, list[dict[str, float]]] = {name: [] for name in submitting.NAMES}
+    for pair in range(PAIRS):
+        for name in submitting.NAMES if pair % 2 else reversed(submitting.NAMES):
+            with tempfile.TemporaryDirectory() as folder:
+                runs[name].append(_run(name, Path(folder)))
+    of_pairs = {
+        what: [
+            ours[what] / stock[what]
+            for ours, stock in zip(runs["ours"], runs["stock"], strict=True)
+        ]
+        for what in ("seconds", "cpu")
+    }
+    medians = {
+        (name, what): statistics.median(run[what] for run in each)
+        for name, each in runs.items()
+        for what in ("seconds", "cpu")
+    }
+    yield Result(
+        f"a task of {small_writes.WRITES} small writes / with a listener set up by hand",
+        statistics.median(of_pairs["seconds"]),
+        GOAL,
+        f"median of {PAIRS} pairs ({' '.join(f'{r:.2f}' for r in of_pairs['seconds'])}); ours "
+        f"{medians['ours', 'seconds']:.1f} s, by hand {medians['stock', 'seconds']:.1f} s; "
+        f"of CPU {medians['ours', 'cpu']:.1f} and {medians['stock', 'cpu']:.1f} s",
+    )
+
+
+def _run(name: str, folder: Path) -> dict[str, float]:
+    """Run a task in a process of its own; give its seconds, and the seconds of CPU, Spark's too."""
+    lake, scratch = folder / "lake", folder / "scratch"
+    lake.mkdir()
+    scratch.mkdir()
+    events = folder / "events.ndjson"
+    listener = Spark.of(Path(sys.executable).with_name("spark-submit")).listener
+    by_hand = {
+        "spark.jars": str(listener),
+        "spark.extraListeners": LISTENER_CLASS,
+        "spark.openlineage.transport.type": "file",
+        "spark.openlineage.transport.location": str(events),
+        "spark.openlineage.namespace": "default",
+    }
+    conf = spark_conf(lake, scratch)
+    application = Path(__file__).parent / "applications" / "small_writes.py"
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c", TASK, name),
+            json.dumps([str(application), str(lake), conf, by_hand]),
+            json.dumps(submitting.LAST_RUN),
+        ],
+        env=submitting.environment(folder),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (name == "ours") is not events.exists(), (
+        "the listener wrote nothing, or where it should not"
+    )
+    return json.loads(done.stdout.splitlines()[-1])
