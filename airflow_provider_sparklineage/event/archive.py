@@ -217,7 +217,7 @@ class Archive(Frozen, frozen=True):
 
         :param sending: the part that Airflow adds when it sends the event; None if the event is
             not for sending
-        :param is_unsent: whether to mark it as not sent, until :meth:`sent` is called
+        :param is_unsent: whether to mark it as not sent, until :meth:`unmark` is called
         :raise ArchiveError: if the store did not take it in time
         """
         name, content = name_of(task), written.text
@@ -310,20 +310,16 @@ class Archive(Frozen, frozen=True):
 
         return self._bounded(entries, "read from")
 
-    def sent(self, task: TaskIdentity) -> None:
-        """Remove the mark of a try's event, because it was sent.
-
-        :raise ArchiveError: if the store did not do so in time
-        """
-        self.unmark(name_of(task))
-
     def mark(self, name: str) -> None:
-        """Mark an event as not sent; raise the errors of :meth:`sent`."""
+        """Mark an event as not sent; raise the errors of :meth:`unmark`."""
         if self.has_marks:
             self._bounded(lambda: self._store().write(f"{UNSENT}/{name}", b""), "written to")
 
     def unmark(self, name: str) -> None:
-        """Remove the mark of an event; raise the errors of :meth:`sent`."""
+        """Remove the mark of an event, because it was sent.
+
+        :raise ArchiveError: if the store did not do so in time
+        """
         if self.has_marks:
             self._bounded(lambda: self._store().remove(f"{UNSENT}/{name}"), "written to")
 

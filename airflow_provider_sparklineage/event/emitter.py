@@ -271,20 +271,15 @@ def close(client: OpenLineageClient, seconds: float, say: Callable[[str, Any], N
     except Exception as error:
         say("stopped", _reason(error))
         return
+    counting = (child for child in _children(client.transport) if hasattr(child, "get_stats"))
     lost = sum(
         stats.get("failed", 0) + (0 if done else stats.get("pending", 0))
-        for stats in _statistics(client.transport)
+        for stats in (child.get_stats() for child in counting)
     )
     if lost:
         say("lost", lost)
     elif not done:
         say("stopped", "the transport was not done in time")
-
-
-def _statistics(transport: Any) -> Iterable[dict[str, int]]:
-    for child in _children(transport):
-        if hasattr(child, "get_stats"):
-            yield child.get_stats()
 
 
 def _children(transport: Any) -> Iterable[Any]:

@@ -85,8 +85,8 @@ class Naming(Frozen, frozen=True):
         trimmers = _trimmers(self.disabled_trimmers)
         segments = name.split("/")
         while True:
-            last = [segment for segment in segments[-4:] if segment]
-            count = max([trimmed(last) for trimmed in trimmers], default=0)
+            last = [segment for segment in segments[-4:] if segment][1:]
+            count = max([trimmed(last) for trimmed in trimmers if last], default=0)
             if not count:
                 return "/".join(segments)
             del segments[-count:]
@@ -168,34 +168,22 @@ _MONTH = re.compile(r"0[1-9]|1[0-2]")
 _DAY = re.compile(r"0[1-9]|[12][0-9]|3[01]")
 
 
-# Each trimmer gets the last segments of a name, at most four, and returns how many segments it cuts
-# off. It never cuts off all of them, so a name keeps its first segment.
-def _key_value(last: list[str]) -> int:
-    return int(len(last) > 1 and last[-1].count("=") == 1)
-
-
-def _date(last: list[str]) -> int:
-    return int(len(last) > 1 and _is_date(last[-1]))
-
-
-def _year_month(last: list[str]) -> int:
-    return int(len(last) > 1 and _YEAR_MONTH.fullmatch(last[-1]) is not None)
-
-
 def _date_family(last: list[str]) -> int:
     for count in (3, 2):
-        if len(last) > count and _is_family(last[-count:]):
+        if len(last) >= count and _is_family(last[-count:]):
             return count
     return 0
 
 
 _PACKAGE = "io.openlineage.client.dataset.partition.trimmer"
 _TRIMMERS: dict[str, Callable[[list[str]], int]] = {
-    f"{_PACKAGE}.DateTrimmer": _date,
-    f"{_PACKAGE}.KeyValueTrimmer": _key_value,
+    f"{_PACKAGE}.DateTrimmer": lambda last: _is_date(last[-1]),
+    f"{_PACKAGE}.KeyValueTrimmer": lambda last: last[-1].count("=") == 1,
     f"{_PACKAGE}.MultiDirDateTrimmer": _date_family,
-    f"{_PACKAGE}.YearMonthTrimmer": _year_month,
+    f"{_PACKAGE}.YearMonthTrimmer": lambda last: bool(_YEAR_MONTH.fullmatch(last[-1])),
 }
+"""Each trimmer gets the last segments of a name, one to three but never its first, and returns how
+many of them it cuts off."""
 
 
 @lru_cache(maxsize=64)  # one task's disabled trimmers are the same for each name

@@ -80,7 +80,11 @@ def _regex(glob: str, words: dict[str, str]) -> str:
     if words is _ANYWHERE and not {"{", "**/"} & {*signs}:
         parts = _once(parts)
     regex = "".join(parts)
-    return re.escape(glob) if depth or not _is_regex(regex) else regex
+    try:
+        re.compile(regex)
+    except re.error:  # a range from z to a
+        depth = -1
+    return re.escape(glob) if depth else regex
 
 
 def _once(parts: list[str]) -> list[str]:
@@ -95,11 +99,3 @@ def _once(parts: list[str]) -> list[str]:
     for n, end in pairwise(stars):
         atomic += ["(?>.*?", *parts[n + 1 : end], ")"]
     return [*atomic, *parts[stars[-1] :]] if stars else atomic
-
-
-def _is_regex(text: str) -> bool:
-    try:
-        re.compile(text)
-    except re.error:  # a range from z to a
-        return False
-    return True

@@ -43,11 +43,8 @@ class TaskNames(Frozen, frozen=True):
 
     def values(self, key: str) -> tuple[str, ...]:
         """Give the names with which the globs of a key are matched; one has to match."""
-        if key == "operator":
-            return self.operators
-        if key == "tags":
-            return self.tags
-        return (self.dag_id if key == "dag_id" else self.task_id,)
+        names: str | tuple[str, ...] = getattr(self, "operators" if key == "operator" else key)
+        return (names,) if isinstance(names, str) else names
 
 
 class TaskRule(Frozen, frozen=True):

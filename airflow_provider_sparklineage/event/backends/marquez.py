@@ -136,18 +136,11 @@ class Marquez(Backend):
 
     def job_page(self, web_url: str, namespace: str, name: str) -> str | None:
         """Give the URL of a job's graph, with its drawer open."""
-        namespace = _NOT_IN_JOB_NAMESPACES.sub("_", namespace)
-        if not _opens("job", namespace, name):
-            return None
-        node = quote(f"job:{namespace}:{name}", safe="")
-        return f"{_page_url(web_url, 'lineage/job', namespace, name)}?tableLevelNode={node}"
+        return _graph_page(web_url, "job", _NOT_IN_JOB_NAMESPACES.sub("_", namespace), name)
 
     def dataset_page(self, web_url: str, dataset: DatasetName) -> str | None:
         """Give the URL of the graph around a dataset, with its drawer open."""
-        if not _opens("dataset", *dataset):
-            return None
-        node = quote(f"dataset:{dataset.namespace}:{dataset.name}", safe="")
-        return f"{_page_url(web_url, 'lineage/dataset', *dataset)}?tableLevelNode={node}"
+        return _graph_page(web_url, "dataset", *dataset)
 
     def columns_page(
         self, web_url: str, dataset: DatasetName, column: str | None = None
@@ -169,6 +162,13 @@ def _with_checksum(name: str, limit: int) -> str:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST]
     return f"{name[: limit - _DIGEST - 1]}-{digest}"
+
+
+def _graph_page(web_url: str, kind: str, namespace: str, name: str) -> str | None:
+    if not _opens(kind, namespace, name):
+        return None
+    node = quote(f"{kind}:{namespace}:{name}", safe="")
+    return f"{_page_url(web_url, f'lineage/{kind}', namespace, name)}?tableLevelNode={node}"
 
 
 def _page_url(web_url: str, route: str, namespace: str, name: str) -> str:
@@ -239,15 +239,13 @@ class _Repairing:
             is_uri = _is_uri(name.namespace)
             uri = name.namespace if is_uri else f"urn:{quote(name.namespace, safe='')}"
             fixed["dataSource"] = made_facet(_DATA_SOURCE, name=name.namespace, uri=uri)
-        changed: dict[str, Any] = {}
-        if not same(fixed, dataset["facets"]):
-            changed["facets"] = fixed
+        repaired = dataset if same(fixed, dataset["facets"]) else {**dataset, "facets": fixed}
         for side in ("inputFacets", "outputFacets"):
             of_side = dataset.get(side, {})
             repaired_side = self.facets(of_side, str(name), name)
             if repaired_side is not of_side:
-                changed[side] = repaired_side
-        return {**dataset, **changed} if changed else dataset
+                repaired = {**repaired, side: repaired_side}
+        return repaired
 
     def facets(self, facets: Facets, owner: str, dataset: DatasetName | None = None) -> Facets:
         """Repair texts and numbers in facets of any kind, and drop facets with too long a name."""
@@ -283,22 +281,24 @@ class _Repairing:
     def _modelled(self, key: str, facet: Any, name: DatasetName) -> Any:
         if key == COLUMNS_KEY:
             return self._columns(facet, name)
-        if key not in _MODELLED:
+        if key not in _IS_COMPLETE:
             return facet
-        fixed = _MODELLED[key](self, facet, name) if isinstance(facet, dict) else None
-        if fixed is None:
+        if not isinstance(facet, dict) or not _IS_COMPLETE[key](facet):
             self._note(f"The facet {key} of {name}, which is not complete, was left out", name)
             return None
+        if key == "schema":
+            facet = self._schema(facet, name)
+        elif key == "symlinks":
+            held = [i for i in facet["identifiers"] if isinstance(i, dict) and _is_link(i)]
+            facet = self._fewer(facet, "identifiers", held, f"symlinks of {name}", name)
         missing = {"_producer": producer(), "_schemaURL": _BASE}
-        missing = {k: v for k, v in missing.items() if not _is_uri(fixed.get(k))}
-        return fixed | missing if missing else fixed
+        missing = {k: v for k, v in missing.items() if not _is_uri(facet.get(k))}
+        return facet | missing if missing else facet
 
-    def _schema(self, facet: dict[str, Any], name: DatasetName) -> dict[str, Any] | None:
+    def _schema(self, facet: dict[str, Any], name: DatasetName) -> dict[str, Any]:
         fields = facet.get("fields")
         if fields is None:
             return facet
-        if not isinstance(fields, list):
-            return None
         held = [f for f in fields if isinstance(f, dict) and _is_held(f.get("name"))]
         facet = self._fewer(facet, "fields", held, f"columns of the schema of {name}", name)
         typed = [_with_held_type(f) for f in held]
@@ -306,13 +306,6 @@ class _Repairing:
             self._note(f"Types or descriptions of {changed} columns of {name} were cut", name)
             return facet | {"fields": typed}
         return facet
-
-    def _symlinks(self, facet: dict[str, Any], name: DatasetName) -> dict[str, Any] | None:
-        identifiers = facet.get("identifiers")
-        if not isinstance(identifiers, list):
-            return None
-        held = [i for i in identifiers if isinstance(i, dict) and _is_link(i)]
-        return self._fewer(facet, "identifiers", held, f"symlinks of {name}", name)
 
     def _fewer(
         self, facet: dict[str, Any], key: str, held: list[Any], parts: str, name: DatasetName
@@ -322,21 +315,6 @@ class _Repairing:
             return facet
         self._note(f"{gone} {parts} were left out", name)
         return facet | {key: held}
-
-    def _described(self, facet: dict[str, Any], _name: DatasetName) -> dict[str, Any] | None:
-        return facet if isinstance(facet.get("description"), str) else None
-
-    def _source(self, facet: dict[str, Any], _name: DatasetName) -> dict[str, Any] | None:
-        source = facet.get("name")
-        is_named = isinstance(source, str) and bool(source.strip())
-        return facet if is_named and _is_uri(facet.get("uri")) else None
-
-    def _changed(self, facet: dict[str, Any], _name: DatasetName) -> dict[str, Any] | None:
-        state = facet.get("lifecycleStateChange")
-        return facet if isinstance(state, str) and len(state) <= _MAX_LIFECYCLE_STATE else None
-
-    def _unheld(self, _facet: dict[str, Any], _name: DatasetName) -> None:
-        return None
 
     # --- column lineage ---------------------------------------------------------------------------
 
@@ -369,19 +347,23 @@ class _Repairing:
         return {**facet, "fields": fields, "dataset": dataset}
 
 
-_MODELLED: dict[str, Callable[[_Repairing, dict[str, Any], DatasetName], dict[str, Any] | None]] = {
-    "schema": _Repairing._schema,
-    "symlinks": _Repairing._symlinks,
-    "documentation": _Repairing._described,
-    "dataSource": _Repairing._source,
-    "lifecycleStateChange": _Repairing._changed,
-    "description": _Repairing._unheld,  # Marquez wants a text here, but each facet is an object
+_IS_COMPLETE: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "schema": lambda facet: isinstance(facet.get("fields"), list | None),
+    "symlinks": lambda facet: isinstance(facet.get("identifiers"), list),
+    "documentation": lambda facet: isinstance(facet.get("description"), str),
+    "dataSource": lambda facet: _is_held(facet.get("name"), math.inf) and _is_uri(facet.get("uri")),
+    "lifecycleStateChange": lambda facet: _is_state(facet.get("lifecycleStateChange")),
+    "description": lambda _: False,  # Marquez wants a text here, but each facet is an object
 }
 """The facets that Marquez decodes into classes of its own; it refuses events that do not fit."""
 
 
-def _is_held(name: object) -> bool:
-    return isinstance(name, str) and bool(name.strip()) and len(name) <= _MAX_COLUMN
+def _is_state(state: object) -> bool:
+    return isinstance(state, str) and len(state) <= _MAX_LIFECYCLE_STATE
+
+
+def _is_held(name: object, limit: float = _MAX_COLUMN) -> bool:
+    return isinstance(name, str) and bool(name.strip()) and len(name) <= limit
 
 
 def _is_uri(text: object) -> bool:

@@ -18,7 +18,7 @@ from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event import sending, xcom
-from airflow_provider_sparklineage.event.archive import RETENTION, archive_of
+from airflow_provider_sparklineage.event.archive import RETENTION, archive_of, name_of
 from airflow_provider_sparklineage.event.descriptions import Descriptions
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.event.emitter import failures
@@ -256,7 +256,7 @@ def _watch_client(capture: Capture) -> None:
             if missed:
                 return
             with suppress(ArchiveError):  # sending it twice does no harm
-                archive.sent(task)
+                archive.unmark(name_of(task))
 
     vars(client)["emit"] = watched
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_sparklineage.event import archive as archives
-from airflow_provider_sparklineage.event.archive import Archive, OwnFolder
+from airflow_provider_sparklineage.event.archive import Archive, OwnFolder, name_of
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.model.exceptions import ArchiveError
 from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
@@ -79,7 +79,7 @@ def test_a_folder_of_another_user_is_refused(archive, root, monkeypatch):
     with pytest.raises(ArchiveError, match="no folder of this user") as refused:
         archive.write(TASK, Written(event()))
     assert "to another one, or to none" in refused.value.fix
-    for ask in (archive.read, archive.tries, archive.sent):
+    for ask in (archive.read, archive.tries, lambda task: archive.unmark(name_of(task))):
         with pytest.raises(ArchiveError, match="no folder of this user"):
             ask(TASK)
     assert files(root) == []
@@ -196,8 +196,8 @@ def test_an_event_is_marked_until_it_was_sent(root, is_default):
     archive = Archive(f"file://{root}", is_default=is_default)
     archive.write(TASK, Written(event()), is_unsent=True)
     assert [entry.name for entry in archive.unsent()] == ["shop/manual/revenue/-1/1"]
-    archive.sent(TASK)
-    archive.sent(TASK)
+    archive.unmark(name_of(TASK))
+    archive.unmark(name_of(TASK))
     assert archive.unsent() == []
     assert archive.read(TASK) == event()
 
@@ -206,7 +206,7 @@ def test_an_object_store_has_no_marks():
     archive = Archive("s3://bucket/lineage")
     assert not archive.has_marks
     assert archive.unsent() == []
-    archive.sent(TASK)
+    archive.unmark(name_of(TASK))
 
 
 def test_what_airflow_adds_is_kept_and_given_to_nobody_who_reads_the_event(archive, root):
