@@ -118,13 +118,7 @@ def read_namespaces(value: object) -> tuple[Namespace, ...]:
 
 
 _NAMESPACES_EXAMPLE = '{"hive://*": {"platform_instance": "eu"}}'
-_NAMESPACE_KEYS: dict[str, type] = {
-    "platform": str,
-    "env": str,
-    "platform_instance": str,
-    "name_prefix": str,
-    "lower_case": bool,
-}
+_NAMESPACE_KEYS = Namespace.__struct_fields__[1:]
 
 
 def _namespace(glob: str, says: object) -> Namespace:
@@ -138,12 +132,12 @@ def _namespace(glob: str, says: object) -> Namespace:
 
 
 def _check_namespace_key(glob: str, key: str, value: object) -> None:
-    kind = _NAMESPACE_KEYS.get(key)
-    if kind is None:
+    if key not in _NAMESPACE_KEYS:
         fix = _hint(key, _NAMESPACE_KEYS)
         raise _namespace_error(glob, f"have an unknown key {key!r}", fix)
-    if not isinstance(value, kind):
-        fix = f"Write {key} as {'true or false' if kind is bool else 'a JSON string'}."
+    is_flag = key == "lower_case"
+    if not isinstance(value, bool if is_flag else str):
+        fix = f"Write {key} as {'true or false' if is_flag else 'a JSON string'}."
         raise _namespace_error(glob, f"have an impossible {key} {value!r}", fix)
     if key == "env" and str(value).upper() not in ENVS:
         raise _namespace_error(
@@ -159,12 +153,9 @@ def _namespace_error(glob: str | None, problem: str, fix: str) -> SettingsError:
 DEFAULT_TIMEOUT_S = 8.0
 """Seconds for a whole event: Airflow gives its provider 10 s to make the event and to send it."""
 
-_OF_CONVERSION = (
-    *("env", "cluster", "platform_instance", "field_paths", "indirect", "symlinks", "namespaces"),
-)
 _OF_SERVER = ("server", "token", "auth", "timeout", "async", "verify", "cert", "headers")
 _OF_THE_CLIENT = ("type", "name", "priority")
-KEYS = (*_OF_SERVER, "folder", *_OF_CONVERSION)
+KEYS = (*_OF_SERVER, "folder", *Conversion.__struct_fields__)
 
 
 class Server(Frozen, frozen=True):
@@ -216,9 +207,8 @@ def read(config: Mapping[str, Any]) -> Configuration:
     known = {key: value for key, value in config.items() if value is not None}
     _check_keys(known)
     if ("server" in known) == ("folder" in known):
-        problem = "is neither to a server nor to a folder"
-        if "server" in known:
-            problem = "is to a server and to a folder"
+        is_both = "server" in known
+        problem = f"is {'to a server and' if is_both else 'neither to a server nor'} to a folder"
         _refuse(problem, f'Give it one of both: {{"server": "{_SERVER_EXAMPLE}"}}, or a "folder".')
     conversion = conversion_of(known)
     if "folder" in known:

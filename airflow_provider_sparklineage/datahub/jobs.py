@@ -8,8 +8,8 @@ from a DAG stays in DataHub until it is removed there.
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.datahub import naming
 from airflow_provider_sparklineage.datahub.configuration import ENVS
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 MAX_DESCRIPTION = 64 * 1024
 """The most characters of a description; Airflow's provider sends at most as many bytes."""
 
+_TYPE = {"string": "COMMAND"}
+"""The type of a DataJob, as a value of a union."""
 _DAG_PROPERTIES = ("fileloc", "timetable_summary", "start_date", "description")
 _TASK_PROPERTIES = (
     "operator_class_path",
@@ -55,68 +57,51 @@ _TASK_PROPERTIES = (
 """Airflow's attributes of a DAG and of a task that become custom properties, by the same names."""
 
 
-class _Info(NamedTuple):
-    """The values of an entity's info aspect.
-
-    :param aspect_name: ``dataFlowInfo`` or ``dataJobInfo``
-    :param url: the URL of the entity's page; empty if it is not known
-    :param properties: the custom properties
-    :param more: fields that only one of the two aspects has
-    """
-
-    urn: str
-    aspect_name: str
-    name: str
-    url: str
-    description: str
-    properties: Mapping[str, str]
-    more: Json
-
-
 def flow(subject: Subject) -> Iterator[Proposal]:
-    """Give the aspects of the DataFlow; none if the event has no job name.
+    """Yield the aspects of the DataFlow; none if the event has no job name.
 
     Every event of a task gives these aspects too, because some schedulers send no events of DAGs.
     """
     if not subject.names.flow:
-        return iter(())
-    info = _Info(
-        subject.flow,
-        "dataFlowInfo",
-        subject.names.flow,
-        dag_page(subject),
-        _documentation(subject) if subject.is_of_flow else "",
-        shown(subject.airflow_values.get("dag", {}), _DAG_PROPERTIES),
-        {},
-    )
+        return
+    fields = {
+        "name": subject.names.flow,
+        "env": _environment(subject.how.cluster),
+        "externalUrl": dag_page(subject),
+        "description": _documentation(subject) if subject.is_of_flow else "",
+    }
+    properties = shown(subject.airflow_values.get("dag", {}), _DAG_PROPERTIES)
+    yield Proposal(subject.flow, "dataFlowInfo", _info(fields, properties), is_patch=True)
+    yield from _more(subject, subject.flow)
     dag = subject.airflow.dag
     of_dag = stored((dag and dag.owner) or "").split(",")
     owner = owners(subject.job_facets) if subject.is_of_flow else owners({}, of_dag)
-    return chain(_entity(subject, info), _patched(subject.flow, "ownership", owner))
+    yield from _patched(subject.flow, "ownership", owner)
 
 
 def job(subject: Subject) -> Iterator[Proposal]:
-    """Give the aspects of the DataJob; none if the event has no DataJob."""
+    """Yield the aspects of the DataJob; none if the event has no DataJob."""
     if not subject.has_job:
-        return iter(())
-    info = _Info(
-        subject.job,
-        "dataJobInfo",
-        subject.names.job or subject.names.flow,
-        task_page(subject) or _source_page(subject),
-        _documentation(subject),
-        _task_properties(subject),
-        {"type": {"string": "COMMAND"}, "flowUrn": subject.flow},
-    )
-    owner = owners(subject.job_facets)
-    return chain(_entity(subject, info), _patched(subject.job, "ownership", owner))
+        return
+    fields = {
+        "name": subject.names.job or subject.names.flow,
+        "type": _TYPE,
+        "flowUrn": subject.flow,
+        "env": _environment(subject.how.cluster),
+        "externalUrl": task_page(subject) or _source_page(subject),
+        "description": _documentation(subject),
+    }
+    aspect = _info(fields, _task_properties(subject))
+    yield Proposal(subject.job, "dataJobInfo", aspect, is_patch=True)
+    yield from _more(subject, subject.job)
+    yield from _patched(subject.job, "ownership", owners(subject.job_facets))
 
 
-def _entity(subject: Subject, info: _Info) -> Iterator[Proposal]:
-    yield Proposal(info.urn, info.aspect_name, _info_operations(subject, info), is_patch=True)
-    yield Proposal(info.urn, "status", {"removed": False})
-    yield from platform_instance(subject, info.urn)
-    yield from _patched(info.urn, "globalTags", tags(subject.job_facets))
+def _more(subject: Subject, urn: str) -> Iterator[Proposal]:
+    """Yield the aspects that a flow and a job have alike."""
+    yield Proposal(urn, "status", {"removed": False})
+    yield from platform_instance(subject, urn)
+    yield from _patched(urn, "globalTags", tags(subject.job_facets))
 
 
 def platform_instance(subject: Subject, urn: str) -> Iterator[Proposal]:
@@ -130,18 +115,11 @@ def platform_instance(subject: Subject, urn: str) -> Iterator[Proposal]:
         yield Proposal(urn, "dataPlatformInstance", aspect)
 
 
-def _info_operations(subject: Subject, info: _Info) -> list[Json]:
-    fields = {
-        "name": info.name,
-        **info.more,
-        "env": _environment(subject.how.cluster),
-        "externalUrl": info.url,
-        "description": info.description,
-    }
-    properties = info.properties.items()
+def _info(fields: Mapping[str, Any], properties: Mapping[str, str]) -> list[Json]:
+    """Give the patch of ``dataFlowInfo`` or ``dataJobInfo``; empty fields are left out."""
     return [
         *(add(key, value=value) for key, value in fields.items() if value),
-        *(add("customProperties", key, value=value) for key, value in properties),
+        *(add("customProperties", key, value=value) for key, value in properties.items()),
     ]
 
 
@@ -208,18 +186,18 @@ def owners(facets: model.Facets, names: Iterable[str] = ()) -> Json:
         for name, type_ in typed[:MAX_ENTRIES]
         if name not in ("", _NOBODY)
     )
-    return keyed("owners", _OWNER_KEYS, [key for one in urns for key in _owner_operations(*one)])
+    operations = [
+        add("owners", *entry, key, value=value)
+        for entry in urns
+        for key, value in zip(_OWNER_KEYS, entry, strict=True)
+    ]
+    return keyed("owners", _OWNER_KEYS, operations)
 
 
 def tags(facets: model.Facets) -> Json:
     """Give the patch of ``globalTags`` with the tags in the job's facet."""
     urns = dict.fromkeys(_tag_urns(facets))
     return keyed("tags", ["tag"], [add("tags", tag, "tag", value=tag) for tag in urns])
-
-
-def _owner_operations(owner: str, kind: str) -> list[Json]:
-    named = dict(zip(_OWNER_KEYS, (owner, kind), strict=True))
-    return [add("owners", owner, kind, key, value=value) for key, value in named.items()]
 
 
 def _owner_urn(name: str) -> str:
@@ -279,12 +257,7 @@ def _silent_info(subject: Subject, task: str, details: model.TaskOfDag) -> list[
         "task_group": details.task_group,
         "downstream_task_ids": ", ".join(map(stored, filter(None, details.downstream_task_ids))),
     }
-    return [
-        add("name", value=task),
-        add("type", value={"string": "COMMAND"}),
-        add("flowUrn", value=subject.flow),
-        *(add("customProperties", key, value=value) for key, value in shown(properties).items()),
-    ]
+    return _info({"name": task, "type": _TYPE, "flowUrn": subject.flow}, shown(properties))
 
 
 def _edges_to(urns: list[str]) -> Json:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.datahub.lineage_facets import (
     UNKNOWN_OPERATION,
-    FieldUrns,
     by_kind,
     grouped,
     output_lineages,
@@ -35,7 +34,7 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from airflow_provider_sparklineage.datahub.lineage_facets import OutputLineage
+    from airflow_provider_sparklineage.datahub.lineage_facets import OutputLineage, Source
     from airflow_provider_sparklineage.datahub.proposals import Json
     from airflow_provider_sparklineage.datahub.subject import Subject
 
@@ -47,12 +46,12 @@ def lineage(subject: Subject) -> Iterator[Proposal]:
     """
     if not subject.has_ended:
         return
-    yield from job_query(subject)
-    query, columns = query_urn(subject), JobColumns()
+    query, columns = query_urn(subject), JobColumns(subject)
+    if query is not None:
+        yield from job_query(subject, query)
     for output in output_lineages(subject):
-        fields = FieldUrns(subject)
-        yield from upstream_lineage(subject, output, fields, query)
-        columns.add(output, fields)
+        yield from upstream_lineage(subject, output, query)
+        columns.add(output)
     yield from job_lineage(subject, columns)
 
 
@@ -81,7 +80,7 @@ _CERTAIN = {"confidenceScore": 1.0}
 
 
 def upstream_lineage(
-    subject: Subject, output: OutputLineage, fields: FieldUrns, query: str | None
+    subject: Subject, output: OutputLineage, query: str | None
 ) -> Iterator[Proposal]:
     """Yield the patches that add source datasets and source columns to an output's lineage.
 
@@ -93,7 +92,7 @@ def upstream_lineage(
         yield Proposal(
             urn, _UPSTREAM_LINEAGE, keyed("upstreams", ["dataset"], edges), is_patch=True
         )
-    operations = list(_column_edges(output, fields, query or UNKNOWN_OPERATION))
+    operations = list(_column_edges(subject, output, query or UNKNOWN_OPERATION))
     for start in range(0, len(operations), _MAX_OPERATIONS):
         yield Proposal(
             urn, _UPSTREAM_LINEAGE, operations[start : start + _MAX_OPERATIONS], is_patch=True
@@ -135,16 +134,30 @@ def _conditions_by_source(subject: Subject, output: OutputLineage) -> dict[str, 
     return {urn: stored("; ".join(every)) for urn, every in texts.items()}
 
 
-def _column_edges(output: OutputLineage, fields: FieldUrns, query: str) -> Iterator[Json]:
+def _column_edges(subject: Subject, output: OutputLineage, query: str) -> Iterator[Json]:
     own = f"urn:li:schemaField:({output.dataset.urn},"
-    end = f"/{escaped(query)}/"
+    for operation, downstream, upstreams in _column_groups(subject, output):
+        path = f"/fineGrainedLineages/{operation}/{escaped(downstream)}/{escaped(query)}/"
+        for upstream in upstreams:
+            if not upstream.startswith(own):
+                yield {"op": "add", "path": path + escaped(upstream), "value": _CERTAIN}
+
+
+def _column_groups(subject: Subject, output: OutputLineage) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield each column of an output once for each operation by which it is made.
+
+    :return: the operation, the URN of the column, and the URNs of its sources
+    """
     for column, sources in output.columns.fields.items():
-        downstream = escaped(fields[(*output.dataset.name, column)])
+        downstream = subject.field(output.dataset.name, column)
         for operation, group in grouped(sources).items():
-            path = f"/fineGrainedLineages/{operation}/{downstream}{end}"
-            for upstream in map(fields.__getitem__, group):
-                if not upstream.startswith(own):
-                    yield {"op": "add", "path": path + escaped(upstream), "value": _CERTAIN}
+            yield operation, downstream, _field_urns(subject, group)
+
+
+def _field_urns(subject: Subject, sources: list[Source]) -> list[str]:
+    return [
+        subject.field(DatasetName(namespace, name), column) for namespace, name, column in sources
+    ]
 
 
 # Only the job itself writes its ``dataJobInputOutput``. A run that has completed replaces the whole
@@ -242,18 +255,19 @@ class JobColumns:
     dataset's aspect, too, but the conditions are not.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, subject: Subject) -> None:
         self.left_out: set[str] = set()
+        self._subject = subject
         self._conditions = _Room()
         self._columns = _Room()
 
-    def add(self, output: OutputLineage, fields: FieldUrns) -> None:
+    def add(self, output: OutputLineage) -> None:
         """Add an output's conditions and columns.
 
         If the conditions or the columns do not fit, the output's URN is added to ``left_out``.
         """
-        has_conditions = self._conditions.take(_condition_lineages(output, fields))
-        has_columns = self._columns.take(_column_lineages(output, fields))
+        has_conditions = self._conditions.take(_condition_lineages(self._subject, output))
+        has_columns = self._columns.take(_column_lineages(self._subject, output))
         if not (has_conditions and has_columns):
             self.left_out.add(output.dataset.urn)
 
@@ -280,27 +294,19 @@ class _Room:
         return True
 
 
-def _condition_lineages(output: OutputLineage, fields: FieldUrns) -> Iterator[Json]:
-    own = output.dataset.name
+def _condition_lineages(subject: Subject, output: OutputLineage) -> Iterator[Json]:
     groups = by_kind(output.columns.conditions)
-    every = [fields[(*own, column)] for column in _output_columns(output)] if groups else []
-    for kind, group in groups.items() if every else ():
-        yield _fine_grained_lineage(kind, [fields[source] for source in group], "FIELD_SET", every)
-
-
-def _column_lineages(output: OutputLineage, fields: FieldUrns) -> Iterator[Json]:
-    own = output.dataset.name
-    for column, sources in output.columns.fields.items():
-        downstream = fields[(*own, column)]
-        for operation, group in grouped(sources).items():
-            upstreams = [urn for urn in map(fields.__getitem__, group) if urn != downstream]
-            if upstreams:
-                yield _fine_grained_lineage(operation, upstreams, "FIELD", [downstream])
-
-
-def _output_columns(output: OutputLineage) -> Iterable[str]:
     names = (stored(field.name) for field in output.dataset.schema_fields if field.name)
-    return dict.fromkeys((*names, *output.columns.fields))
+    columns = dict.fromkeys((*names, *output.columns.fields)) if groups else ()
+    every = [subject.field(output.dataset.name, column) for column in columns]
+    for kind, group in groups.items() if every else ():
+        yield _fine_grained_lineage(kind, _field_urns(subject, group), "FIELD_SET", every)
+
+
+def _column_lineages(subject: Subject, output: OutputLineage) -> Iterator[Json]:
+    for operation, downstream, upstreams in _column_groups(subject, output):
+        if others := [urn for urn in upstreams if urn != downstream]:
+            yield _fine_grained_lineage(operation, others, "FIELD", [downstream])
 
 
 def _fine_grained_lineage(
@@ -341,14 +347,8 @@ def query_urn(subject: Subject) -> str | None:
     return f"urn:li:query:{sha256(subject.job.encode()).hexdigest()}"
 
 
-def job_query(subject: Subject) -> Iterator[Proposal]:
-    """Yield the aspects of a job's Query: its SQL, and the datasets that the run accessed.
-
-    Nothing is yielded if the event has no job or no SQL, or if the run has not ended.
-    """
-    urn = query_urn(subject)
-    if urn is None or not subject.has_ended:
-        return
+def job_query(subject: Subject, urn: str) -> Iterator[Proposal]:
+    """Yield the aspects of a job's Query: its SQL, and the datasets that the run accessed."""
     yield Proposal(urn, "queryProperties", _query_properties(subject))
     datasets = dict.fromkeys(one.urn for one in (*subject.inputs, *subject.outputs))
     subjects = [{"entity": dataset} for dataset in list(datasets)[:_MAX_SUBJECTS]]

@@ -301,17 +301,3 @@ def _source_datasets(
 def _has_all_columns(output: Dataset, known: Columns) -> bool:
     """Whether each column of the output's schema has a known source."""
     return {stored(field.name) for field in output.schema_fields} <= known.fields.keys()
-
-
-class FieldUrns(dict["Source", str]):
-    """A dictionary of columns' URNs, by dataset and column; a URN is made on its first use."""
-
-    def __init__(self, subject: Subject) -> None:
-        super().__init__()
-        self._subject = subject
-
-    def __missing__(self, source: Source) -> str:
-        """Make and store the URN of a column on its first use."""
-        namespace, name, column = source
-        urn = self[source] = self._subject.field(DatasetName(namespace, name), column)
-        return urn

@@ -8,7 +8,6 @@ each dataset. The output is DataHub's time-series aspects of a partition: ``oper
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
 # which the facet was made.
 
 _Json = TypeVar("_Json")
-_Kind = TypeVar("_Kind", bound=StrEnum)
 _MAX_DEPTH = 50
 """The most levels of nested operators; no ordinary query has a deeper condition."""
 
@@ -80,7 +78,7 @@ def _partition(named: model.NamedPartition) -> Partition:
 
 def _read_compare(facet: model.Condition) -> Condition | None:
     left, right = facet.left, facet.right
-    comparison = _member(Comparison, facet.comparison)
+    comparison = Comparison.__members__.get(facet.comparison or "")
     if comparison is None or left is None or right is None:
         return None
     if left.type == "literal":
@@ -99,14 +97,10 @@ def _literal_text(value: model.Value) -> str | None:
 
 def _read_binary(facet: model.Condition, depth: int) -> Condition | None:
     left, right = (read_condition(side, depth + 1) for side in (facet.left, facet.right))
-    operator = _member(Operator, facet.operator)
+    operator = Operator.__members__.get(facet.operator or "")
     if left is None or right is None or operator is None:
         return None
     return Binary(operator, left, right)
-
-
-def _member(kinds: type[_Kind], value: str | None) -> _Kind | None:
-    return kinds(value) if value in set(kinds) else None
 
 
 MAX_PARTITIONS = 100

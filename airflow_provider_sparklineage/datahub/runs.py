@@ -376,15 +376,15 @@ def run_datasets(subject: Subject) -> Iterator[Proposal]:
     if not subject.has_ended or not subject.has_run:
         return
     for side, of in ((Side.READ, "input"), (Side.WRITE, "output")):
-        edges: dict[str, Json] = {}
+        accessed: dict[str, dict[str, str]] = {}
         for access in accesses(subject, side):
             if _is_of_run(access, subject):
-                urn = access.dataset.urn
-                edges[urn] = _dataset_edge(
-                    urn, _joined_properties(edges.get(urn, {}), _access_properties(access))
-                )
-        if edges:
-            aspect = {f"{of}s": list(edges), f"{of}Edges": list(edges.values())}
+                known = accessed.get(access.dataset.urn, {})
+                joined = _joined_properties(known, _access_properties(access))
+                accessed[access.dataset.urn] = joined
+        if accessed:
+            edges = [_dataset_edge(*one) for one in accessed.items()]
+            aspect = {f"{of}s": list(accessed), f"{of}Edges": edges}
             yield Proposal(subject.run, f"dataProcessInstance{of.capitalize()}", aspect)
 
 
@@ -397,12 +397,11 @@ def _dataset_edge(urn: str, properties: dict[str, str]) -> Json:
     return {"destinationUrn": urn, **({"properties": properties} if properties else {})}
 
 
-def _joined_properties(known: Json, properties: dict[str, str]) -> dict[str, str]:
+def _joined_properties(before: dict[str, str], properties: dict[str, str]) -> dict[str, str]:
     """Join the properties of one dataset that the event has twice: as files, and as a table.
 
     Two different values of one property are joined by a comma.
     """
-    before: dict[str, str] = known.get("properties", {})
     both = before | properties
     for key in before.keys() & properties.keys():
         if before[key] != properties[key]:

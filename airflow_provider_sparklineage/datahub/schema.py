@@ -238,7 +238,13 @@ _NAMES_BY_CLASS = {
     "Map": "map",
     "Union": "union",
 }
-_CLASSES_BY_NAME = {name: one for one, names in _NAMES_BY_CLASS.items() for name in names.split()}
+
+
+def _by_name(names_by_kind: Mapping[str, str]) -> dict[str, str]:
+    return {name: kind for kind, names in names_by_kind.items() for name in names.split()}
+
+
+_CLASSES_BY_NAME = _by_name(_NAMES_BY_CLASS)
 
 
 @lru_cache(maxsize=4096)
@@ -293,33 +299,16 @@ connector converts them to lower case by default."""
 
 _NESTED_KINDS = frozenset({STRUCT, ARRAY, MAP, UNION})
 
-_AVRO_OF_HIVE = MappingProxyType(
-    {
-        "string": "string",
-        "varchar": "string",
-        "char": "string",
-        "binary": "string",
-        "boolean": "boolean",
-        "bool": "boolean",
-        "tinyint": "int",
-        "byte": "int",
-        "smallint": "int",
-        "short": "int",
-        "int": "int",
-        "integer": "int",
-        "date": "int",
-        "timestamp": "int",
-        "datetime": "int",
-        "bigint": "long",
-        "long": "long",
-        "float": "float",
-        "double": "double",
-        "double precision": "double",
-        "decimal": "bytes",
-        "numeric": "bytes",
-        "bytes": "bytes",
-    }
-)
+_HIVE_NAMES_BY_AVRO = {
+    "string": "string varchar char binary",
+    "boolean": "boolean bool",
+    "int": "tinyint byte smallint short int integer date timestamp datetime",
+    "long": "bigint long",
+    "float": "float",
+    "double": "double",
+    "bytes": "decimal numeric bytes",
+}
+_AVRO_OF_HIVE = MappingProxyType({**_by_name(_HIVE_NAMES_BY_AVRO), "double precision": "double"})
 """Avro's types for the types of Hive and Spark; a type without an entry is ``null`` in Avro."""
 
 _AVRO_OF_DELTA = {
@@ -330,12 +319,8 @@ _AVRO_OF_DELTA = {
 _AVRO_OF_ICEBERG = {
     **_AVRO_OF_HIVE,
     "binary": "bytes",
-    "timestamp": "long",
-    "timestamp_ntz": "long",
-    "timestamptz": "long",
-    "time": "long",
-    "decimal": "fixed",
-    "fixed": "fixed",
+    **dict.fromkeys(("timestamp", "timestamp_ntz", "timestamptz", "time"), "long"),
+    **dict.fromkeys(("decimal", "fixed"), "fixed"),
     "uuid": "string",
 }
 

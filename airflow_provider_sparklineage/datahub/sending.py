@@ -54,15 +54,10 @@ class Line(NamedTuple):
     """A proposal in the form in which it is sent.
 
     :param text: the proposal as JSON, in ASCII, because GMS reads each byte as a character
-    :param may_be_there: whether a refusal is no loss, because the proposal is only for an absent
-        aspect. If the aspect exists, a GMS that does not know the proposal's header refuses the
-        proposal
     """
 
-    urn: str
-    aspect_name: str
+    proposal: Proposal
     text: str
-    may_be_there: bool = False
 
 
 class _StoppedError(Exception):
@@ -104,12 +99,11 @@ def batches(proposals: Iterable[Proposal]) -> Iterator[list[Line]]:
     size = 0
     for proposal in proposals:
         text = json.dumps(proposal.request() | {"systemMetadata": metadata})
-        line = Line(proposal.urn, proposal.aspect_name, text, proposal.only_if_absent)
-        if batch and (len(batch) == BATCH or size + len(line.text) > BATCH_BYTES):
+        if batch and (len(batch) == BATCH or size + len(text) > BATCH_BYTES):
             yield batch
             batch, size = [], 0
-        batch.append(line)
-        size += len(line.text)
+        batch.append(Line(proposal, text))
+        size += len(text)
     if batch:
         yield batch
 
@@ -137,8 +131,8 @@ class _Sending:
         if answer.kind is Kind.STORED:
             self.stored += len(batch)
         elif answer.urns:
-            forbidden = [line for line in batch if line.urn in answer.urns]
-            allowed = [line for line in batch if line.urn not in answer.urns]
+            forbidden = [line for line in batch if line.proposal.urn in answer.urns]
+            allowed = [line for line in batch if line.proposal.urn not in answer.urns]
             self._refuse(forbidden, answer)
             if not forbidden:
                 raise _StoppedError(answer.why)
@@ -152,10 +146,14 @@ class _Sending:
             self.send(batch[half:])
 
     def _refuse(self, batch: Sequence[Line], answer: Answer) -> None:
+        """List refused proposals, but for those of an aspect that DataHub may have already.
+
+        A GMS that does not know the header of such a proposal refuses it if the aspect exists.
+        """
         self.refused += [
-            f"{line.aspect_name} of {line.urn} ({answer.why})"
-            for line in batch
-            if not line.may_be_there
+            f"{one.aspect_name} of {one.urn} ({answer.why})"
+            for one, _ in batch
+            if not one.only_if_absent
         ]
 
     def _final_answer(self, batch: Sequence[Line]) -> Answer:
@@ -330,16 +328,13 @@ class Gms:
         """Make an answer from an exception; most exceptions are errors of the connection."""
         import requests
 
-        kind = Kind.USELESS
-        if isinstance(error, (requests.ConnectionError, requests.Timeout, OSError)):
-            kind = Kind.BUSY
-        if isinstance(error, (requests.exceptions.SSLError, requests.exceptions.InvalidURL)):
-            kind = Kind.USELESS
-        elif isinstance(error, ValueError):
+        is_final = isinstance(error, (requests.exceptions.SSLError, requests.exceptions.InvalidURL))
+        if isinstance(error, ValueError) and not is_final:
             # A header is invalid. The exception's text would show all of it, with secrets.
-            return self._answer(
-                kind, "the token, or one of the headers, cannot be sent as a header"
-            )
+            why = "the token, or one of the headers, cannot be sent as a header"
+            return self._answer(Kind.USELESS, why)
+        is_passing = isinstance(error, OSError) and not is_final  # as all errors of requests are
+        kind = Kind.BUSY if is_passing else Kind.USELESS
         return self._answer(kind, f"{self._server.url} {_connection_problem(error)}")
 
     def _answer(self, kind: Kind, why: str) -> Answer:
@@ -369,16 +364,9 @@ _CONNECTION_PROBLEMS = (
 )  # fmt: skip
 
 _KINDS_BY_STATUS = {
-    400: Kind.REFUSED,
-    413: Kind.REFUSED,
-    422: Kind.REFUSED,
-    408: Kind.BUSY,
-    425: Kind.BUSY,
-    429: Kind.BUSY,
+    **dict.fromkeys((400, 413, 422), Kind.REFUSED),
+    **dict.fromkeys((408, 425, 429, 502, 503, 504), Kind.BUSY),
     500: Kind.FAILED,
-    502: Kind.BUSY,
-    503: Kind.BUSY,
-    504: Kind.BUSY,
 }
 """Any other status is ``USELESS``: at 401 or 404 the token or the URL is wrong for any request."""
 

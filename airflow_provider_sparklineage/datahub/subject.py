@@ -83,6 +83,7 @@ class Subject:
         self.event = model.fitted(event, model.PlainEvent)
         self.how = how
         self._urns: dict[DatasetName, str] = {}
+        self._fields: dict[tuple[DatasetName, str], str] = {}
 
     # --- the run ----------------------------------------------------------------------------------
 
@@ -258,7 +259,10 @@ class Subject:
 
     def field(self, name: DatasetName, column: str) -> str:
         """Give the URN of a column of a dataset."""
-        return naming.schema_field_urn(self.dataset(name), self.path(name, column))
+        if (name, column) not in self._fields:  # an output's columns have the same few sources
+            urn = naming.schema_field_urn(self.dataset(name), self.path(name, column))
+            self._fields[name, column] = urn
+        return self._fields[name, column]
 
     def path(self, name: DatasetName, column: str) -> str:
         """Give the field path of a column, as the dataset's ``SchemaMetadata`` has it."""
