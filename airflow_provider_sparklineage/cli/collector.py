@@ -11,9 +11,9 @@ from __future__ import annotations
 import tempfile
 from contextlib import suppress
 from datetime import datetime
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.models.connection import Connection
 from airflow.models.taskinstance import TaskInstance
@@ -134,21 +134,14 @@ def _find(
     if "://" in choice.run:
         root, _, name = choice.run.rstrip("/").rpartition("/")
         manifests = remote_bundles.manifests(root, budget, lambda one: one == name)
-        return (LocatedBundle(url, manifest) for url, manifest in manifests)
+        return starmap(LocatedBundle, manifests)
     if "/" in choice.run and Path(choice.run).is_dir():
         return iter([LocatedBundle(choice.run, capture.load(Path(choice.run)).manifest)])
-    everywhere = chain(
-        _delivered_bundles(location, choice, budget), _local_bundles(location, choice)
-    )
-    return (one for one in everywhere if choice.is_wanted(one.manifest))
-
-
-def _delivered_bundles(
-    location: capture.CaptureLocation, choice: BundleChoice, budget: Budget
-) -> Iterator[LocatedBundle]:
+    remote: Iterable[tuple[str, capture.Manifest]] = ()
     if location.url:
-        for url, manifest in remote_bundles.manifests(location.url, budget, choice.may_be):
-            yield LocatedBundle(url, manifest)
+        remote = remote_bundles.manifests(location.url, budget, choice.may_be)
+    everywhere = chain(starmap(LocatedBundle, remote), _local_bundles(location, choice))
+    return (one for one in everywhere if choice.is_wanted(one.manifest))
 
 
 def _local_bundles(
@@ -165,7 +158,6 @@ def _local_bundles(
 # --- a bundle to the event of its try -------------------------------------------------------------
 
 
-Outcome = Literal["", "COMPLETE", "FAIL"]
 _NOT_AWAITED = degradations.DegradationCode.APPLICATION_UNFINISHED
 
 
@@ -212,11 +204,12 @@ def merge_bundle(located: LocatedBundle, work: Path, budget: Budget) -> Merged:
     # If the task could add nothing to a command, the degradation with the reason still holds.
     was_refused = before.of_command and not before.injected
     rest = [d for d in before.degradations if was_refused or not d.code.is_of_collecting]
-    outcome, unfinished = before.outcome, "It has not reported its end."
+    outcome: str = before.outcome
+    unfinished = "It has not reported its end."
     # The state of the task decides, because Airflow's own event has this state, and because a job
     # can end by an exit that Spark does not see.
     state = state_of(before.task) if before.of_command else ""
-    known: Outcome = "" if state == "RUNNING" else state
+    known = "" if state == "RUNNING" else state
     if located.is_remote:
         bundle, came = remote_bundles.fetched(located.place, work, budget)
         rest += came.degradations
@@ -322,15 +315,12 @@ class Collector:
                 elif not merged.is_news and not again:
                     self.lines.append(f"{one} was collected already; --again sends it once more.")
                 else:
-                    events.append(self._event(merged))
+                    name = name_of(merged.task)
+                    candidate = sending.candidate(name, merged.written.event)
+                    events.append(Event(merged, candidate, self._sending(one, name)))
             except exceptions.SparkLineageError as error:
                 self._note(f"{one} is skipped: {error}")
         return events
-
-    def _event(self, merged: Merged) -> Event:
-        name = name_of(merged.task)
-        candidate = sending.candidate(name, merged.written.event)
-        return Event(merged, candidate, self._sending(merged.bundle, name))
 
     def _sending(self, bundle: LocatedBundle, name: str) -> dict[str, Any] | None:
         """Give the part that Airflow's provider adds to an event, from its bundle or the archive.
@@ -374,11 +364,11 @@ class Collector:
         sender = Sender(self._archive, self._settings.adaptation)
         stored = self._stored(events)
         chosen = self._chosen(stored)
-        result = sender.send(chosen)
-        self.is_done = self.is_done and result.is_done
+        sender.send(chosen)
+        self.is_done = self.is_done and sender.is_done
         if chosen.events or not stored:
-            self.lines.append(summary(len(result.sent), len(chosen.events)))
-        return [e for e in stored if e.sending is None or e.candidate.name in result.sent]
+            self.lines.append(summary(len(sender.sent), len(chosen.events)))
+        return [e for e in stored if e.sending is None or e.candidate.name in sender.sent]
 
     def _stored(self, events: Iterable[Event]) -> list[Event]:
         """Write events to the archive in place of the tasks' own; give those that it has stored."""
@@ -402,8 +392,7 @@ class Collector:
 
     def _show(self, merged: Merged) -> None:
         is_first = merged.manifest.of_command
-        shown = replace_xcom(merged.task, merged.written, is_first=is_first)
-        if not shown:
+        if not replace_xcom(merged.task, merged.written, is_first=is_first):
             commands.note(
                 f"sparklineage: The XCom of {merged.bundle} could not be replaced, so its page in "
                 "Airflow shows the lineage that the task had."
@@ -432,10 +421,7 @@ def mask_connections() -> None:
         log.debug("Airflow's connections are not known.", exc_info=True)
 
 
-State = Literal["RUNNING"] | Outcome
-"""State of a try, if it tells whether the try's job runs, or how it ended; else empty."""
-
-_STATES: dict[str, State] = {
+_STATES = {
     "success": "COMPLETE",
     "failed": "FAIL",
     "up_for_retry": "FAIL",
@@ -443,8 +429,11 @@ _STATES: dict[str, State] = {
 }
 
 
-def state_of(task: capture.TaskIdentity) -> State:
-    """Ask Airflow's database for the state of a try; empty if it is not known. Never raises."""
+def state_of(task: capture.TaskIdentity) -> str:
+    """Ask Airflow's database whether a try's job runs, or how it ended; never raises.
+
+    :return: RUNNING, COMPLETE or FAIL; empty if that is not known
+    """
     try:
         with create_session() as session:
             for model in (TaskInstance, TaskInstanceHistory):

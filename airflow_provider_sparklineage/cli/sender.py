@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -37,15 +37,6 @@ if TYPE_CHECKING:
 # --- the events to send, and the later events of their jobs ---------------------------------------
 
 
-class EventChoice(NamedTuple):
-    """The choice of events on the command line; without any, the events marked as unsent."""
-
-    dag_id: str = ""
-    task_id: str = ""
-    run_id: str = ""
-    since: datetime | None = None
-
-
 class Choice(NamedTuple):
     """The events to send.
 
@@ -64,32 +55,28 @@ class Choice(NamedTuple):
         return sending.in_order([*self.events, *self.following])
 
 
-class _ReadEntries(NamedTuple):
-    candidates: list[sending.Candidate]
-    problems: list[str]
-    held_back: int
-
-
-def choose(archive: Archive, choice: EventChoice) -> Choice:
+def choose(archive: Archive, ids: tuple[str, str, str], since: datetime | None) -> Choice:
     """Choose the events to send, and print notes on events that cannot be sent.
 
+    :param ids: the DAG, the task and the DAG run on the command line; empty for any
+    :param since: the time of the earliest event; None for any. Without ids and time, the events
+        marked as unsent are chosen
     :raise ArchiveError: if the archive cannot list its events
     :raise UnusableInputError: if unsent events are to be sent, and the archive does not mark unsent
         events
     """
-    entries = _chosen_entries(archive, choice)
-    read = _read_entries(archive, entries, "Reading events")
-    for problem in read.problems:
+    entries = _chosen_entries(archive, ids, since)
+    candidates, problems, held_back = _read_entries(archive, entries, "Reading events")
+    for problem in problems:
         commands.note(f"sparklineage: {problem}")
-    if read.held_back:
+    if held_back:
         commands.note(
-            f"sparklineage: {read.held_back} of {len(entries)} are not for sending: Airflow's "
+            f"sparklineage: {held_back} of {len(entries)} are not for sending: Airflow's "
             "emission policy held them back, a person ended the task, or an older version of this "
             "package kept them."
         )
-    since = choice.since
-    chosen = sending.in_order(c for c in read.candidates if since is None or c.time >= since)
-    return followed(archive, chosen, len(read.problems))
+    chosen = sending.in_order(c for c in candidates if since is None or c.time >= since)
+    return followed(archive, chosen, len(problems))
 
 
 def followed(archive: Archive, chosen: list[sending.Candidate], skipped: int = 0) -> Choice:
@@ -102,14 +89,15 @@ def followed(archive: Archive, chosen: list[sending.Candidate], skipped: int = 0
     if not chosen:
         return Choice([], [], skipped)
     later = [e for e in archive.entries() if not _is_before(e, chosen[0].time)]
-    known = _read_entries(archive, later, "Looking for later runs").candidates
+    known, _, _ = _read_entries(archive, later, "Looking for later runs")
     return Choice(chosen, sending.followers(chosen, known), skipped)
 
 
-def _chosen_entries(archive: Archive, choice: EventChoice) -> list[Entry]:
-    if any(choice):
-        entries = archive.entries(choice.dag_id, choice.task_id, choice.run_id)
-        return [e for e in entries if choice.since is None or not _is_before(e, choice.since)]
+def _chosen_entries(
+    archive: Archive, ids: tuple[str, str, str], since: datetime | None
+) -> list[Entry]:
+    if any(ids) or since is not None:
+        return [e for e in archive.entries(*ids) if since is None or not _is_before(e, since)]
     if not archive.has_marks:
         problem = f"In {archive.url} it is not noted which events were not sent."
         raise exceptions.UnusableInputError(
@@ -126,7 +114,10 @@ def _is_before(entry: Entry, time: datetime) -> bool:
     return entry.written is not None and entry.written < time
 
 
-def _read_entries(archive: Archive, entries: Sequence[Entry], what: str) -> _ReadEntries:
+def _read_entries(
+    archive: Archive, entries: Sequence[Entry], what: str
+) -> tuple[list[sending.Candidate], list[str], int]:
+    """Read events; give those that can be sent, the problems, and the number of those held back."""
     found: list[sending.Candidate] = []
     problems: list[str] = []
     held_back = 0
@@ -143,7 +134,7 @@ def _read_entries(archive: Archive, entries: Sequence[Entry], what: str) -> _Rea
                 held_back += 1
             else:
                 found.append(candidate)
-    return _ReadEntries(found, problems, held_back)
+    return found, problems, held_back
 
 
 def planned(chosen: Choice) -> list[str]:
@@ -179,17 +170,6 @@ _BATCH, _BATCH_BYTES = 50, 16 * 1024 * 1024
 """Limits of a batch, which is held in memory: number of candidates, and bytes of their events."""
 
 
-class Result(NamedTuple):
-    """The outcome of sending.
-
-    :param sent: names of the chosen events that were sent
-    :param is_done: whether nothing went wrong
-    """
-
-    sent: frozenset[str]
-    is_done: bool
-
-
 class Sender:
     """Sends chosen events through the transport of Airflow's OpenLineage provider.
 
@@ -206,10 +186,12 @@ class Sender:
         self._archive = archive
         self._how = how
         self._chosen: frozenset[str] = frozenset()
-        self._sent: set[str] = set()
-        self._is_done = True
+        self.sent: set[str] = set()
+        """The names of the chosen events that were sent."""
+        self.is_done = True
+        """Whether nothing went wrong."""
 
-    def send(self, chosen: Choice) -> Result:
+    def send(self, chosen: Choice) -> None:
         """Send events in their order, and print a note on each problem."""
         self._chosen = frozenset(one.name for one in chosen.events)
         everything = chosen.in_order
@@ -217,11 +199,10 @@ class Sender:
         with commands.progress("Sending events", len(everything)) as reached:
             while begin < len(everything) and not stopped:
                 batch = self._batch(everything[begin : begin + _BATCH])
-                stopped = self._send(batch, partial(_reached, reached, begin))
+                stopped = self._send(batch, begin, reached)
                 begin += len(batch)
         if stopped:
             self._note(f"Sending stopped: {stopped}")
-        return Result(frozenset(self._sent), self._is_done)
 
     def _batch(
         self, candidates: Sequence[sending.Candidate]
@@ -281,24 +262,33 @@ class Sender:
     def _entries(self) -> list[Entry]:
         """The entries of the archive, the latest first; [] if the archive cannot list them."""
         with suppress(exceptions.ArchiveError):
-            return sorted(self._archive.entries(), key=_written, reverse=True)
+            never = datetime.min.replace(tzinfo=UTC)
+            return sorted(
+                self._archive.entries(), key=lambda one: one.written or never, reverse=True
+            )
         return []
 
     def _send(
-        self, batch: list[tuple[sending.Candidate, list[bytes]]], reached: Callable[[int], None]
+        self,
+        batch: list[tuple[sending.Candidate, list[bytes]]],
+        before: int,
+        reached: Callable[[int], None],
     ) -> str:
-        """Send a batch; return the reason why no more can be sent, or an empty text."""
+        """Send a batch; return the reason why no more can be sent, or an empty text.
+
+        :param before: number of candidates in the batches before this one
+        """
         lines = [line for _, of_one in batch for line in of_one]
         if not lines:
             return ""
         ends = [0, *accumulate(len(of_one) for _, of_one in batch)]
 
         def notice(number: int) -> None:
-            reached(sum(end <= number for end in ends[1:]))
+            reached(before + sum(end <= number for end in ends[1:]))
 
         seconds = _START_S + _EVENT_S * len(lines)
         sent = sending.send(lines, self._configuration, seconds, notice=notice)
-        reached(len(batch))
+        reached(before + len(batch))
         if sent.lost:
             return f"{sent.lost} events were taken and did not arrive; Airflow's transport says why"
         for (one, _), (begin, end) in zip(batch, pairwise(ends), strict=True):
@@ -311,23 +301,15 @@ class Sender:
             self._note(f"The event of {one.job} ({one.run_id}) was refused: {why}")
             return
         if one.name in self._chosen:
-            self._sent.add(one.name)
+            self.sent.add(one.name)
         try:
             self._archive.unmark(one.name)
         except exceptions.ArchiveError as error:
             self._note(str(error))
 
     def _note(self, problem: str) -> None:
-        self._is_done = False
+        self.is_done = False
         commands.note(f"sparklineage: {masked_message(problem)}")
-
-
-def _written(entry: Entry) -> datetime:
-    return entry.written or datetime.min.replace(tzinfo=UTC)
-
-
-def _reached(reached: Callable[[int], None], before: int, of_batch: int) -> None:
-    reached(before + of_batch)
 
 
 # --- the command ----------------------------------------------------------------------------------
@@ -346,13 +328,14 @@ def resend(args: argparse.Namespace) -> int:
         if archive is None:
             problem = "There is no archive, so nothing can be sent again."
             raise exceptions.UnusableInputError(problem, "See [sparklineage] archive_url.")
-        choice = EventChoice(args.dag_id or "", args.task_id or "", args.run_id or "", since)
-        chosen = choose(archive, choice)
+        ids = args.dag_id or "", args.task_id or "", args.run_id or ""
+        chosen = choose(archive, ids, since)
         if args.dry_run or not chosen.events:
             lines, is_done = planned(chosen), True
         else:
-            result = Sender(archive, resolved.adaptation).send(chosen)
-            lines, is_done = [summary(len(result.sent), len(chosen.events))], result.is_done
+            sender = Sender(archive, resolved.adaptation)
+            sender.send(chosen)
+            lines, is_done = [summary(len(sender.sent), len(chosen.events))], sender.is_done
     for line in lines:
         commands.say(line)
     return 0 if is_done and not chosen.skipped else 1
