@@ -105,7 +105,7 @@ class _DagParsing:
                     self.is_all = False
         except Exception as error:  # a repository that does not answer, a connection that is wrong
             text = f"Airflow's DAG bundles cannot be used ({type(error).__name__}: {error})."
-            self.problems.append(Check(DAG_FILE, Status.FAILED, text, "Give --dags-folder."))
+            self.problems.append(failed(DAG_FILE, text, "Give --dags-folder."))
 
     def add(self, name: str, path: Path, root: Path) -> None:
         """Add the DAGs of a folder, or of one file.
@@ -117,7 +117,7 @@ class _DagParsing:
         for file, error in sorted(bag.import_errors.items()):
             lines = [line.strip() for line in error.splitlines() if line.strip()]
             text = f"{root / file} cannot be imported: {lines[-1] if lines else 'no reason given'}"
-            self.problems.append(Check(DAG_FILE, Status.FAILED, text))
+            self.problems.append(failed(DAG_FILE, text))
 
     def _bag(self, path: Path, root: Path, name: str) -> BundleDagBag:
         may_parse = self._may_parse

@@ -135,7 +135,7 @@ def check_transport(transport: Mapping[str, Any], path: str, place: str) -> list
     except Exception as error:  # any: the provider of tokens is others' code
         problem = f"{path}.auth in {place} gives no token ({type(error).__name__})."
         fix = "Check the arguments that this provider of tokens needs."
-        return [Check(TRANSPORT, Status.FAILED, problem, fix)]
+        return [failed(TRANSPORT, problem, fix)]
     if target.server is None:
         text = f"Proposals for DataHub are written to {target.folder}, and not sent."
         return [Check(TRANSPORT, Status.OK, text)]

@@ -58,11 +58,11 @@ def warning(name: str, message: str, fix: str) -> Check:
     return Check(name, Status.WARNING, message, fix)
 
 
-def failed(name: str, error: Exception) -> Check:
-    """Make a failed check from an error; this package's errors give the message and the fix."""
-    if isinstance(error, SparkLineageError):
-        return Check(name, Status.FAILED, error.problem, error.fix)
-    return Check(name, Status.FAILED, str(error))
+def failed(name: str, problem: Exception | str, fix: str = "") -> Check:
+    """Make a failed check from a text or an error; errors of this package have their own fix."""
+    if isinstance(problem, SparkLineageError):
+        return Check(name, Status.FAILED, problem.problem, problem.fix)
+    return Check(name, Status.FAILED, str(problem), fix)
 
 
 _URL_PARTS = ("host", "port", "schema")

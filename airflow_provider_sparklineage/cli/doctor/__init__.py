@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.cli.doctor import spark
-from airflow_provider_sparklineage.model.exceptions import SettingsError, UnusableInputError
+from airflow_provider_sparklineage.model import exceptions
 from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.checks import Check, Status, failed
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION
@@ -36,7 +36,7 @@ def check_machine(args: argparse.Namespace) -> int:
     checks: list[Check] = []
     try:
         resolved = resolution.resolve(resolution.Source(resolution.Origin.CONFIGURATION, values))
-    except SettingsError as error:
+    except exceptions.SettingsError as error:
         checks.append(failed("settings", error))
         resolved = resolution.resolve()
     return _say([*checks, *_spark_half(args, resolved, args.spark_binary)], args)
@@ -64,7 +64,7 @@ def _properties(given: list[str]) -> dict[str, str]:
     wrong = [text for text in given if not re.match(r"spark\.[^=\s]+=", text)]
     if wrong:
         problem = f"--conf {wrong[0]} is no Spark property."
-        raise UnusableInputError(problem, "Write it as --conf spark.executor.memory=2g.")
+        raise exceptions.UnusableInputError(problem, "Write it as --conf spark.executor.memory=2g.")
     return dict(text.split("=", 1) for text in given)
 
 
@@ -78,7 +78,10 @@ def _spark_half(
     if args.spark_submit and machine is not None:
         commands.note(f"Running a Spark application {'in the cluster ' if in_cluster else ''}…")
         run = in_cluster or (lambda machine: spark.run_trial(machine, resolved, os.environ))
-        checks.append(run(machine))
+        try:
+            checks.append(run(machine))
+        except exceptions.SparkLineageError as error:
+            checks.append(failed(spark.TRIAL, error))
     elif args.spark_submit:
         checks.append(spark.NOT_RUN)
     return checks

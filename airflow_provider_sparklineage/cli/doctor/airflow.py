@@ -143,9 +143,8 @@ def _connection(conn_id: str) -> tuple[list[Check], connections.LineageConnectio
 
 def _settings(resolved: Settings) -> Check:
     if resolved.disabled:
-        return Check(
+        return failed(
             SETTINGS,
-            Status.FAILED,
             "[sparklineage] disabled is True: all tasks run without lineage.",
             "Set AIRFLOW__SPARKLINEAGE__DISABLED=False, or remove it.",
         )
@@ -184,9 +183,8 @@ def _transport(
 
 def _switched_off() -> Check | None:
     if airflow_conf.getboolean("openlineage", "disabled", fallback=False):
-        return Check(
+        return failed(
             PROVIDER,
-            Status.FAILED,
             "[openlineage] disabled is True: Airflow sends no lineage.",
             "Set AIRFLOW__OPENLINEAGE__DISABLED=False, or remove it.",
         )
@@ -196,9 +194,8 @@ def _switched_off() -> Check | None:
     except Exception:  # its configuration cannot be read
         return failed(PROVIDER, reason) if reason else None
     if has_transport and reason:
-        return Check(
+        return failed(
             PROVIDER,
-            Status.FAILED,
             "Airflow's OpenLineage provider has a transport, but its listener is not there.",
             "Look for `openlineage` in `airflow plugins`, and in the log for why it is not loaded.",
         )
@@ -229,9 +226,7 @@ def _provider(transport: Mapping[str, Any], place: str) -> Check:
             fix,
         )
     if kind == "noop":
-        return Check(
-            PROVIDER, Status.FAILED, "Airflow's transport is noop: no lineage is sent.", fix
-        )
+        return failed(PROVIDER, "Airflow's transport is noop: no lineage is sent.", fix)
     where = f" to {transport['log_file_path']}" if kind == "file" else ""
     text = f"It is active, and sends by its {connections.title_of(transport)}{where}."
     return passed(PROVIDER, text)
@@ -253,17 +248,15 @@ def _policy() -> Check:
         path = kinds.path(type(task))
         names.append(name)
         if path in openlineage.disabled_operators():
-            return Check(
+            return failed(
                 POLICY,
-                Status.FAILED,
                 f"[openlineage] disabled_for_operators names {name}: its events are not sent.",
                 f"Take {path} out of it.",
             )
         policy = resolve_task_emission_policy(task, "doctor", "doctor")
         if not (policy.emit and policy.extract_operator_metadata):
-            return Check(
+            return failed(
                 POLICY,
-                Status.FAILED,
                 f"[openlineage] emission_policy keeps {name}'s lineage back.",
                 f"Add a rule with scope operator {path} that has emit and "
                 "extract_operator_metadata.",

@@ -14,18 +14,18 @@ import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.cli.doctor.spark import ORDERS, TRIAL, Machine, explained, judged
+from airflow_provider_sparklineage.cli.doctor import spark
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model import credentials, exceptions, texts
 from airflow_provider_sparklineage.operators.attempt.submit import listen
 from airflow_provider_sparklineage.operators.attempt.timing import Deadline
-from airflow_provider_sparklineage.settings.checks import Check, Status, failed, passed
+from airflow_provider_sparklineage.settings.checks import Check, failed, passed
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.remote_bundles import received
@@ -67,9 +67,8 @@ def location_checks(settings: Settings, timeout_s: float = _PROBE_S) -> list[Che
         text = f"This worker writes, lists, reads and deletes in {captures.url}"
         return [passed(REMOTE, f"{text}; drivers know it as {in_spark}.")]
     return [
-        Check(
+        failed(
             REMOTE,
-            Status.FAILED,
             f"This worker cannot {steps[-1]} {captures.url} ({why}).",
             "Check the connection whose id is before the @, its permissions, and that the provider "
             "of this file system is installed. Files of drivers there cannot be collected.",
@@ -139,7 +138,7 @@ _APPLICATION = "trial_application.py"
 _SMALL = {"spark.ui.enabled": "false", "spark.executor.instances": "1"}
 
 
-def run(machine: Machine, conn_id: str, conf: Mapping[str, str], settings: Settings) -> Check:
+def run(machine: spark.Machine, conn_id: str, conf: Mapping[str, str], settings: Settings) -> Check:
     """Run the trial's application as a task with this Spark connection, and judge its lineage.
 
     The application and its tables are in the folder to which the driver delivers. This folder is
@@ -147,29 +146,25 @@ def run(machine: Machine, conn_id: str, conf: Mapping[str, str], settings: Setti
 
     :param conf: Spark properties of the operator
     :param settings: settings of a task; their capture location is a URL
+    :raise SparkLineageError: if the bundle cannot be made, or the application not be submitted
     """
     begun = time.monotonic()
-    try:
-        manifest = capture.Manifest(application_run_id=str(uuid.uuid4()))
-        bundle = capture.create(settings.capture_location.folder, manifest)
-    except exceptions.SparkLineageError as error:
-        return failed(TRIAL, error)
-    assert bundle.path is not None  # noqa: S101  (it was made)
-    url = f"{settings.capture_location.url}/{bundle.path.name}"
+    bundle = spark.new_bundle(settings)
+    url = f"{settings.capture_location.url}/{cast('Path', bundle.path).name}"
     try:
         return _tried(machine, conn_id, conf, settings, bundle, url, begun)
-    except exceptions.SparkLineageError as error:
-        return failed(TRIAL, error)
+    except exceptions.SparkLineageError:
+        raise
     except Exception as error:  # of the store's library, or of Airflow's hook
         text = f"The application could not be run ({bounded.reason(error)})."
-        return Check(TRIAL, Status.FAILED, text)
+        return failed(spark.TRIAL, text)
     finally:
         bundle.remove()
         deleted(url)
 
 
 def _tried(
-    machine: Machine,
+    machine: spark.Machine,
     conn_id: str,
     conf: Mapping[str, str],
     settings: Settings,
@@ -182,13 +177,13 @@ def _tried(
     store = objects.Objects(url)
     application = Path(str(driver.__file__)).with_name(_APPLICATION)
     store.write(_APPLICATION, application.read_bytes())
-    for name, content in ORDERS.items():
+    for name, content in spark.ORDERS.items():
         store.write(f"tables/orders/{name}", content.encode())
     try:
         _submit(conn_id, conf, settings, bundle, in_spark)
     except bounded.OutOfTimeError:
         text = f"The application did not end within {TIMEOUT_S} seconds."
-        return Check(TRIAL, Status.FAILED, text, _LOOK)
+        return failed(spark.TRIAL, text, _LOOK)
     except exceptions.SparkLineageError:
         raise
     except Exception as error:  # AirflowException, with the end of spark-submit's log
@@ -196,12 +191,10 @@ def _tried(
     deadline = Deadline()
     deadline.begin(_COLLECT_S)
     manifest = replace(bundle.manifest, remote=url, outcome="COMPLETE", injected=("py_files",))
-    assert bundle.path is not None  # noqa: S101
-    delivered = received(manifest, bundle.path, deadline.budget, waits=True)
+    delivered = received(manifest, cast("Path", bundle.path), deadline.budget, waits=True)
     if not delivered.has_begun:
-        return Check(
-            TRIAL,
-            Status.FAILED,
+        return failed(
+            spark.TRIAL,
             f"An application ran in the cluster, and its driver delivered nothing: it cannot write "
             f"to {in_spark}, or that is another place than {url}, where this worker looks.",
             "The driver's log has a line that begins with `sparklineage:` and says why. Give the "
@@ -209,7 +202,7 @@ def _tried(
         )
     found = replace(bundle, manifest=replace(manifest, degradations=delivered.degradations))
     event = merged_event(found, task_lineage(found))
-    return judged(event, machine, "", time.monotonic() - begun, "in the cluster ")
+    return spark.judged(event, machine, "", time.monotonic() - begun, "in the cluster ")
 
 
 def ended_badly(text: str, url: str, in_spark: str) -> Check:
@@ -225,9 +218,9 @@ def ended_badly(text: str, url: str, in_spark: str) -> Check:
     if folder in printed:
         problem = f"This worker reaches {url}, but Spark does not reach {in_spark}: {printed}"
         fix = "Give the user of the driver the permission, or set capture_location_in_spark."
-        return Check(TRIAL, Status.FAILED, problem, fix)
+        return failed(spark.TRIAL, problem, fix)
     problem = f"Spark ended with an error: {printed}"
-    return Check(TRIAL, Status.FAILED, problem, explained(output, _LOOK))
+    return failed(spark.TRIAL, problem, spark.explained(output, _LOOK))
 
 
 def _submit(

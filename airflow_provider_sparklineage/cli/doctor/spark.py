@@ -17,15 +17,14 @@ import uuid
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event import model, pipeline
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model import exceptions
-from airflow_provider_sparklineage.model.terms import Frozen
+from airflow_provider_sparklineage.model.terms import EVENTS, OBSERVATIONS, Frozen
 from airflow_provider_sparklineage.settings.checks import Check, Status, failed, passed, warning
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
@@ -76,11 +75,11 @@ def check(
     :return: the checks, and the machine for a trial; None for the machine if a trial could not be
         run with a listener
     """
+    captures = check_captures(settings.capture_location.folder)
     try:
         spark = listener_selection.spark_of(spark_binary, env, settings.spark_version)
     except exceptions.ListenerError as error:
-        found = [_java_alone(env), failed(SPARK, error)]
-        return [*found, check_captures(settings.capture_location.folder)], None
+        return [_java(env), failed(SPARK, error), captures], None
     checks = [_java(env, spark), _spark(spark)]
     machine = None
     try:
@@ -90,11 +89,11 @@ def check(
     except (OSError, ValueError) as error:
         text = f"It cannot be read ({type(error).__name__}: {error})."
         fix = "Make it a properties file in UTF-8 that the worker's user may read."
-        checks.append(Check(DEFAULTS, Status.FAILED, text, fix))
+        checks.append(failed(DEFAULTS, text, fix))
     else:
         listener_checks, machine = _listener(settings, spark, spark_binary, defaults, env)
         checks += listener_checks
-    checks.append(check_captures(settings.capture_location.folder))
+    checks.append(captures)
     if checks[0].status is Status.FAILED:
         machine = None
     return checks, machine
@@ -140,30 +139,22 @@ def _mixed(spark: SparkDistribution) -> Check | None:
     )
 
 
-def _java_alone(env: Mapping[str, str]) -> Check:
+def _java(env: Mapping[str, str], spark: SparkDistribution | None = None) -> Check:
+    """Check Java, and whether it fits Spark if the machine has one."""
+    if spark and (error := commands.java_refusal(env, spark)):
+        return failed(JAVA, error)
     found = commands.find_java(env)
     if found is None:
-        return Check(
+        return failed(
             JAVA,
-            Status.FAILED,
             "There is no Java to run Spark with.",
             "Install Java 17 or 21 and set JAVA_HOME to it, or put it on PATH.",
         )
     version = commands.java_feature_version(found)
     if version is None:
-        return Check(
-            JAVA,
-            Status.FAILED,
-            f"{found} does not run, or is no Java.",
-            "Set JAVA_HOME to an installed Java.",
-        )
+        problem = f"{found} does not run, or is no Java."
+        return failed(JAVA, problem, "Set JAVA_HOME to an installed Java.")
     return passed(JAVA, f"{found} is Java {version}.")
-
-
-def _java(env: Mapping[str, str], spark: SparkDistribution) -> Check:
-    if error := commands.java_refusal(env, spark):
-        return failed(JAVA, error)
-    return _java_alone(env)
 
 
 def _listener(
@@ -195,9 +186,7 @@ def _listener(
             if path is None:
                 text = f"It is {name}, not a file of this worker; so it is not looked at."
                 checked = passed(LISTENER, text)
-                if (
-                    submitted_files.scheme(name) == "local"
-                ):  # a driver of this worker cannot have it
+                if submitted_files.scheme(name) == "local":  # not for a driver of this worker
                     return [checked], None
             else:
                 checked = _checked_jar(path, spark, in_cache=settings.listener_jar is None)
@@ -265,11 +254,6 @@ def check_captures(location: Path) -> Check:
     return passed(CAPTURES, f"{location} is writable, and private.")
 
 
-def with_job(machine: Machine, submission: Submission) -> Submission:
-    """Add the properties of ``spark-defaults.conf`` to a submission, as spark-submit does."""
-    return replace(submission, file_properties=machine.defaults)
-
-
 # --- the trial ------------------------------------------------------------------------------------
 
 
@@ -280,9 +264,8 @@ TIMEOUT_S = 180
 Without a limit, the driver would wait forever for a master that it cannot reach.
 """
 
-NOT_RUN = Check(
+NOT_RUN = failed(
     TRIAL,
-    Status.FAILED,
     "No application was run, because it would have no listener.",
     "Fix the failed checks above first.",
 )
@@ -321,27 +304,30 @@ def run_trial(machine: Machine, settings: Settings, env: Mapping[str, str]) -> C
 
     :param settings: settings of a task; the bundle is made in their capture location
     :param env: environment of ``spark-submit``
+    :raise SparkLineageError: if the bundle cannot be made, or the application not be submitted
     """
     begun = time.monotonic()
-    try:
-        manifest = capture.Manifest(application_run_id=str(uuid.uuid4()))
-        bundle = capture.create(settings.capture_location.folder, manifest)
-        links = Links(bundle.path)
-    except exceptions.SparkLineageError as error:
-        return failed(TRIAL, error)
+    bundle = new_bundle(settings)
+    links = Links(bundle.path)
     try:
         with tempfile.TemporaryDirectory(prefix="sparklineage-doctor-") as work:
             _write_orders(Path(work))
             code, log = _submit(machine, settings, bundle, links, Path(work), env)
-            took = time.monotonic() - begun
-            return _judged(bundle, machine, code, log, took)
-    except exceptions.SparkLineageError as error:
-        return failed(TRIAL, error)
+            return _judged(bundle, machine, code, log, time.monotonic() - begun)
     except OSError as error:
-        return Check(TRIAL, Status.FAILED, f"The application could not be started ({error}).")
+        return failed(TRIAL, f"The application could not be started ({error}).")
     finally:
         links.remove()
         bundle.remove()
+
+
+def new_bundle(settings: Settings) -> capture.CaptureBundle:
+    """Make the capture bundle of a trial.
+
+    :raise CaptureError: if it cannot be made
+    """
+    manifest = capture.Manifest(application_run_id=str(uuid.uuid4()))
+    return capture.create(settings.capture_location.folder, manifest)
 
 
 def _write_orders(work: Path) -> None:
@@ -360,25 +346,21 @@ def _submit(
     env: Mapping[str, str],
 ) -> tuple[int | None, str]:
     """Submit the application; give the exit code, None if it took too long, and the log."""
-    assert bundle.path is not None  # noqa: S101  (it was made)
-    bundle = replace(bundle, path=links.plain(bundle.path))
-    assert bundle.path is not None  # noqa: S101
-    assert bundle.events_path is not None  # noqa: S101
-    assert bundle.observations_path is not None  # noqa: S101
+    folder = links.plain(cast("Path", bundle.path))
     tag = bundle.manifest.application_run_id
     application = Path(str(driver.__file__)).with_name("trial_application.py")
     submission = injection.inject(
-        with_job(machine, Submission(application=str(application))),
+        Submission(application=str(application), file_properties=machine.defaults),
         injection.Injection(
             tuple(links.entry(jar) for jar in machine.jars),
-            str(bundle.events_path),
+            str(folder / EVENTS),
             tag,
             defaults={"spark.openlineage.namespace": "sparklineage-doctor"},
             existing_transport=settings.existing_transport,
             submit_opts=env.get(injection.SUBMIT_OPTS, ""),
             observation=injection.Observation(
-                links.entry(str(submitted_files.write_observer(bundle.path))),
-                str(bundle.observations_path),
+                links.entry(str(submitted_files.write_observer(folder))),
+                str(folder / OBSERVATIONS),
                 tag,
             ),
         ),
@@ -410,20 +392,18 @@ def _judged(
     bundle: capture.CaptureBundle, machine: Machine, code: int | None, log: str, took: float
 ) -> Check:
     if code is None:
-        return Check(
+        return failed(
             TRIAL,
-            Status.FAILED,
             f"Spark {machine.spark.version} did not end within {TIMEOUT_S} seconds.",
             explained(log, "Run `spark-submit --master local[1]` by hand and look for the cause."),
         )
     if code != 0:
-        return Check(
+        return failed(
             TRIAL,
-            Status.FAILED,
             f"Spark {machine.spark.version} ended with {code}: {_last(log)}",
             explained(log, "Run `spark-submit --master local[1]` with any application by hand."),
         )
-    manifest = msgspec.structs.replace(
+    manifest = replace(
         bundle.manifest, ended=datetime.now(UTC), outcome="COMPLETE", injected=("py_files",)
     )
     bundle = capture.CaptureBundle(bundle.path, manifest)
@@ -449,7 +429,7 @@ def judged(
         fix = "Take spark.openlineage.disabled out of spark-defaults.conf."
         if not disabled:
             fix = explained(log, "Look in a job's log for messages of OpenLineageSparkListener.")
-        return Check(TRIAL, Status.FAILED, f"{ran}, but its lineage is empty ({code}).", fix)
+        return failed(TRIAL, f"{ran}, but its lineage is empty ({code}).", fix)
     if missing := _missing(merged):
         reasons = " ".join(loss.message or "" for loss in losses)
         text = f"{ran}, but its lineage is without {', '.join(missing)}. {reasons}".rstrip()

@@ -389,7 +389,7 @@ def compare(
     :param config_conn_id: Airflow's ``[openlineage] config_conn_id``
     """
     if transport is None:
-        return Check(TRANSPORT, Status.FAILED, _NO_TRANSPORT, _transport_fix(connection))
+        return failed(TRANSPORT, _NO_TRANSPORT, _transport_fix(connection))
     title = title_of(transport)
     if connection is None:
         return Check(TRANSPORT, Status.OK, f"Airflow sends lineage by its {title}.")
