@@ -46,6 +46,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from airflow_provider_sparklineage.event.backends import backend_of
 from airflow_provider_sparklineage.event.descriptions import described
 from airflow_provider_sparklineage.event.document import header as header_of
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.event.document import Event, Header
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    from airflow_provider_sparklineage.lineage.declared_and_last_known import Completed
     from airflow_provider_sparklineage.model.representation import Adaptation
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
     from airflow_provider_sparklineage.spark.capture.lines import ReadReport
@@ -172,7 +175,7 @@ def event_of(
     :param mask: hides the secrets in a text; Airflow knows them
     :param header: None for Airflow's hooks, which fill it in themselves
     """
-    clean = _clean(made(lineage, report, representation, header), mask)
+    clean = _clean(lineage, report, representation, mask, header)
     return _finished(clean, representation.max_event_bytes)
 
 
@@ -193,9 +196,9 @@ def events_of(
     :param allowance: once a stage is over, facets are left out
     :param as_sent: the lineage for the backend; None if it is the same
     """
-    neutral = before = _clean(made(lineage, report, representation, header, allowance), mask)
+    neutral = before = _clean(lineage, report, representation, mask, header, allowance)
     if as_sent is not None:
-        before = _clean(made(as_sent, report, representation, header, allowance), mask)
+        before = _clean(as_sent, report, representation, mask, header, allowance)
     sent = adapted(before, how, partial(allowance.is_over, Stage.EVENT_OF_BACKEND))
     is_late = partial(allowance.is_over, Stage.EVENT)
     kept = _finished(neutral, representation.max_event_bytes, is_late)
@@ -206,12 +209,36 @@ def events_of(
     return Events(kept, sent)
 
 
-def _clean(event: Event, mask: Callable[[str], str]) -> Event:
-    """Give an event without credentials and secrets, and with short texts."""
+def _clean(
+    lineage: TaskLineage,
+    report: ReadReport | None,
+    representation: Representation,
+    mask: Callable[[str], str],
+    header: Header | None,
+    allowance: Allowance = UNLIMITED,
+) -> Event:
+    """Make the event of a lineage, without credentials and secrets, and with short texts."""
+    event = made(lineage, report, representation, header, allowance)
     return shortened(masked(without_credentials(event), mask))
 
 
 # --- the event of a bundle ------------------------------------------------------------------------
+
+
+def events_of_bundle(
+    bundle: CaptureBundle,
+    completed: Completed,
+    how: Adaptation,
+    mask: Callable[[str], str],
+    allowance: Allowance,
+) -> Events:
+    """Make the events of a bundle: to be kept and for a backend; see :func:`events_of`."""
+    lineage, as_sent, _ = completed
+    if as_sent is not None:
+        as_sent = replace(as_sent, degradations=lineage.degradations)
+    manifest, header = bundle.manifest, header_of(bundle.manifest, lineage.application)
+    form = manifest.representation
+    return events_of(lineage, how, bundle.report, form, mask, header, allowance, as_sent)
 
 
 @garbage_collector_paused()

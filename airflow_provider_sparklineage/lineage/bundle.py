@@ -18,7 +18,10 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
     accumulate,
 )
 from airflow_provider_sparklineage.lineage.application.repairs import with_canonical_names
-from airflow_provider_sparklineage.lineage.declared_and_last_known import Completion
+from airflow_provider_sparklineage.lineage.declared_and_last_known import (
+    Completed,
+    completed,
+)
 from airflow_provider_sparklineage.lineage.merge import Completeness, merge
 from airflow_provider_sparklineage.lineage.observed.binding import Observed
 from airflow_provider_sparklineage.lineage.observed.corrections import corrected
@@ -32,6 +35,7 @@ from airflow_provider_sparklineage.model.allowance import (
 )
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
+from airflow_provider_sparklineage.model.last_run import BothForms
 from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.spark.capture.observations import Messages
 from airflow_provider_sparklineage.spark.capture.reading import Reading
@@ -56,17 +60,22 @@ def task_lineage(bundle: CaptureBundle, allowance: Allowance = UNLIMITED) -> Tas
     """
     manifest = bundle.manifest
     reading = Reading(bundle, partial(allowance.is_over, Stage.READING))
-    application = accumulate(reading.events(), manifest.application_run_id)
+    events = reading.events()
+    application = accumulate(events, manifest.application_run_id)
     application = with_canonical_names(application, manifest.locator)
+    witnessed = _observed(reading, application, manifest, allowance)
     # Missing events are not reported where their reason is known already, or reading was cut.
     is_delivered = bool(manifest.remote)
     reasons = _UNDELIVERED if is_delivered else _WITHOUT_LISTENER
     explained = any(d.code in reasons for d in manifest.degradations)
     met = [] if explained or reading.report.cut else incomplete(application, is_delivered)
-    degradations = [*manifest.degradations, *met, *left_out(application), *reading.of_events()]
-
-    witnessed = _observed(reading, application, manifest, allowance)
-    degradations += witnessed.degradations
+    degradations = (
+        *manifest.degradations,
+        *met,
+        *left_out(application),
+        *reading.of_events(),
+        *witnessed.degradations,
+    )
     if reading.clock.put_back:  # only times bind what was observed to actions
         witnessed = _Witnessed(application)
     lineage = merge(
@@ -90,6 +99,13 @@ def task_lineage(bundle: CaptureBundle, allowance: Allowance = UNLIMITED) -> Tas
     )
     lineage = replace(lineage, degradations=(*degradations, *lineage.degradations))
     return _completed(lineage, manifest)
+
+
+def completed_lineage(
+    bundle: CaptureBundle, last_known: BothForms, allowance: Allowance
+) -> Completed:
+    """Merge the bundle of a try that has just ended; the last run's datasets fill its gaps."""
+    return completed(task_lineage(bundle, allowance), bundle.manifest, last_known)
 
 
 # --- both witnesses -------------------------------------------------------------------------------
@@ -169,8 +185,8 @@ def _completed(lineage: TaskLineage, manifest: Manifest) -> TaskLineage:
         return lineage
     # The worker puts the last run into the manifest only if lineage was missing without it: for a
     # try that succeeded, only if its backend versions datasets by schema.
-    declared = manifest.declared_inputs, manifest.declared_outputs
-    return Completion(lineage, *declared, versions_by_schema=True).by(manifest.last_known)
+    last = BothForms(manifest.last_known, manifest.last_known, versions_by_schema=True)
+    return completed(lineage, manifest, last).lineage
 
 
 # --- reasons why events are missing ---------------------------------------------------------------

@@ -130,16 +130,28 @@ class Completed(NamedTuple):
     last_known: LastRun | None = None
 
 
-def completed(
-    lineage: TaskLineage, manifest: Manifest, last_known: BothForms, *, versions_by_schema: bool
-) -> Completed:
+def completed(lineage: TaskLineage, manifest: Manifest, last_known: BothForms) -> Completed:
     """Fill the gaps of a try's lineage, see :class:`Completion`."""
-    kept, sent = last_known
+    kept, sent, versions_by_schema = last_known
     declared = manifest.declared_inputs, manifest.declared_outputs
     missing = Completion(lineage, *declared, versions_by_schema=versions_by_schema)
     if kept == NO_LAST_RUN or not missing.is_needed:
         return Completed(lineage)
     return Completed(missing.by(kept), None if sent is kept else missing.by(sent), kept)
+
+
+def unmerged(manifest: Manifest, outcome: Outcome, last_known: BothForms) -> Completed:
+    """Give the lineage of a try whose bundle was not merged: declared datasets and degradations."""
+    lineage = declared_lineage(
+        manifest.declared_inputs,
+        manifest.declared_outputs,
+        manifest.expectations,
+        manifest.locator.rules,
+        manifest.limits,
+    )
+    degradations = (*manifest.degradations, *lineage.degradations)
+    lineage = replace(lineage, outcome=outcome, degradations=degradations)
+    return completed(lineage, manifest, last_known)
 
 
 def _is_unreported(side: Iterable[LineageDataset], declared: Collection[DatasetName]) -> bool:

@@ -60,3 +60,6 @@ class BothForms(NamedTuple):
 
     kept: LastRun = NO_LAST_RUN
     sent: LastRun = NO_LAST_RUN
+    versions_by_schema: bool = False
+    """The attribute of that name of the
+    :class:`~airflow_provider_sparklineage.event.backends.base.Backend`."""

@@ -247,13 +247,13 @@ def test_an_argument_that_is_no_unicode_costs_no_task(run):
 
 def test_a_lineage_that_cannot_be_made_costs_no_task(run, monkeypatch):
     from airflow_provider_sparklineage.lineage import bundle as task
-    from airflow_provider_sparklineage.operators.attempt import collect
+    from airflow_provider_sparklineage.lineage import declared_and_last_known
 
     def broken(*_):
         raise TypeError
 
     monkeypatch.setattr(task, "task_lineage", broken)
-    monkeypatch.setattr(collect, "_without", broken)
+    monkeypatch.setattr(declared_and_last_known, "unmerged", broken)
     assert "merge_failed" in codes(run(operator()).complete)
 
 

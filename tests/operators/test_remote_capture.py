@@ -17,8 +17,8 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow_provider_sparklineage.cli import main
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
-from airflow_provider_sparklineage.lineage.dataset import TaskLineage
 from airflow_provider_sparklineage.model.budget import Budget
+from airflow_provider_sparklineage.model.last_run import BothForms
 from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.operators.attempt import collect, publish
 from airflow_provider_sparklineage.operators.attempt.submit import Capture, OwnFiles
@@ -309,20 +309,14 @@ def test_a_task_that_is_killed_waits_for_no_driver(runs, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("asks", "of_store"),
+    ("of_try", "of_store"),
     [
-        pytest.param(collect.received, "remove", id="a job that was not submitted"),
-        pytest.param(collect.resumed, "earlier_try", id="a job of another try"),
-        pytest.param(
-            lambda capture, deadline: collect._clean_up(
-                capture, TaskLineage(Outcome.COMPLETE), {"run": {"facets": {}}}, deadline
-            ),
-            "announce",
-            id="what is kept",
-        ),
+        pytest.param({"is_refused": True}, "remove", id="a job that was not submitted"),
+        pytest.param({"is_resumable": True}, "earlier_try", id="a job of another try"),
+        pytest.param({}, "announce", id="what is kept"),
     ],
 )
-def test_a_task_that_is_killed_meanwhile_has_time_left_for_its_event(asks, of_store, monkeypatch):
+def test_a_task_that_is_killed_meanwhile_has_time_left_for_its_event(of_try, of_store, monkeypatch):
     waited = []
 
     def hang(*arguments):
@@ -331,11 +325,11 @@ def test_a_task_that_is_killed_meanwhile_has_time_left_for_its_event(asks, of_st
         waited.append(budget.left)
 
     deadline, manifest = Deadline(), Manifest("r", remote="file:///nowhere/try1")
-    capture = Capture(resolve(), CaptureBundle(None, manifest), OwnFiles(None), is_refused=True)
+    capture = Capture(resolve(), CaptureBundle(None, manifest), OwnFiles(None), **of_try)
     for name in ("remove", "sweep"):
         monkeypatch.setattr(remote_bundles, name, lambda *_, **__: None)
     monkeypatch.setattr(remote_bundles, of_store, hang)
-    asks(capture, deadline)
+    collect.collect(capture, Outcome.FAIL, lambda _: False, BothForms(), None, deadline)
     [left] = waited
     assert left <= 1  # of three; after five, Airflow ends the process
 

@@ -28,7 +28,7 @@ from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 from airflow_provider_sparklineage.settings.checks import Check, failed, passed
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
-from airflow_provider_sparklineage.spark.capture.remote_bundles import received
+from airflow_provider_sparklineage.spark.capture.remote import received
 from airflow_provider_sparklineage.spark.submit import submission, submitted_files
 from airflow_provider_sparklineage.spark.submit.additions import injected, resolved
 from airflow_provider_sparklineage.spark.submit.deploy_mode import SubmitTarget

@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from openlineage.client.event_v2 import Dataset
 
 from airflow_provider_sparklineage.event import openlineage, pipeline, xcom
+from airflow_provider_sparklineage.event.backends import backend_of
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY
 from airflow_provider_sparklineage.event.sending import neutral
 from airflow_provider_sparklineage.expectations import declared as declarations
@@ -94,7 +95,8 @@ class Prepared(NamedTuple):
     @property
     def last(self) -> BothForms:
         """The datasets that the last successful run read and wrote, in the kept and sent forms."""
-        return BothForms(self.known.last, self.sent.last)
+        backend = backend_of(self.settings.backend)
+        return BothForms(self.known.last, self.sent.last, backend.versions_by_schema)
 
 
 def prepared(

@@ -219,15 +219,8 @@ class Capture(Frozen, frozen=True):
         :param problems: degradations to add, each as code and message
         :param changes: fields of the manifest
         """
-        manifest = replace(self.bundle.manifest, **changes)
-        added = tuple(Degradation(code, _safe(message)) for code, message in problems)
-        manifest = replace(manifest, degradations=(*manifest.degradations, *added))
-        bundle = replace(self.bundle, manifest=manifest)
-        try:
-            bundle.save()
-        except CaptureError as error:
-            log.debug("%s", error)
-        return replace(self, bundle=bundle)
+        added = (safe_degradation(*problem) for problem in problems)
+        return replace(self, bundle=self.bundle.noted(*added, **changes))
 
     def abandon(self) -> None:
         """Remove the bundle and all files of a try whose job does not get the listener."""
@@ -235,9 +228,10 @@ class Capture(Frozen, frozen=True):
         self.bundle.remove()
 
 
-def _safe(message: str) -> str:
+def safe_degradation(code: DegradationCode, message: str) -> Degradation:
+    """Make a degradation; secrets in the message are hidden."""
     # Names of files may not be valid Unicode.
-    return masked_message(message.encode(errors="replace").decode())
+    return Degradation(code, masked_message(message.encode(errors="replace").decode()))
 
 
 def begun(

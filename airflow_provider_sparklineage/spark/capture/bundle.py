@@ -257,6 +257,19 @@ class CaptureBundle(Frozen, frozen=True):
         with opened(path, CaptureError) as stream:
             yield lines_of(stream, past_deadline)
 
+    def noted(self, *degradations: Degradation, **changes: Any) -> CaptureBundle:
+        """Give the bundle with a changed manifest, which is saved if that is possible.
+
+        :param degradations: degradations to add
+        :param changes: fields of the manifest
+        """
+        manifest = replace(self.manifest, **changes)
+        manifest = replace(manifest, degradations=(*manifest.degradations, *degradations))
+        bundle = replace(self, manifest=manifest)
+        with suppress(CaptureError):  # if the bundle is kept, the try saves it once more at its end
+            bundle.save()
+        return bundle
+
     def save(self) -> None:
         """Write the manifest, as a whole or not at all.
 

@@ -29,13 +29,14 @@ from http.server import BaseHTTPRequestHandler
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_sparklineage.model.credentials import logger
+from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import RemoteDriverError, SettingsError
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.spark.capture.lines import MAX_LINE_BYTES
 from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from io import BufferedIOBase
     from pathlib import Path
 
@@ -240,6 +241,26 @@ class Receiver:
         if self._one_at_a_time.acquire(timeout=_POLL_S):
             self._file.close()
             self._one_at_a_time.release()
+
+    def problems(self) -> Iterator[tuple[DegradationCode, str]]:
+        """Report that no event came, or that events with the token were lost: code and message."""
+        if not self.events:
+            tokens = ""
+            if self.refused:
+                tokens = f" {self.refused} request(s) did not have the token of this try."
+            problem = (
+                f"The driver ran in a cluster, and no event of it came to {self.url}, where this "
+                f"worker listened.{tokens} If the job did start a SparkSession, look in the "
+                "driver's log for messages of HttpTransport, and let drivers reach [sparklineage] "
+                "capture_endpoint."
+            )
+            yield DegradationCode.DRIVER_ELSEWHERE, problem
+        if self.lost:
+            problem = (
+                f"{len(self.lost)} event(s) that the driver sent to this worker were not taken: "
+                f"{self.lost[0]}."
+            )
+            yield DegradationCode.DELIVERY_INCOMPLETE, problem
 
     def take(self, stream: BufferedIOBase, size: int) -> HTTPStatus:
         """Read an event from its sender and append it to the file; give the status of the answer.

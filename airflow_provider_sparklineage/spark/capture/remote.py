@@ -19,33 +19,39 @@ Everybody that may write to the location can put any file there. So names are ch
 are used, and the size that is read has a limit. The worker's clock is never compared with the
 driver's clock.
 
-:class:`Folder` reads the folder; :func:`undelivered` reports missing files as degradations.
+:class:`Folder` reads the folder, :func:`received` downloads the delivered files into a bundle, and
+:func:`undelivered` reports missing files as degradations.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import tempfile
 import time
+from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec import field
 
+from airflow_provider_sparklineage.model.budget import Budget
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import SettingsError
-from airflow_provider_sparklineage.model.terms import Frozen
+from airflow_provider_sparklineage.model.rule_files import open_regular
+from airflow_provider_sparklineage.model.terms import EVENTS, OBSERVATIONS, Frozen
 from airflow_provider_sparklineage.spark.capture.bundle import collect_command, in_spark
 from airflow_provider_sparklineage.spark.capture.lines import UnreadableError, decoded
-from airflow_provider_sparklineage.storage.bounded import reason
-from airflow_provider_sparklineage.storage.objects import Objects
+from airflow_provider_sparklineage.storage.bounded import StoreError, reason, within_budget
+from airflow_provider_sparklineage.storage.objects import Objects, downloaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from airflow_provider_sparklineage.model.budget import Budget
     from airflow_provider_sparklineage.spark.capture.bundle import Manifest
-    from airflow_provider_sparklineage.storage.bounded import StoreError
 
 
 START, END, SENDING = "start.json", "end.json", "sending.json"
@@ -219,7 +225,7 @@ def _kind_and_number(name: str) -> tuple[str, int]:
     return match["kind"], int(match["number"])
 
 
-_NAMED = 3
+_NAMED = 3  # of many things in a sentence, these are named, and the others only counted
 _PACKAGES = {
     **dict.fromkeys(("s3", "s3a", "s3n"), "apache-airflow-providers-amazon[s3fs]"),
     **dict.fromkeys(("gs", "gcs"), "apache-airflow-providers-google"),
@@ -336,3 +342,155 @@ def _attempt_names(attempts: Sequence[Attempt]) -> str:
 
 def _incomplete(sentence: str) -> Degradation:
     return Degradation(DegradationCode.DELIVERY_INCOMPLETE, scrub(sentence))
+
+
+# --- from the folder into a bundle ----------------------------------------------------------------
+
+
+_FOR_LOOKING, _FOR_WAITING = 0.75, 0.5
+_CHUNK = 1024 * 1024
+MAX_DELIVERED_BYTES = 2 * 1024 * 1024 * 1024
+"""The limit on all deliveries of a try: more than merging can read in its time, and too little to
+fill a disk."""
+_OF_DELIVERY = frozenset(
+    {
+        DegradationCode.DELIVERY_INCOMPLETE,
+        DegradationCode.DRIVER_ELSEWHERE,
+        DegradationCode.FOREIGN_EVENTS,
+    }
+)
+
+
+class Delivered(Frozen, frozen=True):
+    """The state of a try's deliveries.
+
+    :param earlier: the degradations of the try's manifest that are still true after these
+        deliveries
+    :param degradations: the degradations of the deliveries
+    :param has_begun: whether a driver of the try's application delivered anything
+    :param has_ended: whether the last driver reported that it had delivered all its lines
+    :param failed: the class of the exception that ended the last driver's Python; empty if there
+        was none, or if it is not known
+    """
+
+    earlier: tuple[Degradation, ...]
+    degradations: tuple[Degradation, ...]
+    has_begun: bool = False
+    has_ended: bool = False
+    failed: str = ""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last driver delivered all its files, and all of them came."""
+        codes = {degradation.code for degradation in self.degradations}
+        return self.has_ended and DegradationCode.DELIVERY_INCOMPLETE not in codes
+
+
+def received(manifest: Manifest, into: Path, budget: Budget, *, waits: bool) -> Delivered:
+    """Download the files that the drivers of a try delivered, and replace the files of a bundle.
+
+    :param manifest: the try's manifest, which has the URL of the try's folder
+    :param into: the folder of the bundle
+    :param waits: whether to wait, for up to half of the budget, until the last driver reports its
+        end
+    """
+    folder = Folder(manifest.remote, manifest.application_run_id)
+    waiting = budget.part(_FOR_WAITING) if waits else Budget(lambda: 0)
+    try:
+        attempts = within_budget(
+            budget.part(_FOR_LOOKING), lambda: folder.awaited(waiting), "sparklineage-delivered"
+        )
+    except StoreError as error:
+        return Delivered(_still_true(manifest), (unknown_delivery(manifest, error),))
+    own = [attempt for attempt in attempts if folder.is_own(attempt)]
+    lost = _download(folder, own, into, budget)
+    end = own[-1].end if own else None
+    return Delivered(
+        _still_true(manifest, has_ended=end is not None),
+        tuple(undelivered(manifest, attempts, own, lost)),
+        bool(own),
+        end is not None,
+        end.failed if end else "",
+    )
+
+
+def _still_true(manifest: Manifest, *, has_ended: bool = False) -> tuple[Degradation, ...]:
+    """Give a manifest's degradations without those that new deliveries replace."""
+    outdated = _OF_DELIVERY
+    if has_ended:
+        outdated |= {DegradationCode.APPLICATION_UNFINISHED}
+    return tuple(d for d in manifest.degradations if d.code not in outdated)
+
+
+def _download(folder: Folder, own: Sequence[Attempt], into: Path, budget: Budget) -> list[str]:
+    """Download the segments of attempts, and join them to the events and observations files.
+
+    :return: sentences about the segments that could not be downloaded
+    """
+    sizes = {f"{a.name}/{name}": a.sizes[name] for a in own for name in a.segments()}
+    sums = accumulate(sizes.values())
+    fitting = [
+        name for name, total in zip(sizes, sums, strict=True) if total <= MAX_DELIVERED_BYTES
+    ]
+    lost: list[str] = []
+    if len(fitting) < len(sizes):
+        lost.append(f"{len(sizes) - len(fitting)} file(s) are beyond {MAX_DELIVERED_BYTES} bytes.")
+        sizes = {name: sizes[name] for name in fitting}
+    left = len(sizes)
+    try:
+        with _work_folder(into) as work, _work_folder(into) as segments:
+            for name, segment in downloaded(folder.objects, sizes, Path(segments), budget):
+                left -= 1
+                if isinstance(segment, StoreError):
+                    lost.append(f"{name} could not be read ({segment}).")
+                    continue
+                try:
+                    _append(segment, Path(work, _file_of(name)))
+                except OSError as error:  # no space is left
+                    lost.append(f"The worker could not keep {left + 1} file(s) of it ({error}).")
+                    left = 0
+                    break
+            for file in (EVENTS, OBSERVATIONS):
+                if (whole := Path(work, file)).exists():
+                    whole.replace(into / file)
+    except OSError as error:
+        return [f"The worker could not keep it ({error})."]
+    if len(lost) > _NAMED:
+        lost[_NAMED:] = [f"{len(lost) - _NAMED} more file(s) could not be read either."]
+    if left:
+        lost.append(
+            f"{left} of {len(sizes)} files could not be downloaded in time; raise [sparklineage] "
+            "collect_timeout."
+        )
+    return lost
+
+
+def _work_folder(into: Path) -> tempfile.TemporaryDirectory[str]:
+    # Errors of the cleanup are ignored, because a download that hangs may still write to the
+    # folder.
+    return tempfile.TemporaryDirectory(prefix=".delivered-", dir=into, ignore_cleanup_errors=True)
+
+
+def _file_of(segment: str) -> str:
+    match = SEGMENT.fullmatch(segment.rpartition("/")[2])
+    return EVENTS if match and match["kind"] == "events" else OBSERVATIONS
+
+
+def _append(segment: Path, whole: Path) -> None:
+    """Append all the lines of a segment to a file, or none of them; then remove the segment."""
+    with (
+        open_regular(segment) as source,
+        os.fdopen(os.open(whole, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as target,
+    ):
+        before = target.seek(0, os.SEEK_END)
+        try:
+            shutil.copyfileobj(source, target, _CHUNK)
+            target.flush()
+            end = target.tell()
+            if end > before and os.pread(target.fileno(), 1, end - 1) != b"\n":
+                target.write(b"\n")  # or two lines would become one
+                target.flush()
+        except OSError:
+            os.ftruncate(target.fileno(), before)
+            raise
+    segment.unlink()

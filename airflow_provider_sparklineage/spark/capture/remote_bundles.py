@@ -1,32 +1,24 @@
 """The bundles of tries at a capture location that is a URL.
 
 A worker announces a try by writing the try's manifest to the location. The worker finds the folders
-of tries, downloads the files that a try's drivers delivered into a bundle on this machine, and
-deletes old folders. :mod:`airflow_provider_sparklineage.spark.capture.remote` describes the layout
-of a folder.
+of tries, and deletes old folders. :mod:`airflow_provider_sparklineage.spark.capture.remote`
+describes the layout of a folder, and downloads the files that a try's drivers delivered.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import re
-import shutil
-import tempfile
 from contextlib import suppress
 from datetime import timedelta
-from itertools import accumulate
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.model.budget import Budget
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
-from airflow_provider_sparklineage.model.rule_files import open_regular
-from airflow_provider_sparklineage.model.terms import EVENTS, MANIFEST, OBSERVATIONS, Frozen
+from airflow_provider_sparklineage.model.terms import MANIFEST
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, is_before
 from airflow_provider_sparklineage.spark.capture.ownership import is_sweep_due
@@ -38,18 +30,19 @@ from airflow_provider_sparklineage.spark.capture.remote import (
     START,
     Folder,
     location_fix,
-    undelivered,
-    unknown_delivery,
+    received,
 )
 from airflow_provider_sparklineage.storage.bounded import StoreError, within_budget
-from airflow_provider_sparklineage.storage.objects import Objects, downloaded
+from airflow_provider_sparklineage.storage.objects import Objects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from datetime import datetime
+    from pathlib import Path
 
+    from airflow_provider_sparklineage.model.budget import Budget
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation, Manifest
-    from airflow_provider_sparklineage.spark.capture.remote import Attempt
+    from airflow_provider_sparklineage.spark.capture.remote import Delivered
 
 
 log = logger(__name__)
@@ -142,6 +135,58 @@ def end(
         remove(manifest.remote, budget)
     if is_sweep_due(location.folder / _SWEPT, older_than, now):
         sweep(location.url, older_than=older_than, now=now, budget=budget)
+
+
+def resumed(
+    own: CaptureBundle, location: CaptureLocation, budget: Budget, job: str
+) -> CaptureBundle:
+    """Give the bundle of the earlier try that submitted the job, with the manifest of this try.
+
+    If the driver delivers to a store, the earlier try may have run on another worker. Then the
+    bundle has the folder of this try, and nothing is removed on this machine.
+
+    In the captured files, the parent of the application is the run of the earlier try. A
+    degradation is added to the manifest, whether or not the bundle is found.
+
+    :param own: the bundle of this try, which is removed if an earlier one is found on this machine
+    :param job: Airflow's id of the job
+    :return: a bundle whose manifest is not saved yet
+    """
+    mine, earlier = own.manifest, None
+    if mine.remote:
+        remove(mine.remote, budget)  # no driver is going to deliver there
+        try:
+            if theirs := earlier_try(location.url, mine, budget, job):
+                earlier = replace(own, manifest=theirs)
+        except CaptureError as error:
+            log.debug("%s", error)
+    else:
+        with suppress(Exception):
+            if earlier := capture.earlier_try(location.folder, mine):
+                own.remove()
+    if earlier is None:
+        problem = (
+            "The job had been submitted by an earlier try, whose capture bundle is not here, "
+            "so what it read and wrote is unknown. A capture_location that all workers reach, "
+            "a mount or a URL, keeps it."
+        )
+        known = replace(mine, remote="")
+    else:
+        theirs = earlier.manifest
+        problem = (
+            f"The job had been submitted by try {theirs.try_number}; this event has what the "
+            "bundle of that try captured."
+        )
+        known = replace(
+            mine,
+            application_run_id=theirs.application_run_id,
+            injected=theirs.injected,
+            versions={**theirs.versions, **mine.versions},
+            remote=theirs.remote,
+        )
+    note = Degradation(DegradationCode.SUBMISSION_RESUMED, problem)
+    manifest = replace(known, degradations=(*mine.degradations, note))
+    return replace(earlier or own, manifest=manifest)
 
 
 def earlier_try(
@@ -263,46 +308,6 @@ def _asked(url: str, budget: Budget, action: Callable[[], T], verb: str) -> T:
         raise CaptureError(problem, location_fix(url)) from error
 
 
-_FOR_LOOKING, _FOR_WAITING = 0.75, 0.5
-_NAMED_FILES = 3  # so many files that could not be read are named; the others are only counted
-_CHUNK = 1024 * 1024
-MAX_DELIVERED_BYTES = 2 * 1024 * 1024 * 1024
-"""The limit on all deliveries of a try: more than merging can read in its time, and too little to
-fill a disk."""
-_OF_DELIVERY = frozenset(
-    {
-        DegradationCode.DELIVERY_INCOMPLETE,
-        DegradationCode.DRIVER_ELSEWHERE,
-        DegradationCode.FOREIGN_EVENTS,
-    }
-)
-
-
-class Delivered(Frozen, frozen=True):
-    """The state of a try's deliveries.
-
-    :param earlier: the degradations of the try's manifest that are still true after these
-        deliveries
-    :param degradations: the degradations of the deliveries
-    :param has_begun: whether a driver of the try's application delivered anything
-    :param has_ended: whether the last driver reported that it had delivered all its lines
-    :param failed: the class of the exception that ended the last driver's Python; empty if there
-        was none, or if it is not known
-    """
-
-    earlier: tuple[Degradation, ...]
-    degradations: tuple[Degradation, ...]
-    has_begun: bool = False
-    has_ended: bool = False
-    failed: str = ""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the last driver delivered all its files, and all of them came."""
-        codes = {degradation.code for degradation in self.degradations}
-        return self.has_ended and DegradationCode.DELIVERY_INCOMPLETE not in codes
-
-
 def fetched(url: str, into: Path, budget: Budget) -> tuple[CaptureBundle, Delivered]:
     """Download a remote bundle into a bundle on this machine, with the files delivered by now.
 
@@ -316,113 +321,3 @@ def fetched(url: str, into: Path, budget: Budget) -> tuple[CaptureBundle, Delive
     bundle = CaptureBundle(into, replace(manifest, degradations=missing))
     bundle.save()
     return bundle, delivered
-
-
-def received(manifest: Manifest, into: Path, budget: Budget, *, waits: bool) -> Delivered:
-    """Download the files that the drivers of a try delivered, and replace the files of a bundle.
-
-    :param manifest: the try's manifest, which has the URL of the try's folder
-    :param into: the folder of the bundle
-    :param waits: whether to wait, for up to half of the budget, until the last driver reports its
-        end
-    """
-    folder = Folder(manifest.remote, manifest.application_run_id)
-    waiting = budget.part(_FOR_WAITING) if waits else Budget(lambda: 0)
-    try:
-        attempts = within_budget(
-            budget.part(_FOR_LOOKING), lambda: folder.awaited(waiting), "sparklineage-delivered"
-        )
-    except StoreError as error:
-        return Delivered(_still_true(manifest), (unknown_delivery(manifest, error),))
-    own = [attempt for attempt in attempts if folder.is_own(attempt)]
-    lost = _download(folder, own, into, budget)
-    end = own[-1].end if own else None
-    return Delivered(
-        _still_true(manifest, has_ended=end is not None),
-        tuple(undelivered(manifest, attempts, own, lost)),
-        bool(own),
-        end is not None,
-        end.failed if end else "",
-    )
-
-
-def _still_true(manifest: Manifest, *, has_ended: bool = False) -> tuple[Degradation, ...]:
-    """Give a manifest's degradations without those that new deliveries replace."""
-    outdated = _OF_DELIVERY
-    if has_ended:
-        outdated |= {DegradationCode.APPLICATION_UNFINISHED}
-    return tuple(d for d in manifest.degradations if d.code not in outdated)
-
-
-def _download(folder: Folder, own: Sequence[Attempt], into: Path, budget: Budget) -> list[str]:
-    """Download the segments of attempts, and join them to the events and observations files.
-
-    :return: sentences about the segments that could not be downloaded
-    """
-    sizes = {f"{a.name}/{name}": a.sizes[name] for a in own for name in a.segments()}
-    sums = accumulate(sizes.values())
-    fitting = [
-        name for name, total in zip(sizes, sums, strict=True) if total <= MAX_DELIVERED_BYTES
-    ]
-    lost: list[str] = []
-    if len(fitting) < len(sizes):
-        lost.append(f"{len(sizes) - len(fitting)} file(s) are beyond {MAX_DELIVERED_BYTES} bytes.")
-        sizes = {name: sizes[name] for name in fitting}
-    left = len(sizes)
-    try:
-        with _work_folder(into) as work, _work_folder(into) as segments:
-            for name, segment in downloaded(folder.objects, sizes, Path(segments), budget):
-                left -= 1
-                if isinstance(segment, StoreError):
-                    lost.append(f"{name} could not be read ({segment}).")
-                    continue
-                try:
-                    _append(segment, Path(work, _file_of(name)))
-                except OSError as error:  # no space is left
-                    lost.append(f"The worker could not keep {left + 1} file(s) of it ({error}).")
-                    left = 0
-                    break
-            for file in (EVENTS, OBSERVATIONS):
-                if (whole := Path(work, file)).exists():
-                    whole.replace(into / file)
-    except OSError as error:
-        return [f"The worker could not keep it ({error})."]
-    if len(lost) > _NAMED_FILES:
-        lost[_NAMED_FILES:] = [f"{len(lost) - _NAMED_FILES} more file(s) could not be read either."]
-    if left:
-        lost.append(
-            f"{left} of {len(sizes)} files could not be downloaded in time; raise [sparklineage] "
-            "collect_timeout."
-        )
-    return lost
-
-
-def _work_folder(into: Path) -> tempfile.TemporaryDirectory[str]:
-    # Errors of the cleanup are ignored, because a download that hangs may still write to the
-    # folder.
-    return tempfile.TemporaryDirectory(prefix=".delivered-", dir=into, ignore_cleanup_errors=True)
-
-
-def _file_of(segment: str) -> str:
-    match = SEGMENT.fullmatch(segment.rpartition("/")[2])
-    return EVENTS if match and match["kind"] == "events" else OBSERVATIONS
-
-
-def _append(segment: Path, whole: Path) -> None:
-    """Append all the lines of a segment to a file, or none of them; then remove the segment."""
-    with (
-        open_regular(segment) as source,
-        os.fdopen(os.open(whole, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as target,
-    ):
-        before = target.seek(0, os.SEEK_END)
-        try:
-            shutil.copyfileobj(source, target, _CHUNK)
-            target.flush()
-            end = target.tell()
-            if end > before and os.pread(target.fileno(), 1, end - 1) != b"\n":
-                target.write(b"\n")  # or two lines would become one
-                target.flush()
-        except OSError:
-            os.ftruncate(target.fileno(), before)
-            raise
-    segment.unlink()

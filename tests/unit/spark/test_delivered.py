@@ -19,7 +19,8 @@ from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture import remote, remote_bundles
 from airflow_provider_sparklineage.spark.capture.bundle import Manifest, TaskIdentity
-from airflow_provider_sparklineage.spark.capture.remote_bundles import fetched, received
+from airflow_provider_sparklineage.spark.capture.remote import received
+from airflow_provider_sparklineage.spark.capture.remote_bundles import fetched
 from tests.local_store import URL, LocalStore
 from tests.remote_driver import RemoteDriver
 
@@ -499,7 +500,7 @@ def test_a_part_that_did_not_arrive_whole_is_left_out(folder, into, store):
 def test_a_full_disk_keeps_what_there_was_room_for(folder, into, monkeypatch):
     RemoteDriver(folder, RUN).starts().delivers("events", "1\n", "2\n", "3\n").ends()
     copied = count(1)
-    copy = remote_bundles.shutil.copyfileobj
+    copy = remote.shutil.copyfileobj
 
     def full(source, target, size):
         if next(copied) == 2:
@@ -508,7 +509,7 @@ def test_a_full_disk_keeps_what_there_was_room_for(folder, into, monkeypatch):
             raise OSError(errno.ENOSPC, "No space left on device")
         copy(source, target, size)
 
-    monkeypatch.setattr(remote_bundles.shutil, "copyfileobj", full)
+    monkeypatch.setattr(remote.shutil, "copyfileobj", full)
     delivered = receive(into)
     assert events(into) == "1\n"
     assert "could not keep 2 file(s) of it" in messages(delivered)[0]
