@@ -18,10 +18,7 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
     accumulate,
 )
 from airflow_provider_sparklineage.lineage.application.repairs import with_canonical_names
-from airflow_provider_sparklineage.lineage.declared_and_last_known import (
-    Completed,
-    completed,
-)
+from airflow_provider_sparklineage.lineage.declared_and_last_known import Completed, completed
 from airflow_provider_sparklineage.lineage.merge import Completeness, merge
 from airflow_provider_sparklineage.lineage.observed.binding import Observed
 from airflow_provider_sparklineage.lineage.observed.corrections import corrected

@@ -20,18 +20,9 @@ from airflow_provider_sparklineage.model.degradations import Degradation, Degrad
 from airflow_provider_sparklineage.model.exceptions import CaptureError
 from airflow_provider_sparklineage.model.terms import MANIFEST
 from airflow_provider_sparklineage.spark.capture import bundle as capture
+from airflow_provider_sparklineage.spark.capture import remote
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, is_before
 from airflow_provider_sparklineage.spark.capture.ownership import is_sweep_due
-from airflow_provider_sparklineage.spark.capture.remote import (
-    ATTEMPT,
-    END,
-    SEGMENT,
-    SENDING,
-    START,
-    Folder,
-    location_fix,
-    received,
-)
 from airflow_provider_sparklineage.storage.bounded import StoreError, within_budget
 from airflow_provider_sparklineage.storage.objects import Objects
 
@@ -42,7 +33,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.model.budget import Budget
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation, Manifest
-    from airflow_provider_sparklineage.spark.capture.remote import Delivered
 
 
 log = logger(__name__)
@@ -58,9 +48,9 @@ _MAY_RUN = {
     DegradationCode.DELIVERY_INCOMPLETE,
     DegradationCode.DRIVER_ELSEWHERE,
 }
-_OF_DRIVER = rf"(?:{START}|{END}|{SEGMENT.pattern})(?:\.part)?"
-_OF_WORKER = rf"(?:{MANIFEST}|{SENDING})(?:\.[0-9a-f]{{32}}\.part)?"
-_IS_OURS = re.compile(rf"{ATTEMPT.pattern}/\.?{_OF_DRIVER}(?:\.crc)?|{_OF_WORKER}")
+_OF_DRIVER = rf"(?:{remote.START}|{remote.END}|{remote.SEGMENT.pattern})(?:\.part)?"
+_OF_WORKER = rf"(?:{MANIFEST}|{remote.SENDING})(?:\.[0-9a-f]{{32}}\.part)?"
+_IS_OURS = re.compile(rf"{remote.ATTEMPT.pattern}/\.?{_OF_DRIVER}(?:\.crc)?|{_OF_WORKER}")
 _YARN = re.compile(r"application_\d+_\d+")
 _SWEPT = ".swept-remote"
 
@@ -236,7 +226,7 @@ def _applications(manifest: Manifest, budget: Budget) -> set[str]:
     :raise CaptureError: if the try's folder cannot be read in time
     """
     url = manifest.remote
-    folder = Folder(url, manifest.application_run_id)
+    folder = remote.Folder(url, manifest.application_run_id)
     attempts = _asked(url, budget, folder.attempts, "read")
     for attempt in attempts:
         if attempt.start is None and attempt.problems:
@@ -305,10 +295,10 @@ def _asked(url: str, budget: Budget, action: Callable[[], T], verb: str) -> T:
         return within_budget(budget, action, _THREAD)
     except StoreError as error:
         problem = f"The capture location {url} could not be {verb} ({error})."
-        raise CaptureError(problem, location_fix(url)) from error
+        raise CaptureError(problem, remote.location_fix(url)) from error
 
 
-def fetched(url: str, into: Path, budget: Budget) -> tuple[CaptureBundle, Delivered]:
+def fetched(url: str, into: Path, budget: Budget) -> tuple[CaptureBundle, remote.Delivered]:
     """Download a remote bundle into a bundle on this machine, with the files delivered by now.
 
     :param url: the URL of the try's folder, in Airflow's form
@@ -316,7 +306,7 @@ def fetched(url: str, into: Path, budget: Budget) -> tuple[CaptureBundle, Delive
     :raise CaptureError: if there is no manifest, or the store does not return it in time
     """
     manifest = replace(manifest_of(url, budget), remote=url)
-    delivered = received(manifest, into, budget, waits=False)
+    delivered = remote.received(manifest, into, budget, waits=False)
     missing = (*delivered.earlier, *delivered.degradations)
     bundle = CaptureBundle(into, replace(manifest, degradations=missing))
     bundle.save()
