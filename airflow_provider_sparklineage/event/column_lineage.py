@@ -36,7 +36,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     lists,
     mapped,
 )
-from airflow_provider_sparklineage.model.producer import facet
+from airflow_provider_sparklineage.model.producer import facet, present
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -94,13 +94,7 @@ def input_fields(edges: Edges) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=4096)  # many edges have the same transformation
 def _transformation(t: Transformation) -> dict[str, Any]:
-    entry = {
-        "type": t.type,
-        "subtype": t.subtype,
-        "description": t.description,
-        "masking": t.masking,
-    }
-    return {key: value for key, value in entry.items() if value is not None}
+    return present(t._asdict())
 
 
 # Some consumers show only the deprecated fields.

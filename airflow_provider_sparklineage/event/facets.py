@@ -34,7 +34,7 @@ from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
 from airflow_provider_sparklineage.lineage.partitions.selection import extent
 from airflow_provider_sparklineage.model.datasets import short_names
-from airflow_provider_sparklineage.model.producer import SCHEMA_BASE, facet
+from airflow_provider_sparklineage.model.producer import SCHEMA_BASE, facet, present
 from airflow_provider_sparklineage.model.subset import (
     Binary,
     Compare,
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from airflow_provider_sparklineage.event.document import Event, Facets
-    from airflow_provider_sparklineage.expectations import Source
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
+    from airflow_provider_sparklineage.lineage.partitions.expected import Expected
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.degradations import Degradation
     from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
@@ -273,39 +273,32 @@ def _label(name: str) -> str:
 
 def _checked(dataset: LineageDataset, side: Side) -> dict[str, Any]:
     expected = dataset.expected
-    entry: dict[str, Any] = {
-        "dataset": dataset.name._asdict(),
-        "summary": f"{_label(dataset.name.name)}{_access_text(dataset, side)}",
-        "status": str(dataset.check.status),
-        "accessed": str(dataset.accessed),
-    }
-    if dataset.dimensions:
-        entry["dimensions"] = [_dimension(d) for d in dataset.dimensions]
-    if condition := _condition(dataset.selected.condition)[0]:
-        entry["condition"] = condition
-    if expected is not None:
-        entry["from"] = [source_entry(source) for source in expected.sources[:MAX_SOURCES]]
-        if expected.partitions is not None:
-            entry["expected"] = _counted(expected.partitions)
-    if dataset.observed and dataset.subset is not None:
-        entry["observed"] = _counted(dataset.subset.partitions)
-    entry |= _reservations(dataset)
-    for name, partitions in (
-        ("missing", dataset.check.missing),
-        ("unexpected", dataset.check.unexpected),
-    ):
-        if partitions:
-            entry[name] = _counted(partitions)
-    return entry
+    subset = dataset.subset if dataset.observed else None
+    return present(
+        {
+            "dataset": dataset.name._asdict(),
+            "summary": f"{_label(dataset.name.name)}{_access_text(dataset, side)}",
+            "status": str(dataset.check.status),
+            "accessed": str(dataset.accessed),
+            "dimensions": [_dimension(d) for d in dataset.dimensions] or None,
+            "condition": _condition(dataset.selected.condition)[0],
+            "from": None if expected is None else source_entries(expected),
+            "expected": None if expected is None else _counted(expected.partitions),
+            "observed": None if subset is None else _counted(subset.partitions),
+            **_reservations(dataset),
+            "missing": _counted(dataset.check.missing or None),
+            "unexpected": _counted(dataset.check.unexpected or None),
+        }
+    )
 
 
 def _reservations(dataset: LineageDataset) -> dict[str, Any]:
-    """Give the keys of an entry that is not a plain read or write of this try; {} if it is one."""
+    """Give the key of an entry that is not a plain read or write of this try; None if it is one."""
     if dataset.failed:
         return {"failed": True}
     if dataset.witness in (None, Witness.DECLARED):
         return {"unreported": str(dataset.witness or "last_known")}
-    return {"planned": _counted(dataset.planned)} if dataset.planned else {}
+    return {"planned": _counted(dataset.planned or None)}
 
 
 def _access_text(dataset: LineageDataset, side: Side) -> str:
@@ -324,27 +317,30 @@ def _dimension(dimension: Dimension) -> dict[str, Any]:
     return entry | ({"format": dimension.format} if dimension.format else {})
 
 
-def _counted(partitions: Collection[Partition]) -> dict[str, Any]:
+def _counted(partitions: Collection[Partition] | None) -> dict[str, Any] | None:
+    if partitions is None:
+        return None
     span = extent(partitions)
     entry: dict[str, Any] = {"summary": span.summary, "count": span.count}
     return entry | ({"first": str(span.first), "last": str(span.last)} if span.count else {})
 
 
-def source_entry(source: Source) -> dict[str, Any]:
-    """Describe the source of a value; :func:`.steps.texts.shortened` truncates the template."""
-    entry: dict[str, Any] = {
-        "value": source.value,
-        "kind": str(source.kind),
-        "field": source.field,
-        "template": source.template,
-    }
-    if source.dimension:
-        entry["dimension"] = source.dimension
-    if source.expressions:
-        entry["expressions"] = list(source.expressions)
-    if source.variables:
-        entry["variables"] = list(source.variables)
-    return entry
+def source_entries(expected: Expected) -> list[dict[str, Any]]:
+    """Describe the sources of values; :func:`.steps.texts.shortened` truncates their templates."""
+    return [
+        present(
+            {
+                "value": source.value,
+                "kind": str(source.kind),
+                "field": source.field,
+                "template": source.template,
+                "dimension": source.dimension or None,
+                "expressions": list(source.expressions) or None,
+                "variables": list(source.variables) or None,
+            }
+        )
+        for source in expected.sources[:MAX_SOURCES]
+    ]
 
 
 # --- lines of the partition check -----------------------------------------------------------------
@@ -428,19 +424,17 @@ def capture_facet(
 
 
 def _accessed(dataset: LineageDataset, side: Side) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "dataset": dataset.name._asdict(),
-        "side": str(side),
-        "witness": str(dataset.witness),
-        "accessed": str(dataset.accessed),
-    }
-    if dataset.failed:
-        entry["failed"] = True
-    if dataset.writes > 1:
-        entry["writes"] = dataset.writes
-    if dataset.planned:
-        entry["planned"] = len(dataset.planned)
-    return entry
+    return present(
+        {
+            "dataset": dataset.name._asdict(),
+            "side": str(side),
+            "witness": str(dataset.witness),
+            "accessed": str(dataset.accessed),
+            "failed": dataset.failed or None,
+            "writes": dataset.writes if dataset.writes > 1 else None,
+            "planned": len(dataset.planned) or None,
+        }
+    )
 
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -493,11 +487,13 @@ def with_degradations(
 
 
 def _entry(degradation: Degradation) -> dict[str, Any]:
-    entry: dict[str, Any] = {"code": str(degradation.code), "message": degradation.message}
-    if degradation.dataset is not None:
-        entry["dataset"] = degradation.dataset._asdict()
-    if degradation.side is not None:
-        entry["side"] = str(degradation.side)
-    if degradation.column is not None:
-        entry["column"] = degradation.column
-    return entry
+    dataset, side = degradation.dataset, degradation.side
+    return present(
+        {
+            "code": str(degradation.code),
+            "message": degradation.message,
+            "dataset": dataset and dataset._asdict(),
+            "side": side and str(side),
+            "column": degradation.column,
+        }
+    )

@@ -42,25 +42,16 @@ class OpenLineageParts(NamedTuple):
 
 def parts(event: Event) -> OpenLineageParts:
     """Give the parts of an event; OpenLineage's client writes them as the same JSON."""
+
+    def datasets(side: str, kind: type[Any], own: str) -> list[Any]:
+        return [
+            kind(d["namespace"], d["name"], facets=_facets(d["facets"]), **{own: _facets(d[own])})
+            for d in event[side]
+        ]
+
     return OpenLineageParts(
-        [
-            InputDataset(
-                d["namespace"],
-                d["name"],
-                facets=_facets(d["facets"]),
-                inputFacets=_facets(d["inputFacets"]),
-            )
-            for d in event["inputs"]
-        ],
-        [
-            OutputDataset(
-                d["namespace"],
-                d["name"],
-                facets=_facets(d["facets"]),
-                outputFacets=_facets(d["outputFacets"]),
-            )
-            for d in event["outputs"]
-        ],
+        datasets("inputs", InputDataset, "inputFacets"),
+        datasets("outputs", OutputDataset, "outputFacets"),
         _facets(event["run"]["facets"]),
         _facets(event["job"]["facets"]),
     )

@@ -21,7 +21,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.document import Written
-from airflow_provider_sparklineage.event.facets import MAX_SOURCES, source_entry
+from airflow_provider_sparklineage.event.facets import source_entries
 from airflow_provider_sparklineage.event.steps.texts import (
     masked,
     with_short_templates,
@@ -206,5 +206,5 @@ def _entry(side: str, name: DatasetName, statements: Sequence[Expectation] = ())
     if expected.partitions is not None or expected.choices or expected.locations:
         entry["expected"] = {"summary": wanted(expected)}
     if expected.sources:
-        entry["from"] = [source_entry(source) for source in expected.sources[:MAX_SOURCES]]
+        entry["from"] = source_entries(expected)
     return entry

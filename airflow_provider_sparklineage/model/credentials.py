@@ -159,15 +159,24 @@ _ENTRY = re.compile(r":[ \t]{1,3}(?=[^\s\"',{}\[\]]{1,4000}[ \t]{0,3}(?:$|[,}]))
 
 def entry_values(text: str) -> Iterator[int]:
     """Yield the positions where the secret values of YAML entries begin."""
-    at = -1
-    while (at := text.find(": ", at + 1)) >= 0:
-        before = text[max(0, at - 150) : at]
-        above = before.rstrip(_IN_KEY)
-        if len(above) == len(before) or not is_secret(before[len(above) :]):
-            continue
+    for at, above in _secret_keys(text, ": ", 150, _IN_KEY):
         entry = _ENTRY.match(text, at)
         if entry and _BEFORE_ENTRY.search(above):
             yield entry.end()
+
+
+def _secret_keys(text: str, sign: str, longest: int, of_key: str) -> Iterator[tuple[int, str]]:
+    """Yield the positions of a sign after keys of secrets, each with the text before the key.
+
+    :param longest: characters before the sign that are looked at
+    :param of_key: the characters of keys
+    """
+    at = -1
+    while (at := text.find(sign, at + 1)) >= 0:
+        before = text[max(0, at - longest) : at]
+        above = before.rstrip(of_key)
+        if is_secret(before[len(above) :]):
+            yield at, above
 
 
 _ENCODED = re.compile(r"(?<![\w.~%+*/-])[\w.~%+*-]+", re.ASCII)
@@ -415,12 +424,8 @@ _OF_KEY = f"{string.ascii_letters}{string.digits}_.%-"
 
 def _values(text: str) -> Iterator[int]:
     """Yield the positions where the secret values of ``key=value`` begin."""
-    at = -1
-    while (at := text.find("=", at + 1)) >= 0:
-        before = text[max(0, at - 101) : at]
-        above = before.rstrip(_OF_KEY)
-        # A key after a slash is that of a partition's folder.
-        if len(above) < len(before) and above[-1:] != "/" and is_secret(before[len(above) :]):
+    for at, above in _secret_keys(text, "=", 101, _OF_KEY):
+        if above[-1:] != "/":  # a key after a slash is that of a partition's folder
             yield at + 1
 
 

@@ -28,5 +28,9 @@ def facet(schema: str, **body: Any) -> dict[str, Any]:
     :param schema: the facet's ``_schemaURL``
     :param body: the facet's other keys; keys with the value None are left out
     """
-    present = {key: value for key, value in body.items() if value is not None}
-    return {"_producer": producer(), "_schemaURL": schema, **present}
+    return {"_producer": producer(), "_schemaURL": schema, **present(body)}
+
+
+def present(entry: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the keys with the value None, because an event has no nulls."""
+    return {key: value for key, value in entry.items() if value is not None}
