@@ -26,10 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.event.document import replaced
 from airflow_provider_sparklineage.event.facets import part
-from airflow_provider_sparklineage.event.model import (
-    DOCUMENTATION_KEY,
-    name_of,
-)
+from airflow_provider_sparklineage.event.model import name_of
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.model.datasets import short_names
 from airflow_provider_sparklineage.model.degradations import DegradationCode
@@ -270,7 +267,7 @@ def described(event: Event, last: Event | None = None, upstream: Sequence[Event]
         texts[Side.READ, name] = Described(truncated(text, MAX_OF_DATASET), written.columns)
     job = event["job"]["facets"]
     if "eventTime" in event:
-        job = {DOCUMENTATION_KEY: facet(_JOB_SCHEMA, description=own.of_run()), **job}
+        job = {model.DOCUMENTATION_KEY: facet(_JOB_SCHEMA, description=own.of_run()), **job}
     inputs, outputs = (
         [_with_texts(d, texts.get((side, name_of(d)))) for d in event[key]]
         for side, key in ((Side.READ, "inputs"), (Side.WRITE, "outputs"))
@@ -290,7 +287,7 @@ def _with_texts(dataset: dict[str, Any], texts: Described | None) -> dict[str, A
     if texts is None:
         return dataset
     facets = {
-        DOCUMENTATION_KEY: facet(_DATASET_SCHEMA, description=texts.text),
+        model.DOCUMENTATION_KEY: facet(_DATASET_SCHEMA, description=texts.text),
         **dataset["facets"],
     }
     fields = (facets.get("schema") or {}).get("fields")

@@ -20,31 +20,15 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, assert_never
 
+from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.event.document import replaced
-from airflow_provider_sparklineage.event.model import (
-    BARE_PARTITIONS_KEY,
-    CAPTURE_KEY,
-    CHECK_KEY,
-    DESCRIPTION_KEY,
-    PARTITIONS_KEY,
-    SUBSET_KEY,
-    name_of,
-)
+from airflow_provider_sparklineage.event.model import name_of
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
 from airflow_provider_sparklineage.lineage.partitions.selection import extent
+from airflow_provider_sparklineage.model import subset
 from airflow_provider_sparklineage.model.datasets import short_names
 from airflow_provider_sparklineage.model.producer import SCHEMA_BASE, facet, present
-from airflow_provider_sparklineage.model.subset import (
-    Binary,
-    Compare,
-    Condition,
-    Description,
-    Locations,
-    Operator,
-    Partitions,
-    to_text,
-)
 from airflow_provider_sparklineage.model.terms import Witness
 from airflow_provider_sparklineage.model.texts import truncated
 
@@ -79,13 +63,13 @@ def subset_facets(dataset: LineageDataset, side: Side) -> Facets:
     condition, rest = _condition(dataset.selected.condition)
     facets: Facets = {}
     if condition is not None:
-        facets[SUBSET_KEY] = facet(schema, **{key: condition})
+        facets[model.SUBSET_KEY] = facet(schema, **{key: condition})
     if rest:
-        facets[DESCRIPTION_KEY] = facet(_DESCRIPTION, description=rest)
+        facets[model.DESCRIPTION_KEY] = facet(_DESCRIPTION, description=rest)
     return facets
 
 
-def _condition(condition: Condition | None) -> tuple[dict[str, Any] | None, str]:
+def _condition(condition: subset.Condition | None) -> tuple[dict[str, Any] | None, str]:
     """Split a condition into one that the specification can express, and a text for the rest.
 
     Both sides of an AND are true of all rows, so each side may stand alone. A side of an OR may
@@ -94,14 +78,14 @@ def _condition(condition: Condition | None) -> tuple[dict[str, Any] | None, str]
     match condition:
         case None:
             return None, ""
-        case Description(text):
+        case subset.Description(text):
             return None, text
-        case Partitions(partitions):
+        case subset.Partitions(partitions):
             named = [{"dimensions": p.as_dict(), "identifier": str(p)} for p in sorted(partitions)]
             return {"partitions": named, "type": "partition"}, ""
-        case Locations(locations):
+        case subset.Locations(locations):
             return {"locations": sorted(locations), "type": "location"}, ""
-        case Compare(field, comparison, value):
+        case subset.Compare(field, comparison, value):
             compare = {
                 "left": {"field": field, "type": "field"},
                 "right": {"value": value, "type": "literal"},
@@ -109,12 +93,12 @@ def _condition(condition: Condition | None) -> tuple[dict[str, Any] | None, str]
                 "type": "compare",
             }
             return compare, ""
-        case Binary(operator):
+        case subset.Binary(operator):
             (left, left_rest), (right, right_rest) = map(
                 _condition, (condition.left, condition.right)
             )
-            if operator is Operator.OR and (left_rest or right_rest):
-                return None, to_text(condition)
+            if operator is subset.Operator.OR and (left_rest or right_rest):
+                return None, subset.to_text(condition)
             rest = " AND ".join(filter(None, (left_rest, right_rest)))
             if left is None or right is None:
                 return left or right, rest
@@ -139,7 +123,7 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> Facets:
     entries = [{"fields": list(d.fields), "transform": d.transform} for d in dimensions]
     written = extent(partitions or ())
     facets = {
-        PARTITIONS_KEY: facet(
+        model.PARTITIONS_KEY: facet(
             f"{SCHEMA_BASE}:partitions:1-0-0",
             dimensions=entries,
             summary=written.summary if partitions is not None else "partitions not known",
@@ -151,7 +135,7 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> Facets:
         )
     }
     if bare and entries:
-        facets[BARE_PARTITIONS_KEY] = facet(
+        facets[model.BARE_PARTITIONS_KEY] = facet(
             f"{SCHEMA_BASE}:barePartitions:1-0-0",
             dimensions=entries,
             description=_partitioned_by(dimensions),
@@ -202,14 +186,14 @@ def with_renamed_datasets(
 
     :param names: of each side, new names by old ones; entries of other datasets are left out
     """
-    if "datasets" in (capture := facets.get(CAPTURE_KEY, {})):
+    if "datasets" in (capture := facets.get(model.CAPTURE_KEY, {})):
         datasets = [
             {**entry, "dataset": names[entry["side"]][name]._asdict()}
             for entry in capture["datasets"]
             if (name := name_of(entry["dataset"])) in names[entry["side"]]
         ]
-        facets = {**facets, CAPTURE_KEY: {**capture, "datasets": datasets}}
-    check = facets.get(CHECK_KEY)
+        facets = {**facets, model.CAPTURE_KEY: {**capture, "datasets": datasets}}
+    check = facets.get(model.CHECK_KEY)
     if check is None:
         return facets
     reads, writes = (
@@ -221,8 +205,8 @@ def with_renamed_datasets(
         for side in (Side.READ, Side.WRITE)
     )
     if any("from" in entry or "dimensions" in entry for entry in (*reads, *writes)):
-        return {**facets, CHECK_KEY: {**check, **_check(reads, writes)}}
-    return {key: facet for key, facet in facets.items() if key != CHECK_KEY}
+        return {**facets, model.CHECK_KEY: {**check, **_check(reads, writes)}}
+    return {key: facet for key, facet in facets.items() if key != model.CHECK_KEY}
 
 
 def _renamed_entry(entry: dict[str, Any], name: DatasetName) -> dict[str, Any]:
@@ -273,7 +257,7 @@ def _label(name: str) -> str:
 
 def _checked(dataset: LineageDataset, side: Side) -> dict[str, Any]:
     expected = dataset.expected
-    subset = dataset.subset if dataset.observed else None
+    observed = dataset.subset if dataset.observed else None
     return present(
         {
             "dataset": dataset.name._asdict(),
@@ -284,7 +268,7 @@ def _checked(dataset: LineageDataset, side: Side) -> dict[str, Any]:
             "condition": _condition(dataset.selected.condition)[0],
             "from": None if expected is None else source_entries(expected),
             "expected": None if expected is None else _counted(expected.partitions),
-            "observed": None if subset is None else _counted(subset.partitions),
+            "observed": None if observed is None else _counted(observed.partitions),
             **_reservations(dataset),
             "missing": _counted(dataset.check.missing or None),
             "unexpected": _counted(dataset.check.unexpected or None),
@@ -362,7 +346,7 @@ def with_lines(event: Event) -> Event:
     Existing lines are replaced, because datasets may have got other names.
     """
     facets = event["run"]["facets"]
-    check = {key: value for key, value in facets[CHECK_KEY].items() if " " not in key}
+    check = {key: value for key, value in facets[model.CHECK_KEY].items() if " " not in key}
     entries = [(side, e) for side in (Side.WRITE, Side.READ) for e in check[f"{side}s"]]
     names = short_names(name_of(entry["dataset"]) for _, entry in entries)
     for side, entry in entries[:MAX_LINES]:
@@ -371,7 +355,7 @@ def with_lines(event: Event) -> Event:
         check[line] = truncated(accessed, MAX_LINE)
     if len(entries) > MAX_LINES:
         check[MORE_KEY] = f"{len(entries) - MAX_LINES} datasets, in reads and writes"
-    return replaced(event, run_facets={**facets, CHECK_KEY: check})
+    return replaced(event, run_facets={**facets, model.CHECK_KEY: check})
 
 
 # --- the collection of the lineage ----------------------------------------------------------------
@@ -458,9 +442,9 @@ def declared(
     An event without the capture facet declares nothing: it is the event of a job that has not run,
     from which a step takes hardly anything.
     """
-    capture = run_facets.get(CAPTURE_KEY)
+    capture = run_facets.get(model.CAPTURE_KEY)
     if capture is not None and lost:
-        run_facets = {**run_facets, CAPTURE_KEY: with_degradations(capture, lost)}
+        run_facets = {**run_facets, model.CAPTURE_KEY: with_degradations(capture, lost)}
     return replaced(
         event, inputs=inputs, outputs=outputs, run_facets=run_facets, job_facets=job_facets
     )

@@ -19,18 +19,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.event.document import empty, replaced, without_nulls
 from airflow_provider_sparklineage.event.facets import (
     capture_facet,
     check_facet,
     partitioning_facets,
     subset_facets,
-)
-from airflow_provider_sparklineage.event.model import (
-    CAPTURE_KEY,
-    CHECK_KEY,
-    COLUMNS_KEY,
-    LINEAGE_KEY,
 )
 from airflow_provider_sparklineage.event.steps.texts import without_literals
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
@@ -240,14 +235,14 @@ def made(
     job_facets: Facets = {}
     if report is not None:
         if check := check_facet(read, written):
-            run_facets[CHECK_KEY] = check
+            run_facets[model.CHECK_KEY] = check
         degradations = [*lineage.degradations, *forwarding.degradations()]
-        run_facets[CAPTURE_KEY] = capture_facet(lineage, report, degradations, read, written)
+        run_facets[model.CAPTURE_KEY] = capture_facet(lineage, report, degradations, read, written)
     if representation.explicit_lineage:
         from airflow_provider_sparklineage.event.column_lineage import lineage_facet
 
         if explicit := lineage_facet(written):
-            job_facets[LINEAGE_KEY] = explicit
+            job_facets[model.LINEAGE_KEY] = explicit
     return replaced(
         empty(header, lineage.outcome),
         inputs=[made for _, made in inputs],
@@ -272,7 +267,7 @@ def _output(dataset: LineageDataset, forwarding: Forwarding, bare: bool) -> dict
     if dataset.columns:
         from airflow_provider_sparklineage.event.column_lineage import column_lineage_facet
 
-        facets[COLUMNS_KEY] = column_lineage_facet(dataset.columns)
+        facets[model.COLUMNS_KEY] = column_lineage_facet(dataset.columns)
     return {
         "namespace": dataset.name.namespace,
         "name": dataset.name.name,

@@ -20,12 +20,9 @@ from functools import cache
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.event.facets import declared, with_renamed_datasets
-from airflow_provider_sparklineage.event.model import (
-    COLUMNS_KEY,
-    LINEAGE_KEY,
-    name_of,
-)
+from airflow_provider_sparklineage.event.model import name_of
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
@@ -135,7 +132,7 @@ class _Renaming:
 
     def output(self, output: Json) -> Json:
         """Rename the columns of an output's column lineage, and their sources."""
-        facet = output["facets"].get(COLUMNS_KEY)
+        facet = output["facets"].get(model.COLUMNS_KEY)
         if facet is None:
             return output
         from airflow_provider_sparklineage.event.column_lineage import transformation_type
@@ -162,7 +159,7 @@ class _Renaming:
             "fields": {name: fields[name] for name in sorted(fields)},
             "dataset": self._sources(facet["dataset"]),
         }
-        return {**output, "facets": {**output["facets"], COLUMNS_KEY: facet}}
+        return {**output, "facets": {**output["facets"], model.COLUMNS_KEY: facet}}
 
     def _sources(self, sources: Iterable[Json]) -> list[Json]:
         """Rename sources, unite those that are the same column after that, and sort them."""
@@ -196,7 +193,7 @@ class _Renaming:
 
         :param outputs: new names of the event's outputs by the old ones
         """
-        explicit = facets.get(LINEAGE_KEY)
+        explicit = facets.get(model.LINEAGE_KEY)
         if explicit is None:
             return facets
         entries = [
@@ -204,8 +201,9 @@ class _Renaming:
             for entry in explicit["entries"]
             if (name := name_of(entry)) in outputs
         ]
-        others = {key: facet for key, facet in facets.items() if key != LINEAGE_KEY}
-        return {**facets, LINEAGE_KEY: {**explicit, "entries": entries}} if entries else others
+        if not entries:
+            return {key: facet for key, facet in facets.items() if key != model.LINEAGE_KEY}
+        return {**facets, model.LINEAGE_KEY: {**explicit, "entries": entries}}
 
     def _entry(self, entry: Json, name: DatasetName) -> Json:
         new = {**entry, **name._asdict(), "inputs": self._sources(entry["inputs"])}
@@ -224,11 +222,11 @@ class _Renaming:
 def _edges(event: Event) -> Iterator[tuple[Iterable[Json], Iterable[str]]]:
     """Yield the lists of sources in the event, each with the names of the columns in its facet."""
     for output in event["outputs"]:
-        if facet := output["facets"].get(COLUMNS_KEY):
+        if facet := output["facets"].get(model.COLUMNS_KEY):
             yield facet["dataset"], facet["fields"]
             for field in facet["fields"].values():
                 yield field["inputFields"], ()
-    for entry in event["job"]["facets"].get(LINEAGE_KEY, {}).get("entries", ()):
+    for entry in event["job"]["facets"].get(model.LINEAGE_KEY, {}).get("entries", ()):
         yield entry["inputs"], entry.get("fields", ())
         for field in entry.get("fields", {}).values():
             yield field["inputs"], ()

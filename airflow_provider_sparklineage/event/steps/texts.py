@@ -19,16 +19,9 @@ from msgspec.structs import replace
 
 from airflow_provider_sparklineage.event.document import IDENTITIES, Walk, is_unchanged, replaced
 from airflow_provider_sparklineage.event.model import CHECK_KEY, COLUMNS_KEY
+from airflow_provider_sparklineage.model import subset
 from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage, cut_short
 from airflow_provider_sparklineage.model.credentials import scrub, scrub_name
-from airflow_provider_sparklineage.model.subset import (
-    Binary,
-    Compare,
-    Condition,
-    Description,
-    Locations,
-    Partitions,
-)
 from airflow_provider_sparklineage.model.texts import truncated
 
 if TYPE_CHECKING:
@@ -107,23 +100,23 @@ def _dataset(dataset: LineageDataset, hide: Hide) -> LineageDataset:
     columns = dataset.columns and dataset.columns.changed(hidden_in)
     selected = dataset.selected
     names_partitions = selected.partitions is not None and (
-        selected.condition == Description(selected.summary)
+        selected.condition == subset.Description(selected.summary)
     )
     if selected.condition is not None and not names_partitions:
         selected = replace(selected, condition=_condition(selected.condition, hide))
     return replace(dataset, columns=columns, selected=selected)
 
 
-def _condition(condition: Condition, hide: Hide) -> Condition:
+def _condition(condition: subset.Condition, hide: Hide) -> subset.Condition:
     match condition:
-        case Partitions() | Locations():
+        case subset.Partitions() | subset.Locations():
             return condition
-        case Compare():
+        case subset.Compare():
             return replace(condition, value=HIDDEN)
-        case Description(text):
-            return Description(hide(text))
-        case Binary(operator, left, right):
-            return Binary(operator, _condition(left, hide), _condition(right, hide))
+        case subset.Description(text):
+            return subset.Description(hide(text))
+        case subset.Binary(operator, left, right):
+            return subset.Binary(operator, _condition(left, hide), _condition(right, hide))
         case _:
             assert_never(condition)
 
