@@ -96,10 +96,12 @@ _IS_CELL = " UNION ALL ".join(
     f"(SELECT 1 FROM {table} WHERE {_KNOWN} AND cell = $cell LIMIT 1)"
     for table in ("changes", "bindings")
 )
-_MEETS_CELL = " UNION ALL ".join(
-    f"(SELECT 1 FROM {table} WHERE {_KNOWN} AND {sql.meets('cell', '$cell')} LIMIT 1)"
-    for table in ("changes", "bindings")
-)
+_MEETING = f"""
+SELECT dims, bool_or({sql.meets("cell", "$cell")}) AS is_any FROM (
+    SELECT cell, dims FROM changes WHERE {_KNOWN}
+    UNION SELECT cell, dims FROM bindings WHERE {_KNOWN}
+) GROUP BY dims
+"""
 
 
 def cell_of(history: sql.Rows, dataset: DatasetName, partition: str | None) -> str | None:
@@ -119,32 +121,24 @@ def cell_of(history: sql.Rows, dataset: DatasetName, partition: str | None) -> s
         raise UnknownNameError(msg, "Write dt=2024-10-15, or dt=2024-10-15/region=eu.")
     cell, labels = parsed.cell, set(parsed.dims.split(","))
     parameters = {**dataset._asdict(), "cell": cell}
-    if history.rows(_IS_CELL, parameters) or (
-        _has_dimensions(history, dataset, labels) and history.rows(_MEETS_CELL, parameters)
-    ):
+    if history.rows(_IS_CELL, parameters):
         return cell
-    raise UnknownNameError(*_no_partition(history, dataset, cell, labels))
-
-
-_DIMS = " UNION ".join(
-    f"SELECT DISTINCT dims FROM {table} WHERE {_KNOWN}" for table in ("changes", "bindings")
-)
-
-
-def _has_dimensions(history: sql.Rows, dataset: DatasetName, labels: set[str]) -> bool:
-    rows = history.rows(_DIMS, dataset._asdict())
-    return labels <= {label for row in rows for label in row["dims"].split(",")}
+    shapes = history.rows(_MEETING, parameters)
+    unknown = labels.difference(*(row["dims"].split(",") for row in shapes))
+    if not unknown and any(row["is_any"] for row in shapes):
+        return cell
+    raise UnknownNameError(*_no_partition(history, dataset, cell, sorted(unknown)))
 
 
 def _no_partition(
-    history: sql.Rows, dataset: DatasetName, cell: str, labels: set[str]
+    history: sql.Rows, dataset: DatasetName, cell: str, unknown: Sequence[str]
 ) -> tuple[str, str]:
     rows = history.rows(_CELLS, dataset._asdict())
     name = str(dataset)
     if not rows:
         return f"No partition of {name} is known: it was written and read whole.", "Ask for all."
-    known = {label for row in rows for label in row["dims"].split(",")}
-    if unknown := sorted(labels - known):
+    if unknown:
+        known = {label for row in rows for label in row["dims"].split(",")}
         msg = f"{name} has no dimension {', '.join(unknown)}."
         return msg, f"It has {', '.join(sorted(known))}, as in {rows[0]['partition']}."
     by_cell = {row["cell"]: row["partition"] for row in rows}
@@ -210,24 +204,18 @@ def check_column(history: sql.Rows, dataset: DatasetName, column: str) -> None:
     raise UnknownNameError(msg, f"Known: {len(known):,}, e.g. {', '.join(near)}.")
 
 
-_CONTENT = """
-SELECT c.run_id, {own} AS cell, c.valid_from, c.cell IS NULL AS is_coarse,
+_CONTENT = f"""
+SELECT c.run_id, COALESCE(c.cell, $cell) AS cell, c.valid_from, c.cell IS NULL AS is_coarse,
     c.extent IN ('partition', 'all') AND (c.uncertain_from IS NULL
         OR c.uncertain_from > COALESCE($as_of, TIMESTAMP '9999-12-31')) AS is_certain
 FROM changes AS c
-WHERE c.namespace = $namespace AND c.name = $name AND c.mode NOT IN {removing}
+WHERE c.namespace = $namespace AND c.name = $name AND c.mode NOT IN {sql.REMOVING}
     AND ($as_of IS NULL OR c.valid_from <= $as_of)
     AND (c.valid_to IS NULL OR c.valid_to > $as_of)
-    AND {condition}
+    AND ($cell IS NULL OR c.cell = $cell
+        OR (c.cell IS NOT NULL AND {sql.meets("c.cell", "$cell")})
+        OR (c.cell IS NULL AND (c.extent <> 'range' OR {sql.within("$cell", "c")})))
 """
-_CONTENT_OF_ALL = _CONTENT.format(own="c.cell", removing=sql.REMOVING, condition="TRUE")
-_CONTENT_OF_CELL = _CONTENT.format(
-    own="COALESCE(c.cell, $cell)",
-    removing=sql.REMOVING,
-    condition=f"""(c.cell = $cell
-    OR (c.cell IS NOT NULL AND {sql.meets("c.cell", "$cell")})
-    OR (c.cell IS NULL AND (c.extent <> 'range' OR {sql.within("$cell", "c")})))""",
-)
 _LAST_REPLACED = f"""
 SELECT valid_from, run_id FROM changes
 WHERE namespace = $namespace AND name = $name AND cell = $cell AND mode IN {sql.REPLACING}
@@ -246,12 +234,9 @@ def content(
     :return: rows with run_id, cell, valid_from, is_coarse (written to more than one cell) and
         is_certain
     """
-    parameters = {**dataset._asdict(), "as_of": of_tables(as_of)}
-    if cell is None:
-        return history.rows(_CONTENT_OF_ALL, parameters)
-    parameters["cell"] = cell
-    rows = history.rows(_CONTENT_OF_CELL, parameters)
-    if any(row["is_coarse"] for row in rows):
+    parameters = {**dataset._asdict(), "cell": cell, "as_of": of_tables(as_of)}
+    rows = history.rows(_CONTENT, parameters)
+    if cell is not None and any(row["is_coarse"] for row in rows):
         # If a later write has replaced the cell, the cell has nothing of earlier coarse writes.
         for last in history.rows(_LAST_REPLACED, parameters):
             since = (last["valid_from"], last["run_id"])

@@ -9,9 +9,9 @@ DAG run should have written each. An output partition that is due is in the plan
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import structs
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.history.queries import answers, sql
@@ -236,7 +236,7 @@ def _written(reason: answers.Reason, columns: tuple[str, ...]) -> answers.Reason
     if reason.cause:
         text += f", changed {reason.cause.at:%Y-%m-%d %H:%M} UTC ({reason.cause.how})"
     text = f"read {text}" if reason.is_direct else f"its source is stale: {text}"
-    return structs.replace(reason, columns=columns, text=text)
+    return replace(reason, columns=columns, text=text)
 
 
 _OUTPUTS = """
@@ -299,39 +299,26 @@ class _Output:
                         yield gap
 
 
-class _Outputs:
-    """The datasets made from other datasets; gaps and patterns of each are learned only once."""
-
-    def __init__(self, history: sql.Rows) -> None:
-        self._history = history
-        self._names: dict[DatasetName, list[DatasetName]] = {}
-        self._known: dict[DatasetName, _Output] = {}
-
-    def made_of(self, dataset: DatasetName) -> Iterator[tuple[DatasetName, _Output]]:
-        """Yield the datasets that runs made from a dataset, each by name and with its gaps."""
-        if dataset not in self._names:
-            rows = self._history.rows(_OUTPUTS, dataset._asdict())
-            self._names[dataset] = [DatasetName(row["namespace"], row["name"]) for row in rows]
-        for name in self._names[dataset]:
-            if name not in self._known:
-                self._known[name] = _Output(self._history, name)
-            yield name, self._known[name]
-
-
 def unwritten(history: sql.Rows, parts: Mapping[Part, int]) -> list[Unwritten]:
     """Find the gaps that would be filled from parts, then those from these gaps, and so on.
 
     :param parts: the first wave in which each part can be read
     """
-    outputs = _Outputs(history)
+    output_of = cache(partial(_Output, history))
+
+    @cache
+    def names_of(dataset: DatasetName) -> list[DatasetName]:
+        rows = history.rows(_OUTPUTS, dataset._asdict())
+        return [DatasetName(row["namespace"], row["name"]) for row in rows]
+
     planned: dict[Part, Unwritten] = {}
     waiting = dict(parts)
     last = max(parts.values(), default=0)
     while waiting:
         new: dict[Part, int] = {}
         for part, wave in waiting.items():
-            for name, gaps_of in outputs.made_of(part.dataset):
-                for gap in gaps_of.following(part):
+            for name in names_of(part.dataset):
+                for gap in output_of(name).following(part):
                     output = Part(name, gap.cell)
                     before = planned.get(output)
                     if before is None or before.wave < wave <= last + len(planned):

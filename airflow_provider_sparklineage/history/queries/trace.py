@@ -13,7 +13,6 @@ from airflow_provider_sparklineage.history.queries import datasets, sql
 from airflow_provider_sparklineage.history.queries.answers import transformation
 from airflow_provider_sparklineage.history.queries.walk import (
     Link,
-    Node,
     breadth_first,
     hops,
     link,
@@ -175,8 +174,6 @@ def _versions(
     as_of: datetime | None,
 ) -> list[Link]:
     return [
-        Link(
-            Node(*dataset, row["cell"], column, row["run_id"]), row["valid_from"], row["is_certain"]
-        )
+        link({**row, **dataset._asdict()}, column, (), row["is_certain"])
         for row in datasets.content(history, dataset, cell, as_of)
     ]

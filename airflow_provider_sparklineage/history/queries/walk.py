@@ -30,21 +30,38 @@ class Node(NamedTuple):
     run_id: str | None
 
 
-class Link(NamedTuple):
-    """An edge that leads to a node.
+@dataclass(slots=True)
+class Visit:
+    """The facts about a node, from all links that lead to the node from the depth before.
 
     :param at: when the node's version was written
-    :param via: run ids of the versions from which the edge leads, one step nearer to the start
     :param valid_to: when the version was replaced; None if it is still there
+    :param via: run ids of the versions from which the links lead, one step nearer to the start
     """
 
-    node: Node
     at: datetime | None
+    valid_to: datetime | None
     is_certain: bool
-    via: tuple[str, ...] = ()
-    transformations: tuple[answers.Transformation, ...] = ()
-    valid_to: datetime | None = None
     is_column_known: bool = True
+    via: set[str] = field(default_factory=set)
+    transformations: set[answers.Transformation] = field(default_factory=set)
+    depth: int = 0
+
+    def add(self, other: Visit) -> None:
+        """Add another link to the node.
+
+        The node is certain if one of its links is certain; its columns are known if one link knows
+        them.
+        """
+        self.is_certain |= other.is_certain
+        self.is_column_known |= other.is_column_known
+        self.via |= other.via
+        self.transformations |= other.transformations
+
+
+Level = dict[Node, Visit]
+Link = tuple[Node, Visit]
+"""An edge that leads to a node, with the facts that this edge alone gives."""
 
 
 def link(
@@ -52,14 +69,14 @@ def link(
     column: str | None,
     via: Iterable[str],
     is_certain: bool,
-    transformations: tuple[answers.Transformation, ...] = (),
+    transformations: Iterable[answers.Transformation] = (),
     *,
     is_column_known: bool = True,
 ) -> Link:
     """Make the link to a version, or to a column of it, from the version's row."""
     node = Node(row["namespace"], row["name"], row["cell"], column, row["run_id"])
     at, valid_to = row["valid_from"], row.get("valid_to")
-    return Link(node, at, is_certain, tuple(via), transformations, valid_to, is_column_known)
+    return node, Visit(at, valid_to, is_certain, is_column_known, {*via}, {*transformations})
 
 
 _WITH_COLUMNS = f"""
@@ -78,33 +95,6 @@ def outputs_with_columns(
     """
     rows = history.rows(_WITH_COLUMNS, sql.lists(sql.RUN, runs)) if runs else []
     return {(row["run_id"], row["out_namespace"], row["out_name"]) for row in rows}
-
-
-@dataclass(slots=True)
-class Visit:
-    """The facts about a node, from all links that lead to the node from the depth before."""
-
-    depth: int
-    at: datetime | None
-    valid_to: datetime | None
-    is_certain: bool = False
-    is_column_known: bool = False
-    via: set[str] = field(default_factory=set)
-    transformations: set[answers.Transformation] = field(default_factory=set)
-
-    def add(self, link: Link) -> None:
-        """Add a link to the node.
-
-        The node is certain if one of its links is certain; its columns are known if one link knows
-        them.
-        """
-        self.is_certain |= link.is_certain
-        self.is_column_known |= link.is_column_known
-        self.via.update(link.via)
-        self.transformations.update(link.transformations)
-
-
-Level = dict[Node, Visit]
 
 
 def breadth_first(
@@ -141,9 +131,12 @@ def breadth_first(
 
 def _new(links: Iterable[Link], visited: Level, depth: int) -> Level:
     new: Level = {}
-    for one in links:
-        if one.node not in visited:
-            new.setdefault(one.node, Visit(depth, one.at, one.valid_to)).add(one)
+    for node, one in links:
+        if node in new:
+            new[node].add(one)
+        elif node not in visited:
+            one.depth = depth
+            new[node] = one
     return new
 
 
