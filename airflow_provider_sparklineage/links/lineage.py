@@ -96,7 +96,7 @@ def job_page(operator: Any, ti: Any) -> str:
         if settings is None or not settings.web_url:
             return ""
         namespace = macros.lineage_job_namespace()  # type: ignore[no-untyped-call]
-        backend = _pages(settings.backend, ti.dag_id)
+        backend = pages_of(settings.backend, ti.dag_id)
         page = backend.job_page(settings.web_url, namespace, macros.lineage_job_name(ti))
     except Exception:
         log.debug("The page of the lineage job is not known.", exc_info=True)
@@ -117,7 +117,7 @@ def columns_page(operator: Any, output: str | None = None) -> str:
         if settings is None or not settings.web_url:
             return ""
         outputs = [d for d in _outputs(operator) if output is None or d["name"] == output]
-        backend = _pages(settings.backend, operator.dag_id, outputs)
+        backend = pages_of(settings.backend, operator.dag_id, outputs)
         names = (backend.identity(DatasetName(d["namespace"], d["name"])) for d in outputs)
         pages = (backend.columns_page(settings.web_url, name) for name in names if name)
         return next((page for page in pages if page), "")
@@ -136,7 +136,7 @@ def _settings(operator: Any) -> Settings | None:
     return settings
 
 
-def _pages(name: str, dag_id: str, outputs: Iterable[dict[str, Any]] = ()) -> Backend:
+def pages_of(name: str, dag_id: str, outputs: Iterable[dict[str, Any]] = ()) -> Backend:
     """Give the backend that makes the URLs of pages.
 
     :param name: the name of the backend

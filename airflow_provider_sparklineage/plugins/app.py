@@ -15,7 +15,7 @@ from __future__ import annotations
 
 # FastAPI reads annotations when it makes the routes, so they cannot be imported for types only.
 from collections.abc import Iterator  # noqa: TC003
-from contextlib import contextmanager
+from contextlib import closing
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -162,7 +162,7 @@ User = Annotated[Visibility, Depends(visibility)]
 
 
 class UnavailableError(SparkLineageError):
-    """Raised when there is no history to ask: a library, the store or its address is missing.
+    """The reason why there is no history to ask: a library, the store or its address is missing.
 
     :param commands: commands that fix it, in the order in which to run them
     """
@@ -172,33 +172,22 @@ class UnavailableError(SparkLineageError):
         self.commands = commands
 
 
-@contextmanager
-def opened_history() -> Iterator[OpenedHistory]:
-    """Open the history for the block, and close it after that.
-
-    :raise UnavailableError: if DuckDB is not installed, or there is no history that can be read
-    """
+def _history() -> Iterator[OpenedHistory | UnavailableError]:
+    """Open the history for a request, and close it after that."""
     if find_spec("duckdb") is None:
         problem = (
             "The history is read by DuckDB, which is not installed where Airflow's API server is."
         )
-        raise UnavailableError(problem, "Install it, and restart the API server.", (INSTALL,))
+        fix = "Install it, and restart the API server."
+        yield UnavailableError(problem, fix, (INSTALL,))
+        return
     try:
         history = OpenedHistory(history_url())
     except SparkLineageError as error:
-        raise UnavailableError(error.problem, error.fix, (BUILD,)) from None
-    try:
+        yield UnavailableError(error.problem, error.fix, (BUILD,))
+        return
+    with closing(history):
         yield history
-    finally:
-        history.close()
-
-
-def _history() -> Iterator[OpenedHistory | UnavailableError]:
-    try:
-        with opened_history() as history:
-            yield history
-    except UnavailableError as why:
-        yield why
 
 
 # Dependencies are resolved in the order of the parameters. In each endpoint the user comes before
@@ -237,16 +226,12 @@ def _selected(
     column: _Text = "",
     depth: Annotated[int, Query(ge=1, le=answers.MAX_DEPTH)] = 3,
 ) -> answers.Selection:
-    if not _catalog(history).is_visible(namespace, name, user):
+    if not answers.catalog_of(_available(history)).is_visible(namespace, name, user):
         raise HTTPException(404, "There is no such dataset.")
     return answers.Selection(DatasetName(namespace, name), partition or None, column or None, depth)
 
 
 Selected = Annotated[answers.Selection, Depends(_selected)]
-
-
-def _catalog(history: OpenedHistory | UnavailableError) -> answers.Catalog:
-    return answers.catalog_of(_available(history))
 
 
 # If the full answer takes long, the page also asks for a quick answer, which does not tell which

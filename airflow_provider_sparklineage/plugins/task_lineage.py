@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from sqlalchemy import select
 
 from airflow_provider_sparklineage.event import model, xcom
-from airflow_provider_sparklineage.event.backends import BACKENDS, backend_of
+from airflow_provider_sparklineage.event.backends import BACKENDS
 from airflow_provider_sparklineage.hooks import sources
 from airflow_provider_sparklineage.links import datahub_pages
-from airflow_provider_sparklineage.links.lineage import LineageJobLink
+from airflow_provider_sparklineage.links.lineage import LineageJobLink, pages_of
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError
 from airflow_provider_sparklineage.plugins import stored
@@ -144,9 +144,7 @@ def lineage(wanted: TaskIdentity, session: Session) -> Answer | None:
         number,
         latest,
         "",
-        _links(stored_event.event, *_pages(wanted, stored_event.event, resolved, session))
-        if stored_event.event
-        else {},
+        _links(wanted, stored_event.event, resolved, session) if stored_event.event else {},
         now.state,
         now.has_ended,
         now.expected_at,
@@ -177,10 +175,9 @@ def _awaiting(
         message = NOT_SUBMITTED
     shown = None
     if last is not None:
-        pages = _pages(last.identity, last.event, resolved, session)
         shown = {
             "event": last.event,
-            "links": _links(last.event, *pages),
+            "links": _links(last.identity, last.event, resolved, session),
             "run_id": last.identity.run_id,
             "try_number": last.identity.try_number,
             "map_index": last.identity.map_index,
@@ -212,37 +209,35 @@ def _pages(
     value = stored.xcom_value(wanted, LineageJobLink().xcom_key, session)
     link = value if isinstance(value, str) else ""
     if web_url := datahub_pages.web_url_of(link):
-        return web_url, _datahub(wanted, event)
+        return web_url, pages_of(BackendName.DATAHUB, wanted.dag_id, _datasets(event))
     job = event["job"]
     for backend in BACKENDS.values():
         page = backend.job_page("", str(job.get("namespace")), job["name"])
         if page and link.endswith(page):
             return link.removesuffix(page), backend
-    if resolved.backend is BackendName.DATAHUB:
-        return resolved.web_url or "", _datahub(wanted, event)
-    return resolved.web_url or "", backend_of(str(resolved.backend))
-
-
-def _datahub(wanted: TaskIdentity, event: dict[str, Any]) -> Backend:
-    return datahub_pages.Pages(sources.conversion(), wanted.dag_id, _datasets(event))
+    backend = pages_of(resolved.backend, wanted.dag_id, _datasets(event))
+    return resolved.web_url or "", backend
 
 
 def _datasets(event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     return (*(event.get("inputs") or ()), *(event.get("outputs") or ()))
 
 
-def _links(event: dict[str, Any], web_url: str, backend: Backend) -> dict[str, Any]:
+def _links(
+    wanted: TaskIdentity, event: dict[str, Any], resolved: Settings, session: Session
+) -> dict[str, Any]:
     """Give the URLs of those pages of the lineage backend that can be opened."""
+    web_url, backend = _pages(wanted, event, resolved, session)
     if not web_url:
         return {}
     names = sorted({DatasetName(d["namespace"], d["name"]) for d in _datasets(event)})
     in_backend = ((name, backend.identity(name)) for name in names)
-    pages = ((name, backend.dataset_page(web_url, called)) for name, called in in_backend if called)
+    urls = ((name, backend.dataset_page(web_url, called)) for name, called in in_backend if called)
     job = event["job"]
     return {
         "backend": backend.title,
         "job": backend.job_page(web_url, str(job.get("namespace")), job["name"]),
-        "datasets": [{**name._asdict(), "url": url} for name, url in pages if url],
+        "datasets": [{**name._asdict(), "url": url} for name, url in urls if url],
     }
 
 
@@ -340,38 +335,6 @@ class PartitionHistory(NamedTuple):
     note: str
 
 
-def partition_history(
-    wanted: TaskIdentity, settings: Settings, session: Session
-) -> PartitionHistory:
-    """Find the partitions that other runs of a task accessed, next to one of its instances."""
-    archive = stored.BoundedArchive(settings, HISTORY_TIMEOUT_S)
-    values = _DateValues()
-    instances = stored.instances_around(wanted, session, MAX_OTHER_RUNS)
-    unread = len(instances)
-    # Instances for which the archive may have a more complete event. Only their names are kept,
-    # because their events would fill the memory.
-    in_part = []
-    for instance in instances:
-        if archive.is_over:
-            break
-        pushed = stored.pushed(instance.identity, session)
-        if pushed.is_whole or not archive.is_there:
-            values.add(pushed.event)
-            unread -= 1
-        else:
-            in_part.append(instance.identity)
-    for identity in in_part:
-        if archive.is_over:
-            break
-        values.add(archive.read(identity).event or stored.pushed(identity, session).event)
-        unread -= 1
-    note = archive.complaint
-    if unread and not note:
-        within = f"within {HISTORY_TIMEOUT_S:g} s"
-        note = f"{unread} of {len(instances)} other runs could not be read {within}."
-    return PartitionHistory(values.runs, values.datasets(), note)
-
-
 class _DateValues:
     """Partition values that may be parts of dates, by side and dataset."""
 
@@ -424,4 +387,29 @@ def history(wanted: TaskIdentity, session: Session) -> PartitionHistory | None:
     """Find the partitions that other runs accessed; None if there is no such task instance."""
     if _instance(wanted, session) is None:
         return None
-    return partition_history(wanted, _settings()[0], session)
+    archive = stored.BoundedArchive(_settings()[0], HISTORY_TIMEOUT_S)
+    values = _DateValues()
+    instances = stored.instances_around(wanted, session, MAX_OTHER_RUNS)
+    unread = len(instances)
+    # Instances for which the archive may have a more complete event. Only their names are kept,
+    # because their events would fill the memory.
+    in_part = []
+    for instance in instances:
+        if archive.is_over:
+            break
+        pushed = stored.pushed(instance.identity, session)
+        if pushed.is_whole or not archive.is_there:
+            values.add(pushed.event)
+            unread -= 1
+        else:
+            in_part.append(instance.identity)
+    for identity in in_part:
+        if archive.is_over:
+            break
+        values.add(archive.read(identity).event or stored.pushed(identity, session).event)
+        unread -= 1
+    note = archive.complaint
+    if unread and not note:
+        within = f"within {HISTORY_TIMEOUT_S:g} s"
+        note = f"{unread} of {len(instances)} other runs could not be read {within}."
+    return PartitionHistory(values.runs, values.datasets(), note)

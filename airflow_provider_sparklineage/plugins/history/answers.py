@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sparklineage.history.queries.sql import REPLACING
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
 from airflow_provider_sparklineage.plugins.history import permissions
 from airflow_provider_sparklineage.plugins.history.opened import cache_of, cell_of, partition_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.plugins.history.opened import OpenedHistory
     from airflow_provider_sparklineage.plugins.history.permissions import Visibility
+
+    _IsNamed = Callable[[Mapping[str, Any], Mapping[str, str] | None], bool]
 
 MAX_DATASETS = 200
 """Most datasets in one answer; the page asks again when the user types a text to search for."""
@@ -37,20 +38,10 @@ SELECT a.namespace, a.name, r.dag_id, r.job, count(*) AS runs, max(a.written) AS
 FROM a JOIN runs AS r ON r.run_id = a.run_id
 GROUP BY a.namespace, a.name, r.dag_id, r.job
 """
-# Two ways of counting, for speed: in a dataset whose partitions are only ever replaced, each has
-# one version, so rows are counted; in a dataset with appended data, distinct cells.
-_PARTITION_COUNTS = f"""
-WITH there AS (
-    SELECT namespace, name, cell, mode FROM changes WHERE valid_to IS NULL AND cell IS NOT NULL
-), added AS (
-    SELECT DISTINCT namespace, name FROM there WHERE mode NOT IN {REPLACING}
-)
-SELECT namespace, name, count(*) AS partitions
-FROM there ANTI JOIN added USING (namespace, name) GROUP BY namespace, name
-UNION ALL
+_PARTITION_COUNTS = """
 SELECT namespace, name, count(DISTINCT cell) AS partitions
-FROM there SEMI JOIN added USING (namespace, name) GROUP BY namespace, name
-"""  # noqa: S608  (a constant of ours)
+FROM changes WHERE valid_to IS NULL GROUP BY namespace, name
+"""
 
 
 class Catalog:
@@ -247,19 +238,17 @@ def _stale_causes(
     stale: Iterable[dict[str, Any]], visibility: Visibility, history: OpenedHistory
 ) -> dict[str, Any]:
     """Give the cause of each stale partition, by name, if the user may see the cause's run."""
-    listed = list(stale)
-    causes = [one.get("cause") or {} for one in listed]
-    known = permissions.runs_by_id(
-        {permissions.run_id_of(cause) for cause in causes} - {""}, history
-    )
+    caused = [(one, one.get("cause") or {}) for one in stale]
+    known = permissions.runs_by_id({permissions.run_id_of(cause) for _, cause in caused}, history)
+    seen = permissions.visible_runs(known, visibility)
     return {
         partition_of(one["partition"]): {
             **{key: cause.get(key) for key in ("dataset", "at", "how")},
             "partition": partition_of(cause.get("partition")),
             "run": run,
         }
-        for one, cause in zip(listed, causes, strict=True)
-        if (run := known.get(permissions.run_id_of(cause))) and visibility.sees(run)
+        for one, cause in caused
+        if (run := seen.get(permissions.run_id_of(cause)))
     }
 
 
@@ -309,14 +298,12 @@ def partition_graph(
     up = history.trace(wanted.dataset, wanted.partition, wanted.column, wanted.depth)
     all_down = history.downstream(wanted.dataset, wanted.partition, wanted.column)
     down = [hop for hop in all_down if hop["depth"] <= wanted.depth]
-    ids = {permissions.run_id_of(hop) for hop in (*up, *down)} | {
-        via for h in (*up, *down) for via in h["via"]
-    }
-    known = permissions.runs_by_id(ids - {""}, history)
+    ids = {run_id for h in (*up, *down) for run_id in (permissions.run_id_of(h), *h["via"])}
+    known = permissions.runs_by_id(ids, history)
     seen = permissions.visible_runs(known, visibility)
-    named = None if seen.keys() == known.keys() else permissions.partitions_named_by(seen, history)
+    is_named = permissions.naming(known, seen, history)
     up = [hop for hop in up if hop["depth"] or shown.has(cell_of(hop["partition"]))]
-    upstream, downstream = _upstream(up, known, seen, named), _downstream(down, seen)
+    upstream, downstream = _upstream(up, known, seen, is_named), _downstream(down, seen)
     return {
         "upstream": upstream,
         "downstream": downstream,
@@ -329,13 +316,12 @@ def _upstream(
     hops: list[dict[str, Any]],
     known: dict[str, Any],
     seen: dict[str, Any],
-    named: frozenset[tuple[str, str, str]] | None,
+    is_named: _IsNamed,
 ) -> dict[str, Any]:
     """Select the hops that a visible run of a selected hop read; leave out hidden writers' names.
 
     :param known: all runs of the hops, by id
     :param seen: the runs that the user may see, by id
-    :param named: the partitions that the runs in ``seen`` name; None if the user may see all runs
     """
     kept: list[dict[str, Any]] = []
     readers: set[str] = set()
@@ -345,9 +331,7 @@ def _upstream(
             continue
         run_id = permissions.run_id_of(hop)
         is_hidden = run_id in known and run_id not in seen
-        if is_hidden and not permissions.is_named(
-            named or frozenset(), hop["dataset"], hop["partition"]
-        ):
+        if is_hidden and not is_named(hop["dataset"], hop["partition"]):
             continue
         kept.append(_shown_hop(hop, via, seen.get(run_id), is_hidden=is_hidden))
         readers |= {run_id} & seen.keys()
@@ -426,21 +410,23 @@ def rerun_plans(
     causes = {
         permissions.run_id_of(reason.get("cause") or {}) for e in entries for reason in e["reasons"]
     }
-    known = permissions.runs_by_id((ids | causes) - {""}, history)
+    known = permissions.runs_by_id(ids | causes, history)
     seen = permissions.visible_runs(known, visibility)
-    named = None if seen.keys() == known.keys() else permissions.partitions_named_by(seen, history)
-    return {name: _shown_plan(plan, seen, named, visibility) for name, plan in plans.items()}
-
-
-_Named = frozenset[tuple[str, str, str]] | None
+    is_named = permissions.naming(known, seen, history)
+    return {name: _shown_plan(plan, seen, is_named, visibility) for name, plan in plans.items()}
 
 
 def _shown_plan(
-    plan: dict[str, Any], seen: dict[str, dict[str, Any]], named: _Named, visibility: Visibility
+    plan: dict[str, Any],
+    seen: dict[str, dict[str, Any]],
+    is_named: _IsNamed,
+    visibility: Visibility,
 ) -> dict[str, Any]:
     parts = {
         part: [
-            _shown_step(one, seen, named, visibility) for one in plan[part] if one["run_id"] in seen
+            _shown_step(one, seen[one["run_id"]], is_named, visibility)
+            for one in plan[part]
+            if one["run_id"] in seen
         ]
         for part in _PLAN_PARTS
     }
@@ -449,20 +435,19 @@ def _shown_plan(
 
 
 def _shown_step(
-    step: dict[str, Any], seen: dict[str, dict[str, Any]], named: _Named, visibility: Visibility
+    step: dict[str, Any], run: dict[str, Any], is_named: _IsNamed, visibility: Visibility
 ) -> dict[str, Any]:
-    run = seen[step["run_id"]]
     return {
         "run": run,
         "wave": step.get("wave", 0),
-        "reasons": [*dict.fromkeys(_reason_text(one, named) for one in step["reasons"])],
+        "reasons": [*dict.fromkeys(_reason_text(one, is_named) for one in step["reasons"])],
         "may_clear": visibility.clears(run),
     }
 
 
-def _reason_text(reason: dict[str, Any], named: _Named) -> str:
+def _reason_text(reason: dict[str, Any], is_named: _IsNamed) -> str:
     """Give the text of a reason, without the partition if only hidden runs name it."""
-    if named is None or permissions.is_named(named, reason["dataset"], reason["partition"]):
+    if is_named(reason["dataset"], reason["partition"]):
         return str(reason["text"])
     return f"read {reason['dataset']['name']}"
 

@@ -65,10 +65,9 @@ FROM runs WHERE list_contains($ids, run_id)
 
 
 def runs_by_id(ids: Collection[str], history: OpenedHistory) -> dict[str, dict[str, Any]]:
-    """Give runs by their ids, in JSON's types; unknown ids are left out."""
-    if not ids:
-        return {}
-    rows = history.rows(_RUNS, {"ids": sorted(ids)})
+    """Give runs by their ids, in JSON's types; unknown and empty ids are left out."""
+    wanted = sorted({*ids} - {""})
+    rows = history.rows(_RUNS, {"ids": wanted}) if wanted else []
     return {row["run_id"]: {key: _plain(value) for key, value in row.items()} for row in rows}
 
 
@@ -164,19 +163,24 @@ def checked_partition(
     return visible
 
 
-def partitions_named_by(
-    ids: Collection[str], history: OpenedHistory
-) -> frozenset[tuple[str, str, str]]:
-    """Give the partitions that the runs with these ids name, each as namespace, name and cell."""
-    rows = history.rows(_NAMED_BY_RUNS, {"ids": sorted(ids)}) if ids else []
-    return frozenset((row["namespace"], row["name"], row["cell"]) for row in rows)
+def naming(
+    known: Collection[str], seen: Collection[str], history: OpenedHistory
+) -> Callable[[Mapping[str, Any], Mapping[str, str] | None], bool]:
+    """Give the function that tells whether a user may see the name of a partition.
 
+    It takes a dataset and a partition, which is None for all of the dataset. The name may be seen
+    if the user may see all runs, or a run that the user may see names the partition.
 
-def is_named(
-    named: frozenset[tuple[str, str, str]],
-    dataset: Mapping[str, Any],
-    partition: Mapping[str, str] | None,
-) -> bool:
-    """Whether :func:`partitions_named_by` has given a partition; True for all of a dataset."""
-    cell = cell_of(partition)
-    return cell is None or (dataset["namespace"], dataset["name"], cell) in named
+    :param known: ids of all runs of an answer
+    :param seen: ids of those runs that the user may see
+    """
+    if len(seen) == len(known):
+        return lambda dataset, partition: True  # noqa: ARG005
+    rows = history.rows(_NAMED_BY_RUNS, {"ids": sorted(seen)}) if seen else []
+    named = {(row["namespace"], row["name"], row["cell"]) for row in rows}
+
+    def is_named(dataset: Mapping[str, Any], partition: Mapping[str, str] | None) -> bool:
+        cell = cell_of(partition)
+        return cell is None or (dataset["namespace"], dataset["name"], cell) in named
+
+    return is_named
