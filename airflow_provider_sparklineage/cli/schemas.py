@@ -16,7 +16,7 @@ import msgspec
 
 from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.history.queries import answers, drift, gaps
-from airflow_provider_sparklineage.history.queries.patterns.pattern import Pattern
+from airflow_provider_sparklineage.history.queries.patterns.observed import Pattern
 from airflow_provider_sparklineage.history.tables import TABLES, VERSION
 from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 

@@ -29,7 +29,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from airflow_provider_sparklineage.event.archive import UNSENT, task_of
-from airflow_provider_sparklineage.history.facts import Skipped, Try, facts_of
+from airflow_provider_sparklineage.history.facts import Reason, Try, facts_of
 from airflow_provider_sparklineage.history.store import LOCAL_SCHEMES, Store, is_store
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError, UnusableInputError
@@ -492,8 +492,8 @@ class Reading:
         for document in chain.from_iterable(source.documents(self) for source in sources):
             self.events += 1
             line = facts_of(*document)
-            if isinstance(line, Skipped):
-                self.skipped[line.reason] += 1
+            if isinstance(line, Reason):
+                self.skipped[line] += 1
                 continue
             if line.left_out:
                 self.skipped[LEFT_OUT] += line.left_out

@@ -30,6 +30,7 @@ import threading
 import uuid
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta  # msgspec resolves datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote, urlsplit
@@ -511,9 +512,7 @@ def _time_text(time: datetime) -> str:
     return f"{time:%Y-%m-%d %H:%M:%S}"
 
 
-def utc_now() -> datetime:
-    """Give the time of this machine's clock, in UTC."""
-    return datetime.now(UTC)
+_utc_now = partial(datetime.now, UTC)
 
 
 def _is_running(pid: int) -> bool:
@@ -536,7 +535,7 @@ class Store:
     :param url: a path, or a URL that Airflow's ``ObjectStoragePath`` can open
     """
 
-    def __init__(self, url: str, now: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, url: str, now: Callable[[], datetime] = _utc_now) -> None:
         self.url = url
         self.files: Files = files_of(url)
         self._now = now

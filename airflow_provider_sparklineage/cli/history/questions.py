@@ -17,7 +17,7 @@ import msgspec
 
 from airflow_provider_sparklineage.cli import commands, show
 from airflow_provider_sparklineage.cli.history import tables
-from airflow_provider_sparklineage.cli.history.store import counted, opened
+from airflow_provider_sparklineage.cli.history.store import opened
 from airflow_provider_sparklineage.history.queries.datasets import dataset_of
 from airflow_provider_sparklineage.history.queries.drift import column_change, drift
 from airflow_provider_sparklineage.history.queries.gaps import gaps, is_expected
@@ -173,7 +173,10 @@ def answer_trace(args: argparse.Namespace) -> int:
         problem = "--direct is about the sources of a column."
         raise UnusableInputError(problem, "Name the column: --column COLUMN.")
     as_of = time_of(args.as_of)
-    with opened(args) as history, counted("Partitions that it was made of") as reached:
+    with (
+        opened(args) as history,
+        commands.progress("Partitions that it was made of", None) as reached,
+    ):
         answer = trace(
             history,
             dataset_of(history, args.dataset),
@@ -200,7 +203,7 @@ def _empty_trace(args: argparse.Namespace) -> str:
 
 def answer_gaps(args: argparse.Namespace) -> int:
     """Print the partitions that runs should have written and did not; return the exit code."""
-    with opened(args) as history, counted("Comparing runs"):
+    with opened(args) as history, commands.progress("Comparing runs", None):
         dataset = dataset_of(history, args.dataset)
         rows = msgspec.to_builtins(gaps(history, dataset))
         empty = _COMPLETE if is_expected(history, dataset) else _UNPARTITIONED
@@ -223,7 +226,7 @@ def _gap_columns(_: Sequence[tables.Document]) -> Sequence[tables.Column]:
 
 def answer_drift(args: argparse.Namespace) -> int:
     """Print the changes from each run of a task to the next; return the exit code."""
-    with opened(args) as history, counted("Comparing runs"):
+    with opened(args) as history, commands.progress("Comparing runs", None):
         rows = msgspec.to_builtins(drift(history, args.task))
     return _listed(args, rows, _drift_columns, "Each run did the same as the one before it.")
 
@@ -249,7 +252,7 @@ def _change_without_names(row: tables.Document) -> str:
 
 def answer_patterns(args: argparse.Namespace) -> int:
     """Print the rules that tell what the job of a dataset reads; return the exit code."""
-    with opened(args) as history, counted("Comparing runs"):
+    with opened(args) as history, commands.progress("Comparing runs", None):
         dataset = dataset_of(history, args.dataset)
         learned = observed.patterns(history, dataset)
         unruled = observed.without_pattern(history, dataset, learned)
@@ -316,7 +319,7 @@ def answer_impact(args: argparse.Namespace) -> int:
     """Print the data made from a partition or column, and the plan; return the exit code."""
     _check_plan_arguments(args)
     as_of = time_of(args.as_of)
-    with opened(args) as history, counted("Partitions made of it") as reached:
+    with opened(args) as history, commands.progress("Partitions made of it", None) as reached:
         dataset = dataset_of(history, args.dataset)
         answer = impact(
             history, dataset, args.partition, args.column, as_of, args.depth, progress=reached
@@ -331,7 +334,7 @@ def answer_impact(args: argparse.Namespace) -> int:
 def answer_stale(args: argparse.Namespace) -> int:
     """Print partitions made from data that changed since, and the plan; return the exit code."""
     _check_plan_arguments(args)
-    with opened(args) as history, counted("Stale runs") as reached:
+    with opened(args) as history, commands.progress("Stale runs", None) as reached:
         dataset = dataset_of(history, args.dataset) if args.dataset is not None else None
         ignored = [dataset_of(history, name) for name in args.ignore]
         versions = stale(history, dataset, reached, ignored)
@@ -395,7 +398,5 @@ def print_stale(rows: Sequence[tables.Document], file: IO[str], *, is_all: bool 
         tables.Column("since then", since),
         tables.Column("note", tables.certainty_text, "yellow"),
     )
-    tables.print_table(columns, lines, file)
-    if more := tables.more_text(rows, lines):
-        out.print(more)
+    tables.print_table(columns, lines, file, of=len(rows))
     out.print()

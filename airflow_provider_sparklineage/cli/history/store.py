@@ -27,10 +27,11 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from airflow_provider_sparklineage.history.engines.building import Built
     from airflow_provider_sparklineage.history.facts import Try
+    from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 
 
 # --- the store that a command asks ----------------------------------------------------------------
@@ -123,16 +124,11 @@ def _with_application_merged(paths: Sequence[str], folder: Path) -> list[str]:
     If the files have events of several applications, they stay as they are: each action is a run
     then.
     """
-    from airflow_provider_sparklineage.event.pipeline import merged_event
-    from airflow_provider_sparklineage.lineage.bundle import task_lineage
-    from airflow_provider_sparklineage.spark.capture.event_files import open_bundle
-
     files = [path for path in paths if Path(path).is_file() and _is_of_listener(Path(path))]
     if not files:
         return [*paths]
     try:
-        with open_bundle(files) as bundle:
-            event = merged_event(bundle, task_lineage(bundle))
+        event, _ = _merged(files)
     except exceptions.UnusableInputError:
         return [*paths]
     merged = folder / "merged.json"
@@ -150,18 +146,6 @@ def _is_of_listener(file: Path) -> bool:
         return _OF_LISTENER in msgspec.json.decode(line, type=_Produced).producer
     except (OSError, ValueError, RecursionError):  # the reader of the file reports it
         return False
-
-
-@contextmanager
-def counted(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show the progress of a question on a terminal; give the function that queries call with it.
-
-    The function takes two numbers. It shows the second: how many things were found so far.
-
-    :param what: name of the things that are found
-    """
-    with commands.progress(what, None) as reached:
-        yield lambda _, found: reached(found)
 
 
 def freshness(built_at: datetime, now: datetime) -> str:
@@ -200,19 +184,23 @@ def build(args: argparse.Namespace) -> int:
 
 def merged_document(folder: Path) -> tuple[bytes, Try | None]:
     """Merge the bundle in a folder to its event; see :data:`.history.sources.Merge`."""
-    from airflow_provider_sparklineage.event.pipeline import merged_event
     from airflow_provider_sparklineage.history.facts import Try
+
+    event, manifest = _merged([str(folder)])
+    of, task = None, manifest.task
+    if task is not None:
+        text = manifest.started.isoformat() if manifest.started else ""
+        of = Try(task.dag_id, task.task_id, task.run_id, task.map_index, task.try_number, text)
+    return json.dumps(event).encode(), of
+
+
+def _merged(inputs: Sequence[str]) -> tuple[dict[str, Any], Manifest]:
+    from airflow_provider_sparklineage.event.pipeline import merged_event
     from airflow_provider_sparklineage.lineage.bundle import task_lineage
     from airflow_provider_sparklineage.spark.capture.event_files import open_bundle
 
-    with open_bundle([str(folder)]) as bundle:
-        event = merged_event(bundle, task_lineage(bundle))
-        task, started = bundle.manifest.task, bundle.manifest.started
-    of = None
-    if task is not None:
-        text = started.isoformat() if started else ""
-        of = Try(task.dag_id, task.task_id, task.run_id, task.map_index, task.try_number, text)
-    return json.dumps(event).encode(), of
+    with open_bundle(inputs) as bundle:
+        return merged_event(bundle, task_lineage(bundle)), bundle.manifest
 
 
 def _archive_url() -> str:

@@ -48,8 +48,17 @@ class Column(NamedTuple):
     style: str = ""
 
 
-def print_table(columns: Sequence[Column], documents: Sequence[Document], file: IO[str]) -> None:
-    """Print a row for each document, at most :data:`MAX_ROWS` rows."""
+def print_table(
+    columns: Sequence[Column],
+    documents: Sequence[Document],
+    file: IO[str],
+    *,
+    of: int | None = None,
+) -> None:
+    """Print a row for each document, at most :data:`MAX_ROWS` rows.
+
+    :param of: number of the rows that were grouped to the documents; None if none were grouped
+    """
     shown = documents[:MAX_ROWS]
     texts = [[column.text(document) for document in shown] for column in columns]
     filled = [(c, cells) for c, cells in zip(columns, texts, strict=True) if any(cells)]
@@ -64,6 +73,8 @@ def print_table(columns: Sequence[Column], documents: Sequence[Document], file: 
     out.print(table)
     if len(documents) > len(shown):
         out.print(f"… and {len(documents) - len(shown):,} more; --json prints all.")
+    if of not in (None, len(documents)):
+        out.print(f"{of:,} in {len(documents):,} lines; --all has a line for each.")
 
 
 def labels(documents: Iterable[Document], *keys: str) -> Callable[[Document | None], str]:
@@ -184,13 +195,6 @@ def partitions_text(row: Document) -> str:
     return ends_text(partition_text(one["partition"]) for one in rows_of(row))
 
 
-def more_text(rows: Sequence[Document], lines: Sequence[Document]) -> str:
-    """Say that rows were grouped; empty if no rows were grouped."""
-    if len(lines) == len(rows):
-        return ""
-    return f"{len(rows):,} in {len(lines):,} lines; --all has a line for each."
-
-
 # --- hops -----------------------------------------------------------------------------------------
 
 
@@ -237,9 +241,7 @@ def print_hops(
         Column("how", _hop_how),
         Column("note", _hop_note, "yellow"),
     )
-    print_table(columns, lines, file)
-    if more := more_text(hops, lines):
-        out.print(more)
+    print_table(columns, lines, file, of=len(hops))
     out.print()
 
 
@@ -359,12 +361,8 @@ def _print_runs(
     def common(row: Document) -> tuple[Any, ...]:
         return row["wave"], _task_text(row) if "task_id" in row else row["job"]
 
-    out = show.console(file)
-    lines = grouped(rows, common, is_all=is_all)
-    out.print(f"[bold]{title}[/]")
-    print_table(columns, lines, file)
-    if more := more_text(rows, lines):
-        out.print(more)
+    show.console(file).print(f"[bold]{title}[/]")
+    print_table(columns, grouped(rows, common, is_all=is_all), file, of=len(rows))
 
 
 def _because_column(rows: Sequence[Document]) -> Column:

@@ -112,11 +112,11 @@ def create_view(
 
     :param name: name of the view; if it is empty, the view has the name of the table
     """
-    scan, in_files = "(SELECT 1 WHERE FALSE)", set()
+    scan, in_files = "(SELECT 1 WHERE FALSE)", {}
     if names := ", ".join(literal(file) for file in files):
         scan = f"read_parquet([{names}], union_by_name = true, hive_partitioning = false)"
         described = connection.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
-        in_files = {(column[0], column[1]) for column in described}
+        in_files = {column[0]: column[1] for column in described}
     columns = ", ".join(_column(one.name, one.type, in_files) for one in table.columns)
     connection.execute(f"CREATE VIEW {name or table.name} AS SELECT {columns} FROM {scan}")
 
@@ -132,9 +132,8 @@ def text_literal(text: str) -> str:
     return f"'{quoted}'"
 
 
-def _column(name: str, type_: str, in_files: set[tuple[str, str]]) -> str:
-    if (name, type_) in in_files:  # with a cast, DuckDB would not push filters into the scan
+def _column(name: str, type_: str, in_files: Mapping[str, str]) -> str:
+    if in_files.get(name) == type_:  # with a cast, DuckDB would not push filters into the scan
         return f'"{name}"'
-    if any(name == one for one, _ in in_files):
-        return f'CAST("{name}" AS {type_}) AS "{name}"'
-    return f'CAST(NULL AS {type_}) AS "{name}"'
+    value = f'"{name}"' if name in in_files else "NULL"
+    return f'CAST({value} AS {type_}) AS "{name}"'

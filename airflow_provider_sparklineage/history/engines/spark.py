@@ -24,7 +24,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
-from airflow_provider_sparklineage.history.facts import Reason, Skipped, Try, facts_of
+from airflow_provider_sparklineage.history.facts import Reason, Try, facts_of
 from airflow_provider_sparklineage.history.sources import (
     LEFT_OUT,
     MAX_BYTES,
@@ -247,8 +247,8 @@ def _parts(session: SparkSession, source: str) -> Iterator[Any]:
 
 def _line(text: bytes, source: str, of: Try | None) -> Iterator[str]:
     line = facts_of(text, source, of)
-    if isinstance(line, Skipped):
-        yield _skipped(line.reason)
+    if isinstance(line, Reason):
+        yield _skipped(line)
         return
     yield line.text.decode()
     for _ in range(line.left_out):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
-__all__ = ["Line", "Reason", "Skipped", "facts_of"]
+__all__ = ["Line", "Reason", "facts_of"]
 
 
 # --- the run --------------------------------------------------------------------------------------
@@ -93,10 +93,16 @@ def run(event: model.Event, of: Try | None) -> dict[str, Any]:
     instance = (airflow and airflow.task_instance) or model.TaskInstance()
     started = sending.started or (of and of.started) or instance.start_date
     nominal = own.nominal_time or added.nominal_time or model.NominalTime()
+    dag_run = (airflow and airflow.dag_run) or model.DagRun()
+    parent = own.parent or added.parent or model.Parent()
+    root = parent.root and parent.root.run
     return {
         **task,
-        **_interval((airflow and airflow.dag_run) or model.DagRun(), nominal),
-        **_above(own, added),
+        "logical_date": utc(dag_run.logical_date or dag_run.execution_date),
+        "data_interval_start": utc(dag_run.data_interval_start or nominal.nominalStartTime),
+        "data_interval_end": utc(dag_run.data_interval_end or nominal.nominalEndTime),
+        "parent_run_id": parent.run and parent.run.runId,
+        "root_run_id": root and root.runId,
         "started": utc(started),
     }
 
@@ -122,22 +128,6 @@ def _task(airflow: model.AirflowFacet | None, of: Try | None) -> dict[str, Any]:
 
 def _int(number: int | None) -> int | None:
     return number if number is not None and -_MAX_INT <= number <= _MAX_INT else None
-
-
-def _interval(dag_run: model.DagRun, nominal: model.NominalTime) -> dict[str, Any]:
-    return {
-        "logical_date": utc(dag_run.logical_date or dag_run.execution_date),
-        "data_interval_start": utc(dag_run.data_interval_start or nominal.nominalStartTime),
-        "data_interval_end": utc(dag_run.data_interval_end or nominal.nominalEndTime),
-    }
-
-
-def _above(own: model.RunFacets, added: model.RunFacets) -> dict[str, Any]:
-    parent = own.parent or added.parent
-    if parent is None:
-        return {}
-    root = parent.root and parent.root.run
-    return {"parent_run_id": parent.run and parent.run.runId, "root_run_id": root and root.runId}
 
 
 # --- columns --------------------------------------------------------------------------------------
@@ -266,13 +256,7 @@ class Reason(StrEnum):
     """The event has no run id, no job name or no time; a DatasetEvent is an example."""
 
 
-class Skipped(NamedTuple):
-    """The result for a text that has no line of facts."""
-
-    reason: Reason
-
-
-def facts_of(event: bytes | str, source: str, of: Try | None = None) -> Line | Skipped:
+def facts_of(event: bytes | str, source: str, of: Try | None = None) -> Line | Reason:
     """Convert an event to its line of facts, or give the reason why the event has none.
 
     :param event: one JSON document, from any producer
@@ -284,10 +268,10 @@ def facts_of(event: bytes | str, source: str, of: Try | None = None) -> Line | S
     try:
         document = model.read(text)
     except (ValueError, RecursionError):
-        return Skipped(Reason.NO_JSON)
+        return Reason.NO_JSON
     facts = _facts(document.event, of) if document else None
     if document is None or facts is None:
-        return Skipped(Reason.NO_RUN_EVENT)
+        return Reason.NO_RUN_EVENT
     lineage, left_out = columns(document.event.outputs or ())
     return Line.of(facts, lineage, source, document.left_out + left_out)
 

@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from airflow_provider_sparklineage.history.queries.answers import Dataset, at_utc_if_known
-from airflow_provider_sparklineage.history.queries.patterns.observed import patterns
-from airflow_provider_sparklineage.history.queries.patterns.pattern import Run
+from airflow_provider_sparklineage.history.queries.patterns.observed import Run, patterns
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnknownNameError
 from airflow_provider_sparklineage.model.texts import some

@@ -24,11 +24,11 @@ from airflow_provider_sparklineage.history.queries.patterns.axes import (
 )
 from airflow_provider_sparklineage.history.queries.patterns.learning import Pair, learn
 from airflow_provider_sparklineage.history.queries.patterns.observed import (
+    Run,
     Task,
     dates_of,
     writes_of,
 )
-from airflow_provider_sparklineage.history.queries.patterns.pattern import Run
 from airflow_provider_sparklineage.history.queries.patterns.rules import (
     Points,
     Relation,

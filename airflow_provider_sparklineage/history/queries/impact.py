@@ -288,7 +288,7 @@ def impact(
     column: str | None = None,
     as_of: datetime | None = None,
     depth: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
     *,
     is_planned: bool = True,
 ) -> answers.Impact:
@@ -304,7 +304,7 @@ def impact(
     :param as_of: give only versions made from those versions of the partition that were there at
         this time
     :param depth: the last depth; None for no limit
-    :param progress: a function that is called with each depth and the number of hops so far
+    :param progress: a function that is called after each depth, with the number of hops so far
     :param is_planned: False to give the hops without a plan, which takes less time
     :raises HistoryError: there is no such partition or column, or there are too many hops
     """

@@ -153,7 +153,7 @@ class _StaleRun(NamedTuple):
 def stale(
     history: sql.Rows,
     dataset: DatasetName | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
     ignored: Collection[DatasetName] = (),
 ) -> list[answers.Stale]:
     """List the stale versions that still exist, in order of dataset and partition.
@@ -164,8 +164,7 @@ def stale(
     version written by a stale run is stale, too.
 
     :param dataset: None for all datasets
-    :param progress: a function that is called with the number of steps downstream, and of stale
-        runs so far
+    :param progress: a function that is called with the number of stale runs so far
     :param ignored: datasets whose changes make no run stale, such as a dimension table that is
         overwritten each day
     """
@@ -173,11 +172,9 @@ def stale(
     rows = history.rows(_DIRECT, without)
     stale_runs = {row["reader_run_id"]: _StaleRun(row["ended"], row, True) for row in rows}
     frontier = stale_runs
-    depth = 0
     while frontier:
         if progress:
-            progress(depth, len(stale_runs))
-        depth += 1
+            progress(len(stale_runs))
         frontier = _following(history, frontier, stale_runs, without)
         stale_runs = stale_runs | frontier
     return _listed(history, stale_runs, dataset)

@@ -133,7 +133,7 @@ def trace(
     column: str | None = None,
     as_of: datetime | None = None,
     depth: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
     *,
     is_direct: bool = False,
 ) -> list[Hop]:
@@ -147,7 +147,7 @@ def trace(
     :param partition: None for all partitions; see :func:`.cell_of`
     :param as_of: start at the versions that were there at this time; None for now
     :param depth: the last depth; None for no limit
-    :param progress: a function that is called with each depth and the number of hops so far
+    :param progress: a function that is called after each depth, with the number of hops so far
     :param is_direct: for a column, follow only columns whose values became its values, and not
         columns that only decide which rows there are: filters, joins, groups, sorting
     :raises HistoryError: there is no such partition or column, or there are too many hops

@@ -102,7 +102,7 @@ def breadth_first(
     following: Callable[[Level], Iterable[Link]],
     depth: int | None = None,
     first: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Level:
     """Find all nodes, each at its least depth; follow each only once, so that cycles end.
 
@@ -110,7 +110,7 @@ def breadth_first(
     :param following: a function that gives the links from all nodes of a depth
     :param depth: the last depth; None for no limit
     :param first: number of the first depth
-    :param progress: a function that is called with each depth and the number of nodes so far
+    :param progress: a function that is called after each depth, with the number of nodes so far
     :raises HistoryError: there are more nodes than :data:`MOST_HOPS`
     """
     visited: Level = {}
@@ -118,7 +118,7 @@ def breadth_first(
     while new := _new(links, visited, level):
         visited |= new
         if progress:
-            progress(level, len(visited))
+            progress(len(visited))
         if len(visited) > MOST_HOPS:
             msg = f"There are more than {MOST_HOPS:,} hops until depth {level}."
             raise HistoryError(msg, "Ask for a partition, for a column, or for less depth.")

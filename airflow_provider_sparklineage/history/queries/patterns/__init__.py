@@ -8,6 +8,5 @@ Users do not declare the rules; they are learned from the reads and writes of pa
 :mod:`.rules`     rules between two axes, and relations of all axes together, in both directions
 :mod:`.learning`  the relation that most runs follow, and the runs that do not follow it
 :mod:`.observed`  the pairs of partitions in the tables, and the patterns learned from them
-:mod:`.pattern`   the types of the answer that the command prints
 ================  ==================================================================================
 """

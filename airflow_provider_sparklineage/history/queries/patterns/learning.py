@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import islice, product
-from math import prod
+from math import prod, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.history.queries.patterns.axes import (
@@ -26,13 +26,11 @@ from airflow_provider_sparklineage.history.queries.patterns.axes import (
     last_in,
     months_later,
 )
-from airflow_provider_sparklineage.history.queries.patterns.pattern import Deviations, Learned
 from airflow_provider_sparklineage.history.queries.patterns.rules import (
     NONE,
     WHOLE,
     Bound,
     Constant,
-    Equal,
     Every,
     Link,
     Months,
@@ -64,17 +62,13 @@ def candidates(given: Axis, found: Axis, runs: Sequence[PointsOfRun]) -> list[Ru
     """List rules that could hold between two axes; of each kind, the likeliest comes first."""
     rules: list[Rule] = []
     if given.unit == found.unit == TEXT:
-        rules.append(Equal(TEXT, TEXT))
-    elif TEXT not in (given.unit, found.unit) and _is_time(given) == _is_time(found):
+        rules.append(Rule(TEXT, TEXT))
+    elif TEXT not in (given.unit, found.unit) and (given.unit in UNITS) == (found.unit in UNITS):
         rules += _spans(given.unit, found.unit, runs)
         if given.unit == found.unit:
             rules += _offsets(given.unit, runs)
             rules += _months(given.unit, runs)
     return [*rules, *_constants(given.unit, found.unit, runs)]
-
-
-def _is_time(axis: Axis) -> bool:
-    return axis.unit in UNITS
 
 
 def _spans(given: str, found: str, runs: Sequence[PointsOfRun]) -> Iterable[Rule]:
@@ -244,13 +238,9 @@ def judged(relation: Relation, run: Observed, known: KnownPoints) -> float:
     """
     boxes = relation.boxes(run.given)
     kept = set(relation.on_kept(run.found))
-    if not all(map(_inside(boxes), kept)) or _is_any(_missing(run, known, boxes)):
+    if not all(map(_inside(boxes), kept)) or any(True for _ in _missing(run, known, boxes)):
         return 0
     return 1 if _size_of_boxes(boxes) <= len(kept) else _PARTIAL
-
-
-def _is_any(points: Iterator[Points]) -> bool:
-    return next(points, None) is not None
 
 
 def _size_of_boxes(boxes: Iterable[Box]) -> int:
@@ -302,6 +292,44 @@ def deviation(
     )
 
 
+Deviations = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
+"""The missing and the unexpected cells of runs, by run_id; ``*`` is the whole dataset."""
+
+
+class Learned(NamedTuple):
+    """A relation, with the numbers of runs that follow it and do not.
+
+    :param support: number of runs that follow the relation
+    :param seen: number of all runs
+    :param exceptions: the runs that do not follow the relation
+    """
+
+    relation: Relation
+    support: int
+    seen: int
+    exceptions: Deviations
+
+    @property
+    def confidence(self) -> float:
+        """The lower end of Wilson's 95 % interval for the share of runs that follow."""
+        return least_share(self.support, self.seen)
+
+
+def least_share(good: int, of: int, z: float = 1.96) -> float:
+    """Give the lower end of Wilson's interval for a share; 0 if there are no cases.
+
+    :param good: number of good cases
+    :param of: number of all cases
+    :param z: quantile of the normal distribution; 1.96 for 95 %
+    """
+    if not of:
+        return 0.0
+    share = good / of
+    middle = share + z * z / (2 * of)
+    spread = z * sqrt(share * (1 - share) / of + z * z / (4 * of * of))
+    return round(max(0.0, (middle - spread) / (1 + z * z / of)), 3)
+
+
 _TRIED = 50_000  # points in the sample of runs on which candidates are tried
 _RUNS = (10, 300)  # fewest and most runs of the sample
 
@@ -347,21 +375,18 @@ def _variants(learned: Learned, pairs: Sequence[Pair]) -> Iterator[tuple[Axes, A
     given, found = learned.relation.given, learned.relation.found
     if _explained(learned) == len(found.axes):
         return
-    for n, axis in enumerate(found.axes):
-        for other in _counted(found, n, axis, (cell for p in pairs for cell in p.found or ())):
-            yield given, other
-    for n, axis in enumerate(given.axes):
-        for other in _counted(given, n, axis, (cell for p in pairs for cell in p.given)):
-            yield other, found
+    for other in _counted(found, (cell for p in pairs for cell in p.found or ())):
+        yield given, other
+    for other in _counted(given, (cell for p in pairs for cell in p.given)):
+        yield other, found
 
 
-def _counted(axes: Axes, n: int, axis: Axis, cells: Iterable[str]) -> Iterator[Axes]:
-    if axis.unit != NUMBER:
-        return
-    points = (axes.read(cell) for cell in islice(cells, 1_000))
-    values = [int(point[n]) for point in points if point is not None]
-    for other in counted(axis, values):
-        yield Axes(axes.labels, (*axes.axes[:n], other, *axes.axes[n + 1 :]))
+def _counted(axes: Axes, cells: Iterable[str]) -> Iterator[Axes]:
+    points = [at for cell in islice(cells, 1_000) if (at := axes.read(cell)) is not None]
+    for n, axis in enumerate(axes.axes):
+        if axis.unit == NUMBER:
+            for other in counted(axis, [int(point[n]) for point in points]):
+                yield Axes(axes.labels, (*axes.axes[:n], other, *axes.axes[n + 1 :]))
 
 
 def _learned(

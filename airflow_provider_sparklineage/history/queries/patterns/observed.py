@@ -1,32 +1,122 @@
-"""Pairs of partitions that runs read and wrote, and the patterns learned from these pairs."""
+"""Pairs of partitions that runs read and wrote, and the patterns learned from these pairs.
+
+The patterns are in the form in which the command prints them.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.history.facts.cells import cell_of_text
 from airflow_provider_sparklineage.history.queries.answers import Dataset, at_utc_if_known
 from airflow_provider_sparklineage.history.queries.patterns.axes import axes_of
-from airflow_provider_sparklineage.history.queries.patterns.learning import Pair, learn
-from airflow_provider_sparklineage.history.queries.patterns.pattern import (
-    Deviation,
-    Learned,
-    Pattern,
-    Run,
-    rules_of,
+from airflow_provider_sparklineage.history.queries.patterns.learning import Learned, Pair, learn
+from airflow_provider_sparklineage.history.queries.patterns.rules import (
+    NONE,
+    Constant,
+    Months,
+    Offsets,
+    Rule,
+    Span,
 )
-from airflow_provider_sparklineage.history.queries.patterns.rules import NONE
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
-    from datetime import datetime
 
+    from airflow_provider_sparklineage.history.queries.patterns.axes import Axis
+    from airflow_provider_sparklineage.history.queries.patterns.rules import Link, Relation
     from airflow_provider_sparklineage.history.queries.sql import Rows
+
+
+class RuleOfAxis(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The rule of one or several dimensions.
+
+    :param labels: the dimensions whose values follow
+    :param of: the dimensions from whose values they follow
+    :param kind: the kind of the rule, as in the pattern
+    :param unit: ``day``, ``month``, …, ``number`` or ``text``
+    :param first: of a span: number of units ``first_of`` from the written partition to its
+        beginning; without a ``first_of`` it always begins at ``first``, numbered in ``unit``
+    :param last: of a span: the same for its end
+    :param first_of: the unit of ``first``
+    :param last_of: the unit of ``last``
+    :param offsets: of an irregular set: its offsets; of a shift by months: the number of months
+    :param values: of a constant: its values
+    """
+
+    labels: tuple[str, ...]
+    of: tuple[str, ...]
+    kind: str
+    unit: str
+    first: int | None = None
+    last: int | None = None
+    first_of: str = ""
+    last_of: str = ""
+    offsets: tuple[int, ...] = ()
+    values: tuple[str, ...] = ()
+
+
+class Run(msgspec.Struct, frozen=True):
+    """A run, and its state when it ended."""
+
+    run_id: str
+    job: str
+    ended: datetime | None = None
+    state: str = "COMPLETE"
+
+
+class Deviation(msgspec.Struct, frozen=True):
+    """A run that does not follow the pattern.
+
+    :param missing: partitions that the run should have read, up to 20
+    :param unexpected: partitions that the run should not have read, up to 20
+    """
+
+    run: Run
+    missing: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
+
+
+class Pattern(msgspec.Struct, frozen=True):
+    """The rule by which the partitions that a task reads follow from those that it writes.
+
+    :param output: the dataset that the task writes
+    :param input: the dataset that the task reads
+    :param namespace: OpenLineage's namespace of the task's job
+    :param job: the task, ``dag_id.task_id``
+    :param kind: ``same``, ``offset``, ``window``, ``offsets``, ``period`` (the month of a day),
+        ``parts`` (the days of a month), ``months``, ``span``, ``constant``, ``every``, ``whole`` or
+        ``none``
+    :param relation: the rule for people, ``dt = dt - 1 day``
+    :param rules: the rule of each dimension that is read
+    :param support: number of runs that follow the rule
+    :param seen: number of runs whose written and read partitions are known
+    :param unclear: number of runs whose read partitions are not known: conditions, unknown parts
+    :param confidence: the least share of runs for which the rule holds, at 95 % (Wilson's
+        interval): 0.2 after one run, 0.9 after 30
+    :param exceptions: the runs that do not follow the rule
+    """
+
+    output: Dataset
+    input: Dataset
+    namespace: str
+    job: str
+    kind: str
+    relation: str
+    rules: tuple[RuleOfAxis, ...]
+    support: int
+    seen: int
+    unclear: int
+    confidence: float
+    exceptions: tuple[Deviation, ...] = ()
+
 
 DATES = ("data_interval_end", "data_interval_start", "logical_date")
 """The dates of a run, sorted by name: the dimensions of the cell that :func:`dates_of` gives."""
@@ -200,7 +290,8 @@ def _pattern(
     if pairs:
         learned = learn(pairs, known)
         if learned.relation.kind == NONE:
-            learned = learn([replace(p, given=(writes[p.run_id].dates,)) for p in pairs], known)
+            of_dates = [replace(p, given=(writes[p.run_id].dates,)) for p in pairs]
+            learned = learn(of_dates, known)
         unclear = len(reads) - len(pairs)
         yield _described(dataset, source, learned, unclear, writes), learned
 
@@ -230,6 +321,40 @@ def _described(
             for run_id, (missing, unexpected) in learned.exceptions.items()
         ),
     )
+
+
+_PRINTED_VALUES = 20  # most values of a constant that are printed
+
+
+def rules_of(relation: Relation) -> tuple[RuleOfAxis, ...]:
+    """Give the rule of each found axis; () for the whole dataset, or if no rule is known."""
+    links = zip(relation.found.axes, relation.links, strict=False)
+    return tuple(_rule_of_axis(relation, axis, link) for axis, link in links)
+
+
+def _rule_of_axis(relation: Relation, axis: Axis, link: Link) -> RuleOfAxis:
+    says_of = link.rule.kind not in ("constant", "every")
+    of = relation.given.axes[link.axis].labels if says_of else ()
+    return RuleOfAxis(axis.labels, of, link.rule.kind, axis.unit, **_details(axis, link.rule))
+
+
+def _details(axis: Axis, rule: Rule) -> dict[str, Any]:
+    if isinstance(rule, Span):
+        first, last = rule.first, rule.last
+        return {
+            "first": first.shift,
+            "last": last.shift,
+            "first_of": first.anchor,
+            "last_of": last.anchor,
+        }
+    if isinstance(rule, Offsets):
+        return {"offsets": rule.offsets}
+    if isinstance(rule, Months):
+        return {"offsets": (rule.months,)}
+    if isinstance(rule, Constant):
+        values = ("/".join(axis.write(point).values()) for point in rule.points[:_PRINTED_VALUES])
+        return {"values": tuple(values)}
+    return {}
 
 
 def _cells(rows: Iterable[Mapping[str, Any]], known: Collection[str]) -> tuple[str, ...] | None:

@@ -42,6 +42,8 @@ _FARTHEST = 4_000_000_000
 class Rule(Frozen, frozen=True):
     """A rule from an axis of the given side to an axis of the found side.
 
+    This base class of all rules is the rule for texts: the found text is the same as the given one.
+
     :param given: unit of the axis on the given side
     :param found: unit of the axis on the found side
     """
@@ -49,41 +51,23 @@ class Rule(Frozen, frozen=True):
     given: str
     found: str
 
-    kind = ""
+    kind = "same"
     order = 0
     """A simpler rule has a lower order; it is preferred to others that explain the same runs."""
 
     def following(self, point: Point) -> Collection[Point]:
         """Map a given point to the found points that follow from it."""
-        raise NotImplementedError
+        return (point,)
 
     def inverse(self, point: Point) -> Collection[Point] | None:
         """Map a found point to the given points from which it follows; None allows every point."""
-        raise NotImplementedError
+        return (point,)
 
     def described(self, label: str) -> str:
         """Describe the rule in a short text.
 
         :param label: name of the given dimension
         """
-        raise NotImplementedError
-
-
-class Equal(Rule, frozen=True):
-    """A rule: the found text is the same as the given one."""
-
-    kind = "same"
-
-    def following(self, point: Point) -> Collection[Point]:
-        """Give the point itself."""
-        return (point,)
-
-    def inverse(self, point: Point) -> Collection[Point] | None:
-        """Give the point itself."""
-        return (point,)
-
-    def described(self, label: str) -> str:
-        """Describe the rule by the label alone."""
         return label
 
 
@@ -269,10 +253,6 @@ class Every(Rule, frozen=True):
 
     kind = "every"
     order = 8
-
-    def following(self, point: Point) -> Collection[Point]:
-        """Give (), because the found points are in the data and not in the rule."""
-        return ()
 
     def inverse(self, point: Point) -> Collection[Point] | None:
         """Give None, because a found point is allowed with every given point."""

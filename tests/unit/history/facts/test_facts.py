@@ -7,7 +7,7 @@ import json
 import pytest
 
 from airflow_provider_sparklineage.history import tables
-from airflow_provider_sparklineage.history.facts import Reason, Skipped, facts_of
+from airflow_provider_sparklineage.history.facts import Reason, facts_of
 from airflow_provider_sparklineage.history.facts.line import Access, Edge, Facts
 from tests.unit.history.facts.events import dataset, event, facts, ours, part
 
@@ -63,7 +63,7 @@ def test_a_line_is_one_line():
     ],
 )  # fmt: skip
 def test_what_is_no_run_event_is_skipped_with_a_reason(text, reason):
-    assert facts_of(text, "") == Skipped(reason)
+    assert facts_of(text, "") == reason
 
 
 def test_partitions_are_named_as_folders_and_joined_by_their_cells():

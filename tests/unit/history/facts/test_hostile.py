@@ -20,7 +20,7 @@ from airflow_provider_sparklineage.event.model import (
     decoder,
 )
 from airflow_provider_sparklineage.history import tables
-from airflow_provider_sparklineage.history.facts import Line, Skipped, facts_of
+from airflow_provider_sparklineage.history.facts import Line, Reason, facts_of
 from tests.unit.history.facts.events import dataset, event, ours, part
 from tests.unit.history.facts.test_runs import AIRFLOW
 
@@ -104,7 +104,7 @@ WRONG = [None, 7, -0.5, True, "text", [], {}, [None, 7, "x", {}, []], {"a": None
 def test_one_wrong_part_costs_no_more_than_itself(path):
     for wrong in WRONG:
         found = facts_of(json.dumps(with_other(full(), path, wrong)).encode(), "")
-        if isinstance(found, Skipped):
+        if isinstance(found, Reason):
             assert path in NEEDED
             continue
         line = json.loads(found.text)
@@ -130,7 +130,7 @@ def test_nothing_raises_whatever_is_where(changes):
         except (KeyError, IndexError, TypeError):  # what is above was changed before
             continue
     found = facts_of(json.dumps(document).encode(), "source")
-    assert isinstance(found, Line | Skipped)
+    assert isinstance(found, Line | Reason)
     if isinstance(found, Line):
         assert json.loads(found.text)["source"] == "source"
 
@@ -138,7 +138,7 @@ def test_nothing_raises_whatever_is_where(changes):
 @settings(deadline=None)
 @given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_nothing_raises_whatever_the_text_is(text):
-    assert isinstance(facts_of(text, ""), Line | Skipped)
+    assert isinstance(facts_of(text, ""), Line | Reason)
 
 
 class _PartByPart(_Fitting):
@@ -194,7 +194,7 @@ def test_what_pythons_own_json_writes_is_read():
 def test_events_of_datasets_and_of_jobs_are_no_run_events():
     for kept in ("dataset", "job"):
         document = {"eventTime": "2024-10-15T00:00:00Z", kept: {"namespace": "n", "name": "x"}}
-        assert isinstance(facts_of(json.dumps(document).encode(), ""), Skipped)
+        assert isinstance(facts_of(json.dumps(document).encode(), ""), Reason)
 
 
 def test_a_deep_condition_costs_its_event_and_nothing_else():
