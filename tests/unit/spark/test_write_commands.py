@@ -364,8 +364,7 @@ def test_a_table_that_was_there_already_is_skipped(commands, tmp_path, write, is
 def test_a_failed_write_has_its_target_and_no_plan(commands):
     plan = Plan()
     kind = "InsertIntoHadoopFsRelationCommand"
-    parts = SimpleNamespace(commands=[(kind, plan)], v2_writes=[])
-    assert commands.Commands.target_of(parts, answers(analyzed=plan)) == {
+    assert commands.Commands.target_of(kind, answers(analyzed=plan)) == {
         "node": kind,
         "target": {"path": "file:/lake/out", "table": None},
     }

@@ -4,16 +4,15 @@ The observer begins with the SparkContext, and not only with a SparkSession: a j
 SparkSession has events of the listener, too, and the observer may have to deliver them.
 
 The imports of this module delay each start of an interpreter. So the modules of PySpark and py4j
-are imported only where they are used, and those of the observer while Spark makes the SparkContext.
+are imported only where they are used, and those of the observer for the first SparkContext.
 """
 
 import atexit
-import importlib
+import importlib.util
 import os
 import socket
 import sys
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import PathFinder
 
 
 class Replacements:
@@ -157,17 +156,11 @@ def install():
 class _Finder(MetaPathFinder):
     """A finder that waits for one module, and then removes itself from ``sys.meta_path``."""
 
-    def find_spec(self, name, path, target=None):
+    def find_spec(self, name, path, target=None):  # noqa: ARG002  (importlib gives them)
         if name != _MODULE:
             return None
         sys.meta_path.remove(self)
-        for finder in sys.meta_path:
-            find = getattr(finder, "find_spec", None)
-            spec = find(name, path, target) if find else None
-            if spec is not None:
-                break
-        else:
-            spec = PathFinder.find_spec(name, path, target)
+        spec = importlib.util.find_spec(name)
         if spec is not None and spec.loader is not None:
             spec.loader = _Loader(spec.loader)
         return spec
@@ -232,7 +225,7 @@ def _wrap_jvm(of):
     def _ensure_initialized(cls, *args, **kwargs):
         original(cls, *args, **kwargs)
         of._ensure_initialized = classmethod(original)
-        for prepare in (drop_warning, _prepare_delivery, _import_observer):
+        for prepare in (drop_warning, _prepare_delivery):
             try:
                 prepare(cls._jvm._gateway_client)
             except Exception:  # noqa: S112  (for example, a Spark without Log4j 2)
@@ -248,22 +241,6 @@ def _prepare_delivery(client):
         from sparklineage_observer import delivery
 
         attached.delivered_from = delivery.prepare(client)
-
-
-def _import_observer(_client):
-    """Import the observer in a thread; the job waits for its SparkContext meanwhile.
-
-    The zip has sources only, so the import compiles them, which takes some 60 ms.
-    """
-    import threading
-
-    def load():
-        try:
-            importlib.import_module("sparklineage_observer.observer")
-        except Exception:  # the import is repeated where it is needed, and reported there
-            return
-
-    threading.Thread(target=load, name="sparklineage-import", daemon=True).start()
 
 
 class _Attached:

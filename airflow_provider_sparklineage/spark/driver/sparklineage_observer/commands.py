@@ -31,6 +31,7 @@ _ROW_LEVEL = ("ReplaceData", "WriteDelta")
 _CREATIONS = ("CreateTableAsSelect", "ReplaceTableAsSelect")
 # Commands that the listener does not report, or reports with wrong columns.
 _UNREPORTED = (*_DELTA, _DELTA_PARTITIONS, *_ROW_LEVEL, *_CREATIONS)
+_KINDS = {_FILES, _HIVE, _SAVE, TABLE_AS_SELECT, *_V2_WRITES, *_UNREPORTED}
 # Parts of a plan's text for which the listener reports too few columns, or none (docs/limits.md).
 _LOST = re.compile(
     r"\)#\d|In(?:Pandas|Arrow)|TransformWithState"  # functions of Python
@@ -57,18 +58,13 @@ class Commands:
         :return: None if the query has no known write command, if the command is part of another
             command, or if the command writes files and needs no plan
         """
-        if kind and kind not in _KINDS:
+        write = _write_of(kind, execution)
+        if write is None:
             return None
-        plan = execution.analyzed()
-        kind = kind or class_name(plan)
-        if kind not in _KINDS:
-            return None
-        write = _Write(kind, plan, execution)
-        if write.is_part:
-            return None
+        kind = write.kind
         if kind == TABLE_AS_SELECT:  # a query below this one writes the files
             return write.record()
-        text = write.query.toString() if kind == "MergeIntoCommand" else plan.toString()
+        text = (write.query if kind == "MergeIntoCommand" else write.plan).toString()
         is_needed = self._is_needed(write, text) or is_hidden()
         leaves, cut = [], ""
         # The text has a line for each leaf, so a text with few lines has not too many leaves.
@@ -84,21 +80,19 @@ class Commands:
             record["cut"] = cut
         elif record is not None and is_needed:
             budget.check()
-            self._describe_plan(record, write, leaves, budget)
+            described = self._described(write.plan, leaves, budget)
+            if "plan" in described:
+                columns = write.columns()
+                record.update(schema=write.schema(columns), columns=columns)
+            record.update(described)
         says_more = record is not None and (len(record) > 2 or kind not in (_FILES, _HIVE))
         return record if says_more else None
 
     @staticmethod
-    def target_of(parts, execution):
-        """Describe a write command by its target alone; None if the query has no such command."""
-        if not parts.commands and not parts.v2_writes:
-            return None
-        plan = execution.analyzed()
-        kind = parts.commands[0][0] if parts.commands else class_name(plan)
-        if kind not in _KINDS:
-            return None
-        write = _Write(kind, plan, execution)
-        return None if write.is_part else write.record()
+    def target_of(kind, execution):
+        """Describe a write command by its target alone; None where :meth:`observe` gives None."""
+        write = _write_of(kind, execution)
+        return write and write.record()
 
     def of_batch(self, record, query, budget):
         """Add the plan and the columns of a stream's batch to the description of its command.
@@ -106,14 +100,11 @@ class Commands:
         :param record: the description, which has the target
         :param query: the plan of the rows that the batch writes
         """
-        write = _Query(query)
-        record.update(schema=write.schema(), columns=write.columns())
+        schema = json.loads(query.schema().json())
+        record.update(schema=schema, columns=[field["name"] for field in schema["fields"]])
         leaves = leaves_of([query])
         too_much = self._too_many(leaves) or self._too_long(query.toString())
-        if too_much:
-            record["cut"] = too_much
-        else:
-            self._describe_plan(record, write, leaves, budget)
+        record.update({"cut": too_much} if too_much else self._described(query, leaves, budget))
         return record
 
     def _is_needed(self, write, text):
@@ -139,12 +130,12 @@ class Commands:
             return f"all plans together exceed {self._limits.plans_bytes} bytes"
         return ""
 
-    def _describe_plan(self, record, write, leaves, budget):
-        text = _JVM.sub("", write.plan.toJSON())
+    def _described(self, plan, leaves, budget):
+        """Give the keys of a record that describe a plan; none if the listener knows it better."""
+        text = _JVM.sub("", plan.toJSON())
         cut = self._too_large(len(text))
         if cut:
-            record["cut"] = cut
-            return
+            return {"cut": cut}
         self._bytes += len(text)
         nodes = json.loads(text)
         nodes[0].pop("analyzedQuery", None)  # this repeats the child, in an earlier form
@@ -155,9 +146,21 @@ class Commands:
                 relations[leaf] = relations_of(*place, leaf)
         found = [relation for of in relations.values() for relation in of]
         if not all(relation["path"] or relation["table"] for relation in found):
-            return  # the listener names this relation of a database, but the plan does not
-        columns = write.columns()
-        record.update(schema=write.schema(columns), columns=columns, plan=nodes, relations=found)
+            return {}  # the listener names this relation of a database, but the plan does not
+        return {"plan": nodes, "relations": found}
+
+
+def _write_of(kind, execution):
+    """Give the write command of a query; None if it is not known, or part of another command.
+
+    :param kind: the class name of the command, if it is known
+    """
+    if kind and kind not in _KINDS:
+        return None
+    plan = execution.analyzed()
+    kind = kind or class_name(plan)
+    write = _Write(kind, plan, execution) if kind in _KINDS else None
+    return None if write is None or write.is_part else write
 
 
 class _Write:
@@ -242,35 +245,6 @@ class _Write:
         for name, field in zip(columns, schema["fields"]):
             field["name"] = name
         return schema
-
-
-class _Query:
-    """A query of a stream's batch; its columns are also the columns of the sink."""
-
-    def __init__(self, plan):
-        self.plan = plan
-        self._schema = json.loads(plan.schema().json())
-
-    def columns(self):
-        return [field["name"] for field in self._schema["fields"]]
-
-    def schema(self, _columns=()):
-        return self._schema
-
-
-_KINDS = frozenset(
-    (
-        _FILES,
-        _HIVE,
-        _SAVE,
-        TABLE_AS_SELECT,
-        *_DELTA,
-        _DELTA_PARTITIONS,
-        *_CREATIONS,
-        *_V2_WRITES,
-        *_ROW_LEVEL,
-    )
-)
 
 
 def _created(resolved):

@@ -9,14 +9,14 @@ import json
 import re
 from urllib.parse import unquote
 
-from sparklineage_observer.jvm import (
-    key_of,
-    qualified,
-    sorted_partitions,
-    statuses,
-    text_of_file,
+from sparklineage_observer.jvm import key_of, qualified, statuses, text_of_file
+from sparklineage_observer.records import (
+    OverBudgetError,
+    dimension_of,
+    layout_of,
+    message_of,
+    write_record,
 )
-from sparklineage_observer.records import OverBudgetError, message_of
 
 _COMMIT = re.compile(r".*/(\d{20})\.json")
 _PHYSICAL = re.compile("col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")  # names that Delta makes
@@ -124,16 +124,7 @@ def _skipped(path, spans, times):
     if None in times:
         return []
     return [
-        {
-            "node": "DeltaCommit",
-            "format": "delta",
-            "path": path,
-            "mode": "create",
-            "skipped": True,
-            "time": begin,
-            "how": "exact",
-            "layouts": [],
-        }
+        write_record("DeltaCommit", "delta", path, "create", skipped=True, time=begin)
         for begin, end in spans
         if not any(begin <= time <= end for time in times)
     ]
@@ -222,22 +213,10 @@ def _write(path, version, info, actions):
         mode = "rows" if partly else "dynamic" if partitioned else "whole"
     elif mode != "append":
         mode = "rows"
-    return {
-        "node": "DeltaCommit",
-        "format": "delta",
-        "path": path,
-        "mode": mode,
-        "operation": info.get("operation"),
-        "version": version,
-        "time": info.get("timestamp"),
-        "how": "exact",
-        "layouts": _layouts(path, added),
-        "removed": _layouts(path, removed, max((_keys(a) for a in added), key=len, default=())),
-    }
-
-
-def _keys(file):
-    return tuple(file.get("partitionValues") or {})
+    columns = max((tuple(_place(file)[1]) for file in added), key=len, default=())
+    write = write_record("DeltaCommit", "delta", path, mode, _layouts(path, added))
+    write.update(version=version, operation=info.get("operation"), time=info.get("timestamp"))
+    return {**write, "removed": _layouts(path, removed, columns)}
 
 
 def _layouts(path, files, complete=()):
@@ -251,11 +230,7 @@ def _layouts(path, files, complete=()):
         columns = _columns(*_place(file), complete)
         found.setdefault(columns, set()).add(tuple(values.get(c) or None for c in columns))
     return [
-        {
-            "base": path,
-            "dimensions": [{"field": c, "transform": "identity", "type": ""} for c in columns],
-            "partitions": sorted_partitions(found[columns]),
-        }
+        layout_of(path, list(map(dimension_of, columns)), found[columns])
         for columns in sorted(found)
     ]
 

@@ -16,12 +16,18 @@ from sparklineage_observer.jvm import (
     items,
     metrics,
     option,
-    sorted_partitions,
     split_directory,
     statuses,
     texts,
 )
-from sparklineage_observer.records import OverBudgetError
+from sparklineage_observer.records import (
+    OverBudgetError,
+    dimension_of,
+    layout_of,
+    sorted_partitions,
+    write_record,
+)
+from sparklineage_observer.relations import name_of
 
 # The folders of a table are listed level by level, and a limited number of folders in each call,
 # because a call cannot be stopped. If only the next call needs the answer of a call, Python passes
@@ -141,29 +147,30 @@ class FileWrites:
         :param started_ms: the time when the query began
         """
         if kind == "InsertIntoHadoopFsRelationCommand":
-            write, path = _insert_into_files(kind, command, self._classes)
+            mode, static, dimensions = _insert_into_files(command, self._classes)
+            table = name_of(option(command.catalogTable()))
+            path = command.outputPath().toString().rstrip("/")
         elif kind == "InsertIntoHiveTable":
-            write, path = _insert_into_hive(kind, command)
+            mode, static, dimensions = _insert_into_hive(command)
+            table = name_of(command.table())
+            path = command.table().location().toString().rstrip("/")
         else:
             return None
-        write["format"] = "files"
-        counts = metrics(
-            command.metrics(), "numParts", "numFiles", "numOutputBytes", "numOutputRows"
-        )
-        write.update(counts)
-        dimensions = write.pop("dimensions")
-        layout = {"base": path, "dimensions": dimensions, "partitions": []}
-        write.update(path=path, layouts=[layout], how="exact")
+        counts = ("numParts", "numFiles", "numOutputBytes", "numOutputRows")
+        counted = metrics(command.metrics(), *counts)
+        written = layout_of(path, dimensions, [])
+        write = write_record(kind, "files", path, mode, [written], table=table, **counted)
+        write["static"] = static
         if write["mode"] == "create" and not write.get("numFiles") and _is_skipped(command):
             write["skipped"] = True
             return write
         if write["table"] is None:
             self._paths[path] = True
         try:
-            self._find(write, layout, started_ms, budget)
+            self._find(write, written, started_ms, budget)
         except OverBudgetError as error:
             self._given_up.add(self._place(write))
-            if not layout["partitions"]:
+            if not written["partitions"]:
                 write.update(how="unknown", cut=str(error))
         return write
 
@@ -315,52 +322,27 @@ def _leading(static, columns):
     return tuple(values)
 
 
-def _insert_into_files(kind, command, classes):
-    table = option(command.catalogTable())
-    static = {}
-    for pair in items(command.staticPartitions().toSeq()):
-        static[pair._1()] = pair._2()
+def _insert_into_files(command, classes):
+    """Give the mode of a write, its fixed values by column, and the dimensions of its table."""
+    static = {pair._1(): pair._2() for pair in items(command.staticPartitions().toSeq())}
     mode = command.mode().toString().lower()
     if mode == "overwrite":
-        mode = "whole"
-        if static:
-            mode = "static"
+        mode = "static" if static else "whole"
         if command.dynamicPartitionOverwrite():
             mode = "dynamic"
     elif mode != "append":
         mode = "create"
-    write = {
-        "node": kind,
-        "table": table.identifier().unquotedString() if table is not None else None,
-        "mode": mode,
-        "static": static,
-        "dimensions": attributes(classes, command.partitionColumns()),
-    }
-    return write, command.outputPath().toString().rstrip("/")
+    return mode, static, attributes(classes, command.partitionColumns())
 
 
-def _insert_into_hive(kind, command):
+def _insert_into_hive(command):
+    """Give the mode of a write, its fixed values by column, and the dimensions of its table."""
     table = command.table()
-    static, dynamic = {}, []
-    for pair in items(command.partition().toSeq()):
-        value = option(pair._2())
-        if value is None:
-            dynamic.append(pair._1())
-        else:
-            static[pair._1()] = value
-    names = set(texts(table.partitionColumnNames()))
+    fixed = {pair._1(): option(pair._2()) for pair in items(command.partition().toSeq())}
+    static = {column: value for column, value in fixed.items() if value is not None}
     mode = "append"
     if command.overwrite():
-        mode = "dynamic" if dynamic else "static" if static else "whole"
-    write = {
-        "node": kind,
-        "table": table.identifier().unquotedString(),
-        "mode": mode,
-        "static": static,
-        "dimensions": [
-            {"field": c.name(), "transform": "identity", "type": c.dataType().simpleString()}
-            for c in items(table.partitionSchema())
-            if c.name() in names
-        ],
-    }
-    return write, table.location().toString().rstrip("/")
+        mode = "dynamic" if len(static) < len(fixed) else "static" if static else "whole"
+    names = set(texts(table.partitionColumnNames()))
+    columns = [c for c in items(table.partitionSchema()) if c.name() in names]
+    return mode, static, [dimension_of(c.name(), c.dataType().simpleString()) for c in columns]

@@ -3,8 +3,8 @@
 import re
 from urllib.parse import unquote_plus
 
-from sparklineage_observer.jvm import class_name, each, items, metrics, sorted_partitions
-from sparklineage_observer.records import OverBudgetError
+from sparklineage_observer.jvm import class_name, each, items, metrics
+from sparklineage_observer.records import OverBudgetError, layout_of, write_record
 
 _STATIC = re.compile(r"filters=(.*?), (?:groupedBy|runtimeFilters)=", re.DOTALL)
 _RUNTIME = re.compile(r"runtimeFilters=(.*?)(?:, \w+=|\)$)", re.DOTALL)
@@ -157,11 +157,7 @@ class _Collected:
         """Give the layouts of the added files; without files, one empty layout of the last spec."""
         found = self._found or {max(self._specs.keySet()): set()}
         return [
-            {
-                "base": base,
-                "dimensions": self._dimensions_of(spec_id),
-                "partitions": sorted_partitions(found[spec_id]),
-            }
+            layout_of(base, self._dimensions_of(spec_id), found[spec_id])
             for spec_id in sorted(found)
         ]
 
@@ -201,17 +197,9 @@ def _write(base, table, snapshot, classes, budget):
     operation = snapshot.operation()
     if operation == "replace":  # a compaction puts the same data into other files
         return None
-    write = {
-        "node": "IcebergSnapshot",
-        "format": "iceberg",
-        "path": base,
-        "table": table.name(),
-        "mode": "create" if snapshot.parentId() is None else _MODES.get(operation, "rows"),
-        "snapshot": str(snapshot.snapshotId()),
-        "time": snapshot.timestampMillis(),
-        "how": "exact",
-        "layouts": [],
-    }
+    mode = "create" if snapshot.parentId() is None else _MODES.get(operation, "rows")
+    write = write_record("IcebergSnapshot", "iceberg", base, mode, table=table.name())
+    write.update(snapshot=str(snapshot.snapshotId()), time=snapshot.timestampMillis())
     try:
         io = table.io()
         added, removed = _Collected(table), _Collected(table)

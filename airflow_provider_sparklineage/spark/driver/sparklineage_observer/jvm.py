@@ -6,8 +6,9 @@ is printed in the JVM, and its text is read in one call.
 
 import json
 import re
-from functools import cached_property
 from urllib.parse import unquote
+
+from sparklineage_observer.records import dimension_of
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
@@ -19,8 +20,41 @@ _NUMBER = re.compile(r"#\d+L?(?:-T\S+)?\Z")  # the id of an attribute, behind it
 _METRIC = re.compile(r"(?:\A|\x01)(\w+) -> [^\x01]*, value: (-?\d+)\)(?=\x01|\Z)")
 
 
+_CALLED = {
+    "path": "org.apache.hadoop.fs.Path",
+    "file_system": "org.apache.hadoop.fs.FileSystem",
+    "thread": "java.lang.Thread",
+    "identity": "java.lang.System:identityHashCode",
+    "array_list": "java.util.ArrayList",
+    # Copies a Hadoop configuration.
+    "configuration": "org.apache.hadoop.conf.Configuration",
+    # Splits a text at a separator into a String[].
+    "split": "org.apache.hadoop.util.StringUtils:getStrings",
+    # Converts a String[] to a Path[].
+    "paths": "org.apache.hadoop.util.StringUtils:stringToPath",
+    # Converts a FileStatus[] to a Path[].
+    "paths_of": "org.apache.hadoop.fs.FileUtil:stat2Paths",
+    # Makes a filter of paths from a glob pattern for their names.
+    "pattern": "org.apache.hadoop.fs.GlobFilter",
+    # Prints a Java array of any type in one call. Java's own methods need an ``Object[]``, and py4j
+    # cannot pass a ``Foo[]`` as that.
+    "text_of": "scala.runtime.ScalaRunTime:stringOf",
+    # Converts a Seq of attributes to a StructType.
+    "struct_of": "org.apache.spark.sql.catalyst.types.DataTypeUtils:fromAttributes",
+    # Reads the rest of an input stream as text.
+    "content_of": "org.apache.commons.io.IOUtils:toString",
+    # Makes a Java StreamingQueryListener from a listener in Python.
+    "streaming_listener": "org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper",
+    # Gives the name of a partition's folder, ``column=value``, with the escapes of Hive.
+    "partition_folder": (
+        "org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils:getPartitionPathString"
+    ),
+}
+"""The attributes of :class:`Classes`: classes of Java, or ``class:method`` for static methods."""
+
+
 class Classes:
-    """The classes and static methods of the driver's JVM that the observer calls.
+    """The classes and static methods of the driver's JVM that the observer calls (:data:`_CALLED`).
 
     Each class is looked up once, by its full name. For the expression ``jvm.org.apache``, py4j
     would first ask for classes with the names ``org`` and ``org.apache``, and Spark would ask all
@@ -30,84 +64,17 @@ class Classes:
     def __init__(self, jvm):
         self._client = jvm._gateway_client
 
-    def _named(self, name):
+    def __getattr__(self, name):
         from py4j.java_gateway import JavaClass
 
-        return JavaClass(name, self._client)
-
-    @cached_property
-    def path(self):
-        return self._named("org.apache.hadoop.fs.Path")
-
-    @cached_property
-    def file_system(self):
-        return self._named("org.apache.hadoop.fs.FileSystem")
-
-    @cached_property
-    def configuration(self):
-        """Copy a Hadoop configuration."""
-        return self._named("org.apache.hadoop.conf.Configuration")
-
-    @cached_property
-    def thread(self):
-        return self._named("java.lang.Thread")
-
-    @cached_property
-    def split(self):
-        """Split a text at a separator into a String[]."""
-        return self._named("org.apache.hadoop.util.StringUtils").getStrings
-
-    @cached_property
-    def paths(self):
-        """Convert a String[] to a Path[]."""
-        return self._named("org.apache.hadoop.util.StringUtils").stringToPath
-
-    @cached_property
-    def paths_of(self):
-        """Convert a FileStatus[] to a Path[]."""
-        return self._named("org.apache.hadoop.fs.FileUtil").stat2Paths
-
-    @cached_property
-    def pattern(self):
-        """Make a filter of paths from a glob pattern for their names."""
-        return self._named("org.apache.hadoop.fs.GlobFilter")
-
-    @cached_property
-    def text_of(self):
-        """Print a Java array of any type in one call.
-
-        Java's own methods need an ``Object[]``, and py4j cannot pass a ``Foo[]`` as that.
-        """
-        return self._named("scala.runtime.ScalaRunTime").stringOf
-
-    @cached_property
-    def struct_of(self):
-        """Convert a Seq of attributes to a StructType."""
-        return self._named("org.apache.spark.sql.catalyst.types.DataTypeUtils").fromAttributes
-
-    @cached_property
-    def identity(self):
-        return self._named("java.lang.System").identityHashCode
-
-    @cached_property
-    def array_list(self):
-        return self._named("java.util.ArrayList")
-
-    @cached_property
-    def content_of(self):
-        """Read the rest of an input stream as text."""
-        return self._named("org.apache.commons.io.IOUtils").toString
-
-    @cached_property
-    def streaming_listener(self):
-        """Make a Java StreamingQueryListener from a listener in Python."""
-        return self._named("org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper")
-
-    @cached_property
-    def partition_folder(self):
-        """Give the name of a partition's folder, ``column=value``, with the escapes of Hive."""
-        utils = self._named("org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils")
-        return utils.getPartitionPathString
+        if name not in _CALLED:
+            raise AttributeError(name)
+        owner, _, method = _CALLED[name].partition(":")
+        called = JavaClass(owner, self._client)
+        if method:
+            called = getattr(called, method)
+        setattr(self, name, called)
+        return called
 
 
 def class_name(thing):
@@ -189,11 +156,7 @@ def dimensions(struct):
     """Describe the fields of a StructType as dimensions with the identity transform."""
     fields = json.loads(struct.json())["fields"]
     return [
-        {
-            "field": f["name"],
-            "transform": "identity",
-            "type": f["type"] if isinstance(f["type"], str) else json.dumps(f["type"]),
-        }
+        dimension_of(f["name"], f["type"] if isinstance(f["type"], str) else json.dumps(f["type"]))
         for f in fields
     ]
 
@@ -211,10 +174,7 @@ def attributes(classes, sequence):
     # The text is like ``struct<dt:date,region:string>``; a partition column has no nested type.
     struct = ",".join(f"{re.escape(name)}:(.+?)" for name in names)
     types = re.fullmatch(f"struct<{struct}>", classes.struct_of(sequence).catalogString())
-    return [
-        {"field": name, "transform": "identity", "type": kind}
-        for name, kind in zip(names, types.groups())
-    ]
+    return list(map(dimension_of, names, types.groups()))
 
 
 def plain_path(path):
@@ -247,10 +207,3 @@ def split_directory(directory, columns):
     if [n.lower() for n in names] != [c.lower() for c in columns]:
         return None
     return "/".join(segments[: -len(columns)]), tuple(value_of(s) for s in own)
-
-
-def sorted_partitions(partitions):
-    """Sort partitions (tuples of texts and None) into lists; None comes before all texts."""
-    return sorted(
-        map(list, partitions), key=lambda values: [(v is not None, v or "") for v in values]
-    )

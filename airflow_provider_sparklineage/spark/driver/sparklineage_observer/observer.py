@@ -171,14 +171,12 @@ class Observer:
             record["failed"] = True
         for scan in parts.scans:
             guarded(record, scan.kind, lambda s=scan: self.read(record, s, budget))
+        if parts.commands or parts.v2_writes:
+            guarded(record, "command", lambda: self._command(record, parts, execution, budget))
+        elif exception is None:
+            guarded(record, "statistics", lambda: self._without_scan(record, parts, execution))
         if exception is None:
-            if parts.commands or parts.v2_writes:
-                guarded(record, "command", lambda: self._command(record, parts, execution, budget))
-            else:
-                guarded(record, "statistics", lambda: self._without_scan(record, parts, execution))
             self._writes(record, parts, execution, started, budget)
-        else:
-            guarded(record, "command", lambda: self._failed_command(record, parts, execution))
         if parts.udfs:
             record["python_udfs"] = parts.udfs
         content = ("reads", "writes", "errors", "command")
@@ -226,13 +224,11 @@ class Observer:
             return self._has_delta and parts.kind == plans.ADAPTIVE
 
         kind = parts.commands[0][0] if parts.commands else None
-        command = self._commands.observe(kind, execution, is_hidden, budget)
-        if command is not None:
-            record["command"] = command
-
-    def _failed_command(self, record, parts, execution):
-        """Record the target of a failed write, because the listener reports some as successes."""
-        command = self._commands.target_of(parts, execution)
+        if record.get("failed"):
+            # Only the target: the listener reports some failed writes as successes.
+            command = self._commands.target_of(kind, execution)
+        else:
+            command = self._commands.observe(kind, execution, is_hidden, budget)
         if command is not None:
             record["command"] = command
 

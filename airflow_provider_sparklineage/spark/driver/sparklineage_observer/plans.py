@@ -15,10 +15,19 @@ CHANGE_FEED = "DeltaCDFRelation("
 """The word with which the change data feed of a Delta table begins in the text of a plan. It is a
 relation without files; Delta reads them in queries of its own."""
 FEED_SCAN = "RowDataSourceScanExec"
+_V2_WRITES = (
+    "AppendData",
+    "OverwriteByExpression",
+    "OverwritePartitionsDynamic",
+    "ReplaceData",
+    "WriteDelta",
+    "DeleteFromTable",
+    "AtomicCreateTableAsSelect",
+    "AtomicReplaceTableAsSelect",
+)
 _READS = re.compile(f"FileScan |Scan hive |BatchScan|Scan {re.escape(CHANGE_FEED)}")
 _WRITES = re.compile(
-    r"ExecV1|AppendData|OverwriteByExpression|OverwritePartitionsDynamic|ReplaceData|WriteDelta"
-    r"|DeleteFromTable|AtomicCreateTableAsSelect|AtomicReplaceTableAsSelect"
+    f"ExecV1|{'|'.join(_V2_WRITES)}"
     # The excluded commands write no data, or are about a table that another command will not name.
     r"|Execute (?!(?:Add|Describe|Explain|List|Reset|Set|Show|AlterView|CreateView|DropTable"
     r"|(?:Alter|Create|Drop)(?:Database|Function))\w*Command\b)"
@@ -31,16 +40,7 @@ _CUT = re.compile(r"\d more characters|Truncated plan of")  # a job can limit th
 _SCANS = ("FileSourceScanExec", "HiveTableScanExec", "BatchScanExec")
 _ANYTHING = f"FileScan Execute Subquery Limit {_UDF} {CHANGE_FEED}"
 _COMMANDS = ("DataWritingCommandExec", "ExecutedCommandExec")
-_V2_WRITES = (
-    "AppendDataExec",
-    "OverwriteByExpressionExec",
-    "OverwritePartitionsDynamicExec",
-    "ReplaceDataExec",
-    "WriteDeltaExec",
-    "DeleteFromTableExec",
-    "AtomicCreateTableAsSelectExec",
-    "AtomicReplaceTableAsSelectExec",
-)
+_V2_NODES = tuple(f"{name}Exec" for name in _V2_WRITES)
 ADAPTIVE = "AdaptiveSparkPlanExec"
 _CACHED = "InMemoryTableScanExec"
 _REUSED = ("ReusedExchangeExec", "ReusedSubqueryExec")
@@ -144,7 +144,7 @@ class _Walk:
         if kind in _COMMANDS:
             command = plan.cmd()
             self._found.commands.append((kind_of(command), command))
-        elif kind in _V2_WRITES or kind.endswith("ExecV1"):
+        elif kind in _V2_NODES or kind.endswith("ExecV1"):
             self._found.v2_writes.append((kind, plan))
         if self._has_subqueries:
             for subquery in items(plan.subqueriesAll()):
@@ -247,14 +247,12 @@ def _collect_udfs(plan, found):
     if kind.endswith("EvalPythonExec"):
         results = items(plan.resultAttrs())
         for udf, result in zip(items(plan.udfs()), results):
-            columns = []
-            for attribute in items(udf.references().toSeq()):
-                columns.append(attribute.name())
+            columns = {attribute.name() for attribute in items(udf.references().toSeq())}
             found.udfs.append(
                 {
                     "result": result.name(),
                     "function": udf.name(),
-                    "columns": sorted(set(columns)),
+                    "columns": sorted(columns),
                     "sql": udf.sql()[:1000],
                 }
             )

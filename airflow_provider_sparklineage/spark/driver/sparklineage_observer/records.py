@@ -157,6 +157,32 @@ def query_record(query, function, started, ended, duration=0):
     return record
 
 
+def write_record(node, kind, path, mode, layouts=(), **more):
+    """Make the record of a write whose partitions are known.
+
+    kind: the format of the table; layouts: the partitions that were written; more: further keys.
+    """
+    write = {"node": node, "format": kind, "path": path, "mode": mode, "how": "exact"}
+    return {**write, "layouts": list(layouts), **more}
+
+
+def layout_of(base, dimensions, partitions):
+    """Describe partitions below a base folder, which are tuples of texts, or None for null."""
+    return {"base": base, "dimensions": dimensions, "partitions": sorted_partitions(partitions)}
+
+
+def dimension_of(column, kind=""):
+    """Describe a partition column, whose type may be unknown, as a dimension of a layout."""
+    return {"field": column, "transform": "identity", "type": kind}
+
+
+def sorted_partitions(partitions):
+    """Sort partitions (tuples of texts and None) into lists; None comes before all texts."""
+    return sorted(
+        map(list, partitions), key=lambda values: [(v is not None, v or "") for v in values]
+    )
+
+
 def guarded(record, what, act):
     """Call ``act`` for one part of a record; note its error in the record instead of raising it."""
     try:

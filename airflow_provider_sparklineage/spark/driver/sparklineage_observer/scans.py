@@ -18,13 +18,12 @@ from sparklineage_observer.jvm import (
     metrics,
     option,
     plain_path,
-    sorted_partitions,
     split_directory,
     texts,
 )
 from sparklineage_observer.plans import FEED_SCAN
-from sparklineage_observer.records import OverBudgetError
-from sparklineage_observer.relations import path_of_feed
+from sparklineage_observer.records import OverBudgetError, dimension_of, layout_of
+from sparklineage_observer.relations import name_of, path_of_feed
 
 _FILE_4 = re.compile(r"path: (\S+), range: ")
 _FILE_3 = re.compile(r"path=(.+?); isDirectory=", re.DOTALL)
@@ -59,7 +58,7 @@ def observe(kind, scan, classes, budget):
             return _hive_scan(read, scan, budget)
         if kind == FEED_SCAN:
             return _feed_scan(read, scan)
-        if _is_iceberg(scan):
+        if "iceberg" in scan.scan().getClass().getName():
             return iceberg.scan(read, scan, budget)
         return _v2_scan(read, scan, classes, budget)
     except OverBudgetError as error:
@@ -80,7 +79,7 @@ def _file_scan(read, scan, classes, budget):
     roots = [root.rstrip("/") or root for root in texts(index.rootPaths())]
     file_format = relation.fileFormat().toString()
     options = {key.lower() for key in texts(relation.options().keys())}
-    if file_format == "Text" and _INFERENCE in options and not _is_of_stream(scan):
+    if file_format == "Text" and _INFERENCE in options and not is_of_stream(scan):
         read.update(format=file_format, inference=True, roots=roots[: budget.limits.partitions])
         return read
     if not _CHOOSING.isdisjoint(options) or not _has_all_files(kind, index):
@@ -106,7 +105,7 @@ def _file_scan(read, scan, classes, budget):
     if not schema:
         empty = count == 0 or read.get("numFiles") == 0
         partitions = [] if empty else [[]]
-        read["layouts"] = [_layout(root, schema, partitions) for root in roots]
+        read["layouts"] = [layout_of(root, schema, partitions) for root in roots]
         return read
     budget.require(count, "partitions", "partitions")
     by_base = _selected(selected, [d["field"] for d in schema], classes, budget)
@@ -118,9 +117,7 @@ def _file_scan(read, scan, classes, budget):
         by_base = {base: _by_value(selected, schema, budget)}
     if not by_base or is_feed:
         by_base = {_base(roots, schema): set().union(*by_base.values())}
-    read["layouts"] = [
-        _layout(base, schema, sorted_partitions(by_base[base])) for base in sorted(by_base)
-    ]
+    read["layouts"] = [layout_of(base, schema, by_base[base]) for base in sorted(by_base)]
     return read
 
 
@@ -142,7 +139,8 @@ def _is_unopened(known):
     return size is not None and size.isZero()  # isZero() is false for a metric that was set to 0
 
 
-def _is_of_stream(scan):
+def is_of_stream(scan):
+    """Whether a scan reads a batch of a stream."""
     link = option(scan.logicalLink())
     return link is not None and link.isStreaming()
 
@@ -158,10 +156,6 @@ def _has_all_files(kind, index):
     except Exception:  # private to Delta, so another version may not have it
         return False
     return kind in _ALL_FILES
-
-
-def _layout(base, schema, partitions):
-    return {"base": base, "dimensions": schema, "partitions": partitions}
 
 
 def _base(roots, schema):
@@ -229,10 +223,6 @@ def _cell(row, position, kind):
     raise OverBudgetError(message)
 
 
-def _is_iceberg(node):
-    return "iceberg" in node.scan().getClass().getName()
-
-
 def _v2_scan(read, node, classes, budget):
     """Complete the read of a DataSource V2 scan; only the read of a file source has partitions."""
     scan = node.scan()
@@ -257,24 +247,23 @@ def _v2_scan(read, node, classes, budget):
     if not columns:
         found = {root: {()} if found else set() for root in read["roots"]}
     found = found or {_base(read["roots"], schema): set()}
-    read["layouts"] = [_layout(b, schema, sorted_partitions(found[b])) for b in sorted(found)]
+    read["layouts"] = [layout_of(base, schema, found[base]) for base in sorted(found)]
     return read
 
 
 def _hive_scan(read, scan, budget):
     table = scan.relation().tableMeta()
-    columns = [c.name() for c in items(scan.relation().partitionCols())]
-    types = {c.name(): c.dataType().simpleString() for c in items(scan.relation().partitionCols())}
     base = table.location().toString().rstrip("/")
-    schema = [{"field": c, "transform": "identity", "type": types[c]} for c in columns]
+    columns = items(scan.relation().partitionCols())
+    schema = [dimension_of(c.name(), c.dataType().simpleString()) for c in columns]
     read.update(
         format="hive",
-        table=table.identifier().unquotedString(),
+        table=name_of(table),
         roots=[base],
         partition_filters=[e.sql() for e in items(scan.partitionPruningPred())],
     )
     if not columns:
-        read["layouts"] = [_layout(base, schema, [[]])]
+        read["layouts"] = [layout_of(base, schema, [[]])]
         return read
     pruned = scan.prunedPartitions()
     read["selected"] = pruned.size()
@@ -282,12 +271,12 @@ def _hive_scan(read, scan, budget):
     # Hive's Partition prints as ``table(dt=2024-05-06/region=us)``, with the folders' escapes.
     found = set()
     for text in texts(pruned):
-        split = split_directory(text[text.index("(") + 1 : -1], columns)
+        split = split_directory(text[text.index("(") + 1 : -1], [d["field"] for d in schema])
         if split is None:
             message = f"partitions of a Hive table are named in an unknown way: {text[:200]}"
             raise OverBudgetError(message)
         found.add(split[1])
-    read["layouts"] = [_layout(base, schema, sorted_partitions(found))]
+    read["layouts"] = [layout_of(base, schema, found)]
     return read
 
 

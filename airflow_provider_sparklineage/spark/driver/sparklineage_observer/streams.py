@@ -18,12 +18,22 @@ from sparklineage_observer.jvm import (
     option,
     plain_path,
     qualified,
-    sorted_partitions,
     statuses,
     text_of_file,
     value_of,
 )
-from sparklineage_observer.records import Budget, OverBudgetError, guarded, query_record, shortened
+from sparklineage_observer.records import (
+    Budget,
+    OverBudgetError,
+    dimension_of,
+    guarded,
+    layout_of,
+    query_record,
+    shortened,
+    write_record,
+)
+from sparklineage_observer.relations import name_of
+from sparklineage_observer.scans import is_of_stream
 
 # In the folder of a stream's sink of files, ``_spark_metadata/<batch>`` names the files that the
 # batch wrote. About each tenth log file, ``<batch>.compact``, names those of all batches so far.
@@ -50,11 +60,11 @@ class SinkLog:
             batch's log file is older, an earlier attempt wrote the files, and this write has no
             partitions; None for a batch with rows
         """
-        write = {"node": "FileSink", "format": "files", "path": path, "mode": "append"}
+        write = write_record("FileSink", "files", path, "append")
         try:
             files, modified = self._files(path, batch, budget)
         except OverBudgetError as error:
-            return {**write, "how": "unknown", "layouts": [], "cut": str(error)}
+            return {**write, "how": "unknown", "cut": str(error)}
         found = {}
         for file in [] if began is not None and modified < began else files:
             folder = file.rpartition("/")[0][len(_bare(path)) + 1 :]
@@ -62,16 +72,10 @@ class SinkLog:
             columns = tuple(key_of(s) for s in segments)
             found.setdefault(columns, set()).add(tuple(value_of(s) for s in segments))
         layouts = [
-            {
-                "base": path,
-                "dimensions": [
-                    {"field": c, "transform": "identity", "type": types.get(c, "")} for c in columns
-                ],
-                "partitions": sorted_partitions(found[columns]),
-            }
+            layout_of(path, [dimension_of(c, types.get(c, "")) for c in columns], found[columns])
             for columns in sorted(found)
         ]
-        return {**write, "how": "exact", "layouts": layouts, "numFiles": len(files)}
+        return {**write, "layouts": layouts, "numFiles": len(files)}
 
     def _files(self, path, batch, budget):
         """Give the paths of the files that a batch wrote, and the time of its log file, in ms.
@@ -213,8 +217,7 @@ class Streams:
 
         The read of a table with which the stream is joined is not changed.
         """
-        link = option(scan.logicalLink()) if self._has_begun else None
-        if link is None or not link.isStreaming():
+        if not (self._has_begun and is_of_stream(scan)):
             return
         read.update(roots=[], chosen=True)
         layouts = {}
@@ -247,8 +250,7 @@ class Streams:
             return
         kind, path = sink.group(1), qualified(self._classes, self._conf, sink.group(2))
         written = execution.analyzed()
-        table = option(written.catalogTable())
-        name = table.identifier().unquotedString() if table is not None else None
+        name = name_of(option(written.catalogTable()))
         command = {"node": kind, "target": {"path": path, "table": name}}
         record["command"] = self._commands.of_batch(command, written.query(), budget)
         if kind == "DeltaSink":
