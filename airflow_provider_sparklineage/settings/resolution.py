@@ -18,18 +18,15 @@ from airflow_provider_sparklineage.model.exceptions import RulesError, SettingsE
 from airflow_provider_sparklineage.model.representation import Adaptation, Limits, Representation
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
+from airflow_provider_sparklineage.spark.submit.injection import CaptureOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import timedelta
-    from pathlib import Path
 
     from airflow_provider_sparklineage.model.representation import ColumnLineageForm, Intermediates
     from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.settings.option_kinds import BackendName, KeepCaptures
-    from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation
-    from airflow_provider_sparklineage.spark.submit.deploy_mode import CaptureOptions
-    from airflow_provider_sparklineage.spark.submit.injection import ExistingTransport
 
 
 class Origin(StrEnum):
@@ -106,8 +103,8 @@ class OptionValue(Frozen, frozen=True):
 _DEFAULT = Source(Origin.DEFAULT, {option.name: option.default for option in OPTIONS})
 
 
-class Settings(Frozen, frozen=True):
-    """All settings of one try, a field for each option.
+class Settings(CaptureOptions, frozen=True):
+    """All settings of one try, a field for each option, also those of :class:`CaptureOptions`.
 
     Durations are ``timedelta``, and paths are absolute.
     """
@@ -115,19 +112,8 @@ class Settings(Frozen, frozen=True):
     disabled: bool
     adopt: str
     declarations: str
-    strict: bool
-    observe: bool
     backend: BackendName
     web_url: str | None
-    listener_jar: Path | str | None
-    fetch_listener: bool
-    spark_version: tuple[str, str] | None
-    listener_extensions: tuple[str, ...]
-    existing_transport: ExistingTransport
-    capture_location: CaptureLocation
-    capture_location_in_spark: str
-    capture_endpoint: str
-    capture_location_shared: bool
     max_partitions: int
     max_event_bytes: int
     max_columns: int
@@ -167,25 +153,6 @@ class Settings(Frozen, frozen=True):
         """The adaptation of an event for the backend when it is sent, by these settings."""
         return Adaptation(
             self.backend, self.describe_datasets, self.max_columns, self.max_event_bytes
-        )
-
-    @property
-    def capturing(self) -> CaptureOptions:
-        """The settings that decide on the additions to a submission."""
-        from airflow_provider_sparklineage.spark.submit.deploy_mode import CaptureOptions
-
-        return CaptureOptions(
-            self.capture_location,
-            self.capture_location_in_spark,
-            self.capture_location_shared,
-            self.capture_endpoint,
-            self.observe,
-            self.strict,
-            self.listener_jar,
-            self.listener_extensions,
-            self.fetch_listener,
-            self.existing_transport,
-            self.spark_version,
         )
 
     def described(self) -> dict[str, str]:

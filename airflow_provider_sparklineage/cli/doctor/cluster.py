@@ -240,14 +240,15 @@ def _submit(
     )
     application = f"{in_spark}/{_APPLICATION}"
     links, properties = submitted_files.Links(bundle.path), submitted_files.PropertiesFile()
-    options = settings.capturing
     try:
         before = resolved(
-            submission.Submission(conf={**_SMALL, **conf}, application=application), target, options
+            submission.Submission(conf={**_SMALL, **conf}, application=application),
+            target,
+            settings,
         )
         defaults = {"spark.openlineage.namespace": "sparklineage-doctor"}
         # A driver with Python delivers its events itself, so no endpoint has to listen for it.
-        after = injected(before, target, bundle, options, defaults, links, dict).submission
+        after = injected(before, target, bundle, settings, defaults, links, dict).submission
         file = None
         if after.new_file is not None:
             folders = capture.folders_of_properties(settings.capture_location.folder)

@@ -376,7 +376,7 @@ def submittable(
     """
     if capture.bundle.path is not None:  # if there is no bundle, a degradation has the reason
         try:
-            before = additions.resolved(submission, target, capture.settings.capturing)
+            before = additions.resolved(submission, target, capture.settings)
             mask(*injection.transport_secrets(before.submission))
             properties = before.submission
             capture = replace(
@@ -397,9 +397,9 @@ def _with_listener(
     def take_events() -> Mapping[str, str]:
         return own_files.listen(settings.capture_endpoint, cast("Path", bundle.events_path))
 
-    defaults, options = identity(capture, before.submission, context), settings.capturing
+    defaults = identity(capture, before.submission, context)
     after = additions.injected(
-        before, target, bundle, options, defaults, own_files.links, take_events
+        before, target, bundle, settings, defaults, own_files.links, take_events
     )
     properties_file = _properties_file(capture, after.submission.new_file, target)
     manifest = bundle.manifest

@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.operators.attempt.submit import Capture
     from airflow_provider_sparklineage.operators.attempt.task_try import Try
-    from airflow_provider_sparklineage.spark.submit.deploy_mode import CaptureOptions
     from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
+    from airflow_provider_sparklineage.spark.submit.injection import CaptureOptions
     from airflow_provider_sparklineage.spark.submit.listener_selection import JobListener
 
 log = logger(__name__)
@@ -299,7 +299,7 @@ class TaskDriver:
         before = jvm.properties(conf)
         submission, spark = Submission(conf=before), jvm.spark()
         mask(*injection.transport_secrets(submission))
-        chosen = chosen_jars(submission, spark, jvm.listeners(), self._capture.settings.capturing)
+        chosen = chosen_jars(submission, spark, jvm.listeners(), self._capture.settings)
         identity = submit.identity(self._capture, submission, self._context)
         after = with_listener(submission, self._capture, identity, is_late=is_late)
         jvm.add(chosen.paths)

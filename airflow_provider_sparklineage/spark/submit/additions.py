@@ -38,12 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
-    from airflow_provider_sparklineage.spark.submit.deploy_mode import (
-        CaptureOptions,
-        DriverFiles,
-        SubmitTarget,
-    )
+    from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverFiles, SubmitTarget
     from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
+    from airflow_provider_sparklineage.spark.submit.injection import CaptureOptions
     from airflow_provider_sparklineage.spark.submit.submission import Submission
     from airflow_provider_sparklineage.spark.submit.submitted_files import Links
 
@@ -164,7 +161,7 @@ def injected(
         if problem is not None:
             missing.append((DegradationCode.OBSERVER_UNAVAILABLE, problem))
     if files.are_on_mount:
-        share = options.location.folder / "jars"
+        share = options.capture_location.folder / "jars"
         jars = [deploy_mode.reachable(files.host, jar, share) for jar in jars]
     submit_opts = None
     if target.environment_is_private and not files.host.is_remote:

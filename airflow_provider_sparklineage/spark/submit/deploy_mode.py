@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from airflow_provider_sparklineage.model.exceptions import CaptureError, RemoteDriverError
-from airflow_provider_sparklineage.model.terms import OBSERVATIONS, Frozen
+from airflow_provider_sparklineage.model.terms import OBSERVATIONS
 from airflow_provider_sparklineage.spark.capture.bundle import in_spark
 from airflow_provider_sparklineage.spark.submit import fetching, listener, submitted_files
 from airflow_provider_sparklineage.spark.submit.injection import Observation, can_observe
@@ -24,37 +24,13 @@ from airflow_provider_sparklineage.spark.submit.injection import Observation, ca
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, CaptureLocation
-    from airflow_provider_sparklineage.spark.submit.injection import ExistingTransport
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
+    from airflow_provider_sparklineage.spark.submit.injection import CaptureOptions
     from airflow_provider_sparklineage.spark.submit.submission import Submission
     from airflow_provider_sparklineage.spark.submit.submitted_files import Links
 
 UPLOAD_PATH = "spark.kubernetes.file.upload.path"
 """The property for the folder through which spark-submit brings files into pods."""
-
-
-class CaptureOptions(Frozen, frozen=True):
-    """The settings of a try that decide on the additions to its submission.
-
-    The other fields are the options of the same names.
-
-    :param location: ``capture_location``
-    :param location_in_spark: ``capture_location_in_spark``
-    :param is_shared: ``capture_location_shared``
-    :param endpoint: ``capture_endpoint``
-    """
-
-    location: CaptureLocation
-    location_in_spark: str
-    is_shared: bool
-    endpoint: str
-    observe: bool
-    strict: bool
-    listener_jar: Path | str | None
-    listener_extensions: tuple[str, ...]
-    fetch_listener: bool
-    existing_transport: ExistingTransport
-    spark_version: tuple[str, str] | None
 
 
 class SubmitTarget(NamedTuple):
@@ -329,7 +305,8 @@ def driver_files(
     :raise RemoteDriverError: if nothing would come back from the driver's host
     :raise CaptureError: if Spark could not find the bundle
     """
-    folder, url, shared = cast("Path", bundle.path), options.location.url, options.is_shared
+    folder, url = cast("Path", bundle.path), options.capture_location.url
+    shared = options.capture_location_shared
     host = _host(submission, target, env)
     files = DriverFiles(
         host,
@@ -354,7 +331,7 @@ def driver_files(
     if host.is_remote and url:
         image = "" if files.takes_uploads else _image(options)
         _require_delivery(host, options, has_observer=files.takes_uploads or bool(image))
-        delivered_to = in_spark(url, options.location_in_spark, folder.name)
+        delivered_to = in_spark(url, options.capture_location_in_spark, folder.name)
         return files._replace(delivered_to=delivered_to, image=image)
     if host.is_remote:
         links.forbid(f"The driver runs in {host}, where a link to it would lead nowhere.")
@@ -376,7 +353,7 @@ def _require_endpoint(files: DriverFiles, options: CaptureOptions) -> None:
     :raise RemoteDriverError: if there is no endpoint, or the task does not wait for its
         application; the error names the fix
     """
-    if not options.endpoint:
+    if not options.capture_endpoint:
         problem = (
             f"The driver runs in {files.host} and the application is no Python file, so nothing in "
             "the driver could deliver the capture."

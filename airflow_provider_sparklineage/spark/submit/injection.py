@@ -31,7 +31,10 @@ from airflow_provider_sparklineage.spark.submit.submission import Submission, li
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
     from urllib.parse import SplitResult
+
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation
 
 
 TRANSPORT = "spark.openlineage.transport."
@@ -57,6 +60,22 @@ class ExistingTransport(StrEnum):
     """Spark goes on sending events to the user's transport."""
     COLLECT_ONLY = "collect_only"
     """The user's transport is removed, so that only the task's own event is sent to a backend."""
+
+
+class CaptureOptions(Frozen, frozen=True):
+    """The settings of a try that decide on the additions to its submission, by their options."""
+
+    capture_location: CaptureLocation
+    capture_location_in_spark: str
+    capture_location_shared: bool
+    capture_endpoint: str
+    observe: bool
+    strict: bool
+    listener_jar: Path | str | None
+    listener_extensions: tuple[str, ...]
+    fetch_listener: bool
+    existing_transport: ExistingTransport
+    spark_version: tuple[str, str] | None
 
 
 def with_collecting(

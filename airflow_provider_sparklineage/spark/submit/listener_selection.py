@@ -32,7 +32,7 @@ from airflow_provider_sparklineage.spark.submit.submitted_files import local_pat
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from airflow_provider_sparklineage.spark.submit.deploy_mode import CaptureOptions
+    from airflow_provider_sparklineage.spark.submit.injection import CaptureOptions
     from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 
