@@ -60,7 +60,7 @@ def _resolve(
         command += ["--exclude-packages", ",".join(without)]
     command += ["--packages", ",".join(coordinates), str(work / "nothing.py")]
     try:
-        output = commands.output_of(command, environment, LIMIT_S, _show_progress)
+        _, output = commands.run(command, environment, LIMIT_S, _show_progress)
     except subprocess.TimeoutExpired as error:
         output = f"{error.output}\nno end within {LIMIT_S} s"
     if not list(work.glob("ivy/jars/*.jar")):

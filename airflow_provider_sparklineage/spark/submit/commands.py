@@ -1,7 +1,7 @@
 """Commands that are run to find the version of Java or Spark, or to resolve a package with Spark.
 
 Each command has a time limit, after which the command is killed together with its child processes
-(:func:`output_of`). A job waits for a command only if files do not give the answer. So this module
+(:func:`run`). A job waits for a command only if files do not give the answer. So this module
 is imported only where a command is run.
 """
 
@@ -17,7 +17,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ListenerError
@@ -38,16 +38,6 @@ if TYPE_CHECKING:
 _POLL_S = 0.1
 _MAX_BYTES = 1 << 20  # an endless output is cut here
 _REAP_S = 5.0  # a killed process that hangs in the kernel is waited for no longer than this
-
-
-def output_of(
-    command: list[str],
-    env: Mapping[str, str],
-    timeout_s: float,
-    take: Callable[[str], object] = lambda _: None,
-) -> str:
-    """Run a command and give its output; see :func:`run`."""
-    return run(command, env, timeout_s, take)[1]
 
 
 def run(
@@ -78,9 +68,10 @@ def run(
         stderr=subprocess.STDOUT,
         start_new_session=True,  # a process group of its own, which can be killed as a whole
     )
+    assert process.stdout is not None  # noqa: S101  (it is a pipe)
     lines: list[str] = []
     try:
-        for line in _printed(process, time.monotonic() + timeout_s):
+        for line in _printed(process, process.stdout, time.monotonic() + timeout_s):
             lines.append(scrub(line.decode(errors="replace")))
             take(lines[-1])
     except BaseException as error:  # Airflow's task timeout is a BaseException
@@ -90,23 +81,24 @@ def run(
             raise subprocess.TimeoutExpired(command, timeout_s, "".join(lines)) from None
         raise
     finally:
-        _reap(process)
+        process.stdout.close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_REAP_S)
     return process.returncode, "".join(lines)
 
 
-def _printed(process: subprocess.Popen[bytes], ends: float) -> Iterator[bytes]:
+def _printed(process: subprocess.Popen[bytes], output: IO[bytes], ends: float) -> Iterator[bytes]:
     """Yield the lines that a command prints, until the command has ended.
 
     :param ends: the end of the time limit, on the monotonic clock
     :raise TimeoutError: if the command does not end in time
     """
-    assert process.stdout is not None  # noqa: S101  (it is a pipe)
     size, rest = 0, b""
     with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
+        selector.register(output, selectors.EVENT_READ)
         while (left := ends - time.monotonic()) > 0:
             if selector.select(min(left, _POLL_S)):
-                chunk = os.read(process.stdout.fileno(), 1 << 16)
+                chunk = os.read(output.fileno(), 1 << 16)
                 if not chunk:
                     break
                 if size <= _MAX_BYTES:
@@ -120,13 +112,6 @@ def _printed(process: subprocess.Popen[bytes], ends: float) -> Iterator[bytes]:
     except subprocess.TimeoutExpired:
         raise TimeoutError from None
     yield rest
-
-
-def _reap(process: subprocess.Popen[bytes]) -> None:
-    if process.stdout is not None:
-        process.stdout.close()
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(_REAP_S)
 
 
 JAVA_TIMEOUT_S = 10
@@ -150,7 +135,7 @@ def find_java(env: Mapping[str, str]) -> Path | None:
 def java_feature_version(java: Path) -> int | None:
     """Ask a ``java`` for its feature version, e.g. 17; None if it fails, or prints no version."""
     try:
-        printed = output_of([str(java), "-version"], os.environ, JAVA_TIMEOUT_S)
+        _, printed = run([str(java), "-version"], os.environ, JAVA_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = _JAVA_VERSION.search(printed)
@@ -215,7 +200,7 @@ def ask_version(
         return None
     timeout_s = TASK_VERSION_TIMEOUT_S if in_task else VERSION_TIMEOUT_S
     try:
-        output = output_of([binary, "--version"], {**os.environ, **env}, timeout_s)
+        _, output = run([binary, "--version"], {**os.environ, **env}, timeout_s)
     except (OSError, subprocess.TimeoutExpired) as error:
         why = type(error).__name__ if isinstance(error, OSError) else f"within {timeout_s} s"
         problem = f"`{binary} --version` gives no answer ({why})."
@@ -261,6 +246,7 @@ _CAUSES = (
     r"\w+(?:Exception|Error): [^\n]*",
     r"module not found: \S+",
 )
+_UNKNOWN_CAUSE = "spark-submit gave no reason"
 
 
 def from_spark(
@@ -294,12 +280,17 @@ def from_spark(
         if repositories:
             command += ["--repositories", repositories]
         command.append(str(work / "nothing.py"))
-        output = _run_resolver(command, _resolver_environment(env), timeout_s, progress)
+        # The empty program runs with this Python and a local Spark.
+        python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        others = {key: v for key, v in env.items() if key not in ("SPARK_REMOTE", "MASTER")}
+        output = _run_resolver(command, others | python, timeout_s, progress)
         stored = _STORED.search(output)
         name = f"{artifact(scala)}-{coordinate(scala).rpartition(':')[2]}.jar"
         jar = Path(stored[1].strip() if stored else work) / f"io.openlineage_{name}"
         if not jar.is_file():
-            problem = f"{coordinate(scala)} could not be fetched ({_cause_of_failure(output)})."
+            causes = (re.search(pattern, output) for pattern in _CAUSES)
+            cause = next((match[0].strip()[:200] for match in causes if match), _UNKNOWN_CAUSE)
+            problem = f"{coordinate(scala)} could not be fetched ({cause})."
             fix = (
                 "Check that this machine reaches a Maven repository: name a mirror with "
                 "--repositories, set JAVA_TOOL_OPTIONS to -Dhttps.proxyHost=… -Dhttps.proxyPort=… "
@@ -314,13 +305,6 @@ def from_spark(
     return fetcher
 
 
-def _resolver_environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Give an environment in which the empty program runs with this Python and a local Spark."""
-    others = {key: value for key, value in env.items() if key not in ("SPARK_REMOTE", "MASTER")}
-    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-    return {**others, **python}
-
-
 def _run_resolver(
     command: list[str], env: Mapping[str, str], timeout_s: float, progress: Progress
 ) -> str:
@@ -331,17 +315,10 @@ def _run_resolver(
             progress(line.strip())
 
     try:
-        return output_of(command, env, timeout_s, take)
+        return run(command, env, timeout_s, take)[1]
     except subprocess.TimeoutExpired as error:
         return f"{error.output}\nTimeoutError: no end within {timeout_s:.0f} s\n"
     except OSError as error:
         problem = f"{command[0]} cannot be started ({error.strerror})."
         fix = "Put spark-submit on PATH, or give the jar to `sparklineage fetch-listener --from`."
         raise ListenerError(problem, fix) from error
-
-
-def _cause_of_failure(output: str) -> str:
-    for pattern in _CAUSES:
-        if match := re.search(pattern, output):
-            return match.group().strip()[:200]
-    return "spark-submit gave no reason"

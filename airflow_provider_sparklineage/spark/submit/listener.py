@@ -16,6 +16,8 @@ import zipfile
 import zlib
 from typing import TYPE_CHECKING
 
+import javaproperties
+
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.model.terms import Frozen
 
@@ -159,6 +161,7 @@ def read_jar(path: Path) -> Identity:
             archive.read(_LISTENER_ENTRY)  # raises a KeyError if the jar is not a listener
             names = archive.NameToInfo
             properties = archive.read(_VERSION_ENTRY) if _VERSION_ENTRY in names else b""
+            version = javaproperties.loads(properties).get("version", "").strip()
             code = archive.read(_SCALA_ENTRY) if _SCALA_ENTRY in names else b""
     except (*_DAMAGED, OSError, KeyError) as error:
         problem = f"{path} is not a readable OpenLineage listener jar ({type(error).__name__})."
@@ -173,15 +176,7 @@ def read_jar(path: Path) -> Identity:
         raise ListenerError(problem, fix)
     named = identity_of_name(path.name) or Identity(None, None)
     scala_of_code = next((scala for name, scala in _SCALA_CLASSES if name in code), None)
-    return Identity(_declared_version(properties) or named.version, scala_of_code or named.scala)
-
-
-def _declared_version(properties: bytes) -> str | None:
-    for line in properties.decode("latin-1").splitlines():
-        key, separator, value = line.partition("=")
-        if separator and key.strip() == "version":
-            return value.strip() or None
-    return None
+    return Identity(version or named.version, scala_of_code or named.scala)
 
 
 def digest_of(jar: Path) -> str:

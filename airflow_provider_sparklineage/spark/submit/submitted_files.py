@@ -47,16 +47,6 @@ def is_plain(path: Path) -> bool:
     return all(_PLAIN.fullmatch(str(p)) is not None for p in (path, path.resolve()))
 
 
-def require_plain(path: Path) -> None:
-    """Refuse a path that is not plain.
-
-    :raise CaptureError: if the path is not plain; the message names the character that Spark would
-        misread
-    """
-    if not is_plain(path):
-        raise CaptureError(_misread(path), _FIX)
-
-
 def is_plain_url(url: str) -> bool:
     """Whether Spark reads a URL in a list as this one URL, unchanged."""
     return _URL.fullmatch(url) is not None
@@ -189,7 +179,9 @@ class PropertiesFile:
         reasons = []
         for folder in folders:
             try:
-                require_plain(folder)
+                if not is_plain(folder):
+                    reasons.append(_misread(folder))
+                    continue
                 capture.require_private(folder)  # or others could put another file in its place
                 # mkstemp makes the file with the mode 0600.
                 handle, name = tempfile.mkstemp(prefix=capture.PROPERTIES_PREFIX, dir=folder)

@@ -16,7 +16,7 @@ LONG = 60  # far beyond what any of these tests takes
 
 
 def run(script, timeout_s, take=lambda _: None):
-    return commands.output_of(["sh", "-c", script], os.environ, timeout_s, take)
+    return commands.run(["sh", "-c", script], os.environ, timeout_s, take)[1]
 
 
 def is_alive(pid):
@@ -99,4 +99,4 @@ def test_of_a_command_that_prints_without_end_little_is_kept():
 
 def test_a_command_that_is_not_there_is_an_os_error():
     with pytest.raises(FileNotFoundError):
-        commands.output_of(["/nowhere/java"], os.environ, LONG)
+        commands.run(["/nowhere/java"], os.environ, LONG)

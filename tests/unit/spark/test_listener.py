@@ -119,7 +119,7 @@ def ask(binary, **kwargs):
 
 def test_spark_submit_is_asked_for_its_version(tmp_path, mocker):
     binary = script(tmp_path / "bin" / "shop-submit")
-    mocker.patch.object(commands, "output_of", return_value=PRINTED)
+    mocker.patch.object(commands, "run", return_value=(0, PRINTED))
     assert ask(binary) == SparkDistribution(None, "3.5.6", "2.12")
 
 
@@ -133,7 +133,7 @@ def test_a_spark_submit_that_hangs_is_ended(tmp_path, monkeypatch):
 
 def test_a_spark_submit_that_prints_no_version_is_quoted_with_the_fix(tmp_path, mocker):
     binary = script(tmp_path / "bin" / "shop-submit")
-    mocker.patch.object(commands, "output_of", return_value="JAVA_HOME is not set")
+    mocker.patch.object(commands, "run", return_value=(1, "JAVA_HOME is not set"))
     with pytest.raises(ListenerError, match=r"\(JAVA_HOME is not set\).*spark_version"):
         ask(binary, in_task=True)
 

@@ -12,6 +12,7 @@ import importlib.util
 import os
 import socket
 import sys
+from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder
 
 
@@ -109,20 +110,17 @@ def _answer_at_once(server_socket):
     piece only after the piece before is acknowledged, and Python's side acknowledges only after
     some 40 ms.
     """
-    try:
+    # A system without this option has slow long answers.
+    with suppress(AttributeError, OSError):
         server_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, _TCP_SEGMENT)
-    except (AttributeError, OSError):  # this system has no such option: long answers are slow
-        return
 
 
 def _wake_readers(server, **_):
     from py4j.java_gateway import quiet_shutdown
 
-    try:
+    with suppress(Exception):  # the job must never notice
         for connection in list(server.connections):
             quiet_shutdown(connection.socket)
-    except Exception:  # the job must never notice
-        return
 
 
 def java_reference(jvm, listener):
@@ -183,11 +181,9 @@ class _Loader(Loader):
 
     def exec_module(self, module):
         self._inner.exec_module(module)
-        try:
+        with suppress(Exception):  # the job must never notice
             module.__spec__.loader = module.__loader__ = self._inner
             _wrap(module)
-        except Exception:  # the job must never notice
-            return
 
 
 def _wrap(module):
@@ -226,10 +222,8 @@ def _wrap_jvm(of):
         original(cls, *args, **kwargs)
         of._ensure_initialized = classmethod(original)
         for prepare in (drop_warning, _prepare_delivery):
-            try:
+            with suppress(Exception):  # for example, a Spark without Log4j 2
                 prepare(cls._jvm._gateway_client)
-            except Exception:  # noqa: S112  (for example, a Spark without Log4j 2)
-                continue
 
     of._ensure_initialized = classmethod(_ensure_initialized)
 
@@ -385,8 +379,6 @@ def _at_exit():
         attached.observer.finish(_DRAIN_MS)
     except Exception as error:  # the job must never notice
         attached.observer.failed("exit", error)
-    try:
-        if attached.delivery is not None:
+    if attached.delivery is not None:
+        with suppress(Exception):  # for example, the JVM is gone
             attached.delivery.finish()
-    except Exception:  # for example, the JVM is gone
-        return

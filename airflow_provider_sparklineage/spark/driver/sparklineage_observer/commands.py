@@ -12,7 +12,7 @@ import json
 import re
 
 from sparklineage_observer.delta import path_of
-from sparklineage_observer.jvm import class_name, names_of, option, texts
+from sparklineage_observer.jvm import class_name, first_answer, names_of, option, texts
 from sparklineage_observer.plans import CHANGE_FEED
 from sparklineage_observer.relations import leaves_of, name_of, place_of, relations_of
 
@@ -253,11 +253,8 @@ def _created(resolved):
     The path is "" if the table does not exist any more.
     """
     catalog, name = resolved.catalog(), resolved.identifier()
-    try:
-        path, _ = place_of(catalog.loadTable(name))
-    except Exception:  # the table was dropped or replaced since
-        path = ""
-    return path, f"{catalog.name()}.{name.toString()}"
+    place = first_answer(catalog, lambda c: place_of(c.loadTable(name)))
+    return place[0] if place else "", f"{catalog.name()}.{name.toString()}"
 
 
 def _made(identifier, session):
@@ -265,8 +262,9 @@ def _made(identifier, session):
 
     The path is "" if the table does not exist.
     """
-    try:
+
+    def place(session):
         table = session.sessionState().catalog().getTableMetadata(identifier)
         return table.location().toString(), name_of(table)
-    except Exception:  # the table was not made, or is gone
-        return "", identifier.unquotedString()
+
+    return first_answer(session, place) or ("", identifier.unquotedString())

@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import uuid
+from contextlib import suppress
 
 from sparklineage_observer.jvm import Classes, option
 from sparklineage_observer.records import shortened
@@ -44,11 +45,9 @@ def without_secrets(text):
 
 def say(text):
     """Write a line into the driver's log."""
-    try:
+    with suppress(Exception):  # there is no error stream, or its reader is gone
         sys.__stderr__.write(f"sparklineage: {without_secrets(text)}\n")
         sys.__stderr__.flush()
-    except Exception:  # there is no error stream, or its reader is gone
-        return
 
 
 _SEGMENT_BYTES = 8 * 1024 * 1024  # a segment is longer only if its first line is longer
@@ -407,10 +406,8 @@ class Delivery:
             self._known.add(kind)
             self._unrecorded.append(self._reason)
             say(f"cannot deliver lineage to {self._remote.url}: {self._reason}")
-        try:
+        with suppress(Exception):  # the cause of the failure may make this fail, too
             self._remote.disconnect()
-        except Exception:  # the cause of the failure may make this fail, too
-            return
 
 
 def _file(folder, kind):

@@ -9,7 +9,7 @@ import json
 import re
 from urllib.parse import unquote
 
-from sparklineage_observer.jvm import key_of, qualified, statuses, text_of_file
+from sparklineage_observer.jvm import first_answer, key_of, qualified, statuses, text_of_file
 from sparklineage_observer.records import (
     OverBudgetError,
     dimension_of,
@@ -283,13 +283,9 @@ _PATHS = (
 
 def path_of(command, session):
     """Give the path of the table that a command writes; None if it has no table."""
-    for path in _PATHS:
-        try:
-            return path(command)
-        except Exception:  # noqa: S112  (this class has other methods)
-            continue
-    try:
-        identifier = command.table().identifier()
-        return session.sessionState().catalog().getTableMetadata(identifier).location().toString()
-    except Exception:  # the command has no table
-        return None
+
+    def of_catalog(command):
+        catalog = session.sessionState().catalog()
+        return catalog.getTableMetadata(command.table().identifier()).location().toString()
+
+    return first_answer(command, *_PATHS, of_catalog)

@@ -3,7 +3,7 @@
 import re
 from urllib.parse import unquote_plus
 
-from sparklineage_observer.jvm import class_name, each, items, metrics
+from sparklineage_observer.jvm import class_name, each, first_answer, items, metrics
 from sparklineage_observer.records import OverBudgetError, layout_of, write_record
 
 _STATIC = re.compile(r"filters=(.*?), (?:groupedBy|runtimeFilters)=", re.DOTALL)
@@ -65,14 +65,11 @@ def _snapshot_id(table, spark_scan):
 
     :return: None if the table has no snapshot
     """
-    try:
-        asked = spark_scan.snapshotId()
-    except Exception:  # the method is not public in every version
-        asked = None
-    if asked is None:
+    number = first_answer(spark_scan, lambda scan: scan.snapshotId())
+    if number is None:
         current = table.currentSnapshot()
-        asked = current.snapshotId() if current is not None else None
-    return None if asked is None else str(asked)
+        number = current.snapshotId() if current is not None else None
+    return None if number is None else str(number)
 
 
 class _Collected:
@@ -213,22 +210,15 @@ def _write(base, table, snapshot, classes, budget):
     return write
 
 
-def written_table(node):
-    """Give the Iceberg table that a V2 write node writes; None if the table has another format."""
-    for path in (("table",), ("write", "table"), ("relation", "table")):
-        try:
-            thing = node
-            for step in path:
-                thing = getattr(thing, step)()
-            return table_of(thing)
-        except Exception:  # noqa: S112  (which of them a node has depends on its class)
-            continue
-    return None
+def written_table(node, execution):
+    """Give the Iceberg table that a V2 write node writes; None if the table has another format.
 
-
-def table_of_logical_write(plan):
-    """Give the Iceberg table that a logical V2 write targets; None for any other plan."""
-    try:
-        return table_of(plan.table().table())
-    except Exception:  # not a V2 write
-        return None
+    :param execution: the execution of the query, whose logical plan names the table as well
+    """
+    of_node = first_answer(
+        node,
+        lambda n: table_of(n.table()),
+        lambda n: table_of(n.write().table()),
+        lambda n: table_of(n.relation().table()),
+    )
+    return of_node or first_answer(execution, lambda e: table_of(e.optimizedPlan().table().table()))

@@ -7,6 +7,7 @@ changes to PySpark, and its listeners from a session that continues.
 
 import importlib
 import logging
+from contextlib import suppress
 
 from sparklineage_observer import attaching
 from sparklineage_observer.attaching import attached
@@ -42,10 +43,8 @@ def end():
     """Undo the changes to PySpark and its sessions that were made since :func:`begin`."""
     attached.replacements.undo()
     for remove, listener in attached.listeners:
-        try:
+        with suppress(Exception):  # the JVM is gone, and the session with it
             remove(listener)
-        except Exception:  # noqa: S112  (the JVM is gone, and the session with it)
-            continue
     for name in _LOGGERS:
         logging.getLogger(name).removeFilter(_is_of_the_job)
     attached.begin({})

@@ -6,6 +6,7 @@ is printed in the JVM, and its text is read in one call.
 
 import json
 import re
+from contextlib import suppress
 from urllib.parse import unquote
 
 from sparklineage_observer.records import dimension_of
@@ -104,6 +105,17 @@ def each(iterable):
     iterator = iterable.iterator()
     while iterator.hasNext():
         yield iterator.next()
+
+
+def first_answer(thing, *calls):
+    """Give the result of the first call that an object's class knows; None if it knows none.
+
+    :param calls: functions of the object; some call methods that other classes or versions have
+    """
+    for call in calls:
+        with suppress(Exception):  # the class has no such method
+            return call(thing)
+    return None
 
 
 def option(value):

@@ -3,16 +3,13 @@
 import re
 import threading
 import time
+from contextlib import suppress
 
 from sparklineage_observer import plans, scans
 from sparklineage_observer.commands import TABLE_AS_SELECT, Commands
 from sparklineage_observer.delta import DeltaTables
 from sparklineage_observer.file_writes import FileWrites, is_ignore
-from sparklineage_observer.iceberg import (
-    Snapshots,
-    table_of_logical_write,
-    written_table,
-)
+from sparklineage_observer.iceberg import Snapshots, written_table
 from sparklineage_observer.jvm import Classes
 from sparklineage_observer.records import (
     VERSION,
@@ -101,10 +98,8 @@ class Observer:
 
     def report(self, text):
         """Write the text of an error as a record."""
-        try:
+        with suppress(Exception):  # the job must never notice
             self._records.write({"error": shortened(text)})
-        except Exception:  # the job must never notice
-            return
 
     def finished(self, function, execution, duration_ns, exception=None):
         """Record a query that has ended; further calls for the same query do nothing."""
@@ -241,7 +236,7 @@ class Observer:
             )
         if parts.v2_writes:
             for _, node in parts.v2_writes:
-                table = written_table(node) or table_of_logical_write(execution.optimizedPlan())
+                table = written_table(node, execution)
                 if table is not None:
                     self._snapshots.accessed(table)
                 else:

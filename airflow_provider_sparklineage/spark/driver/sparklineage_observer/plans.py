@@ -8,7 +8,7 @@ exchanges and sub-queries. It does not enter the result of a command that was ex
 
 import re
 
-from sparklineage_observer.jvm import items, kind_of
+from sparklineage_observer.jvm import first_answer, items, kind_of
 
 # The texts with which the recorded nodes begin in the text of a plan.
 CHANGE_FEED = "DeltaCDFRelation("
@@ -235,11 +235,9 @@ def _stages(plan):
 
     If one side of a join turns out to be empty, the final plan has neither side of the join.
     """
-    try:
-        stages = items(plan.context().stageCache().values().toSeq())
-    except Exception:  # private to Spark, so another version may have it in another class
-        return []
-    return [stage for stage in stages if stage.isMaterialized()]
+    # The cache is private to Spark, so another version may have it in another class.
+    stages = first_answer(plan, lambda p: items(p.context().stageCache().values().toSeq()))
+    return [stage for stage in stages or () if stage.isMaterialized()]
 
 
 def _collect_udfs(plan, found):

@@ -8,7 +8,7 @@ the query by its leaves.
 import json
 import re
 
-from sparklineage_observer.jvm import class_name, items, option, texts
+from sparklineage_observer.jvm import class_name, first_answer, items, option, texts
 from sparklineage_observer.plans import CHANGE_FEED
 
 _FOLDER = re.compile(r"/[^/=]+=[^/]*\Z")
@@ -68,12 +68,9 @@ def place_of(table):
     """Give the path and the name of a DataSource V2 table; the path is "" if there is none."""
     if class_name(table) == "RowLevelOperationTable":
         table = table.table()
-    for path in (lambda: table.table().location(), lambda: table.path().toString()):
-        try:
-            return str(path()), table.name()  # the first works for Iceberg, the second for Delta
-        except Exception:  # noqa: S112  (other tables have no such method)
-            continue
-    return "", table.name()
+    # The first works for Iceberg, the second for Delta.
+    path = first_answer(table, lambda t: t.table().location(), lambda t: t.path().toString())
+    return str(path or ""), table.name()
 
 
 def name_of(table):

@@ -243,7 +243,7 @@ class Streams:
         """Describe the write of a batch, from the log of a file sink or the commits of a table."""
         sink = _SINK.match(progress["sink"]["description"])
         if sink is None:
-            table = iceberg.table_of(stream.sink())
+            table = iceberg.table_of(stream.query.sink())
             if table is not None:
                 self._snapshots.accessed(table)
                 self._observer.commit_snapshots(record, budget)
@@ -274,12 +274,6 @@ class _Stream:
         self.batch = None
         self.ended = int(time.time() * 1000)
         self.is_noted = False
-        self._sink = None
-
-    def sink(self):
-        if self._sink is None:
-            self._sink = self.query.sink()
-        return self._sink
 
 
 class _Listener:
