@@ -9,14 +9,8 @@ import json
 import re
 from urllib.parse import unquote
 
+from sparklineage_observer import records
 from sparklineage_observer.jvm import first_answer, key_of, qualified, statuses, text_of_file
-from sparklineage_observer.records import (
-    OverBudgetError,
-    dimension_of,
-    layout_of,
-    message_of,
-    write_record,
-)
 
 _COMMIT = re.compile(r".*/(\d{20})\.json")
 _PHYSICAL = re.compile("col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")  # names that Delta makes
@@ -69,7 +63,7 @@ class DeltaTables:
             try:
                 commits, times = self._commits(path, classes, hadoop_conf, limits)
             except Exception as error:  # the other tables are read nevertheless
-                yield {"error": message_of(f"Delta log of {path}", error)}
+                yield {"error": records.message_of(f"Delta log of {path}", error)}
                 continue
             spans = [span for known, *span in self._may_skip if known in tables[path]]
             commits += _skipped(path, spans, times)
@@ -93,7 +87,7 @@ class DeltaTables:
         for count, name in enumerate(sorted(names, reverse=True)):
             if count >= limits.commits:
                 message = f"more than {limits.commits} commits since the application began"
-                raise OverBudgetError(message)
+                raise records.OverBudgetError(message)
             text = text_of_file(classes, file_system, name)
             actions = [json.loads(line) for line in text.splitlines() if line.strip()]
             info = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
@@ -124,7 +118,7 @@ def _skipped(path, spans, times):
     if None in times:
         return []
     return [
-        write_record("DeltaCommit", "delta", path, "create", skipped=True, time=begin)
+        records.write_record("DeltaCommit", "delta", path, "create", skipped=True, time=begin)
         for begin, end in spans
         if not any(begin <= time <= end for time in times)
     ]
@@ -214,7 +208,7 @@ def _write(path, version, info, actions):
     elif mode != "append":
         mode = "rows"
     columns = max((tuple(_place(file)[1]) for file in added), key=len, default=())
-    write = write_record("DeltaCommit", "delta", path, mode, _layouts(path, added))
+    write = records.write_record("DeltaCommit", "delta", path, mode, _layouts(path, added))
     write.update(version=version, operation=info.get("operation"), time=info.get("timestamp"))
     return {**write, "removed": _layouts(path, removed, columns)}
 
@@ -230,7 +224,7 @@ def _layouts(path, files, complete=()):
         columns = _columns(*_place(file), complete)
         found.setdefault(columns, set()).add(tuple(values.get(c) or None for c in columns))
     return [
-        layout_of(path, list(map(dimension_of, columns)), found[columns])
+        records.layout_of(path, list(map(records.dimension_of, columns)), found[columns])
         for columns in sorted(found)
     ]
 

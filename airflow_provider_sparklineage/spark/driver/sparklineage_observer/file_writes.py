@@ -11,22 +11,7 @@ files are given (``listing``); if there are no new files, no partition is known 
 import re
 from itertools import takewhile, zip_longest
 
-from sparklineage_observer.jvm import (
-    attributes,
-    items,
-    metrics,
-    option,
-    split_directory,
-    statuses,
-    texts,
-)
-from sparklineage_observer.records import (
-    OverBudgetError,
-    dimension_of,
-    layout_of,
-    sorted_partitions,
-    write_record,
-)
+from sparklineage_observer import jvm, records
 from sparklineage_observer.relations import name_of
 
 # The folders of a table are listed level by level, and a limited number of folders in each call,
@@ -107,7 +92,7 @@ class Folders:
         return listed
 
     def _statuses(self, listed):
-        return (status for array in listed for status in statuses(self._classes, array))
+        return (status for array in listed for status in jvm.statuses(self._classes, array))
 
     def _paths(self, paths):
         return self._classes.paths(self._classes.split(_SEPARATOR.join(paths), _SEPARATOR))
@@ -148,7 +133,7 @@ class FileWrites:
         """
         if kind == "InsertIntoHadoopFsRelationCommand":
             mode, static, dimensions = _insert_into_files(command, self._classes)
-            table = name_of(option(command.catalogTable()))
+            table = name_of(jvm.option(command.catalogTable()))
             path = command.outputPath().toString().rstrip("/")
         elif kind == "InsertIntoHiveTable":
             mode, static, dimensions = _insert_into_hive(command)
@@ -157,9 +142,9 @@ class FileWrites:
         else:
             return None
         counts = ("numParts", "numFiles", "numOutputBytes", "numOutputRows")
-        counted = metrics(command.metrics(), *counts)
-        written = layout_of(path, dimensions, [])
-        write = write_record(kind, "files", path, mode, [written], table=table, **counted)
+        counted = jvm.metrics(command.metrics(), *counts)
+        written = records.layout_of(path, dimensions, [])
+        write = records.write_record(kind, "files", path, mode, [written], table=table, **counted)
         write["static"] = static
         if write["mode"] == "create" and not write.get("numFiles") and _is_skipped(command):
             write["skipped"] = True
@@ -168,7 +153,7 @@ class FileWrites:
             self._paths[path] = True
         try:
             self._find(write, written, started_ms, budget)
-        except OverBudgetError as error:
+        except records.OverBudgetError as error:
             self._given_up.add(self._place(write))
             if not written["partitions"]:
                 write.update(how="unknown", cut=str(error))
@@ -211,7 +196,7 @@ class FileWrites:
             layout["partitions"] = [[str(value) or None for value in static]]
         if self._place(write) in self._given_up:
             message = "its folders were too many to list before"
-            raise OverBudgetError(message)
+            raise records.OverBudgetError(message)
         groups, others = self._groups(write, layout["base"], columns, started_ms, budget)
         own = self._own.setdefault(layout["base"], {})
         matched = [u for u, g in groups.items() if u not in own and _fits(g, write)]
@@ -230,9 +215,9 @@ class FileWrites:
             parts |= groups[identity].parts
             if len(matched) == 1:
                 own[identity] = True
-        layout["partitions"] = sorted_partitions(parts)
+        layout["partitions"] = records.sorted_partitions(parts)
         foreign = {p for u, ps in others.items() if u not in own and u not in matched for p in ps}
-        write["shared"] = sorted_partitions(foreign & parts)
+        write["shared"] = records.sorted_partitions(foreign & parts)
 
     def _groups(self, write, base, columns, started_ms, budget):
         """List the files below a base, grouped by UUID, until a group of new files fits the write.
@@ -250,7 +235,7 @@ class FileWrites:
                 folder, _, name = path.rpartition("/")
                 if directory or name.startswith(("_", ".")):
                     continue
-                values = split_directory(folder, columns)
+                values = jvm.split_directory(folder, columns)
                 if values is None:
                     continue
                 match = _FILE.match(name)
@@ -299,7 +284,7 @@ def is_ignore(command):
 
 def _is_skipped(command):
     """Whether a command wrote nothing because its target existed: then it has no commit time."""
-    took = option(command.metrics().get("jobCommitTime"))
+    took = jvm.option(command.metrics().get("jobCommitTime"))
     return is_ignore(command) and took is not None and took.isZero()
 
 
@@ -324,7 +309,7 @@ def _leading(static, columns):
 
 def _insert_into_files(command, classes):
     """Give the mode of a write, its fixed values by column, and the dimensions of its table."""
-    static = {pair._1(): pair._2() for pair in items(command.staticPartitions().toSeq())}
+    static = {pair._1(): pair._2() for pair in jvm.items(command.staticPartitions().toSeq())}
     mode = command.mode().toString().lower()
     if mode == "overwrite":
         mode = "static" if static else "whole"
@@ -332,17 +317,18 @@ def _insert_into_files(command, classes):
             mode = "dynamic"
     elif mode != "append":
         mode = "create"
-    return mode, static, attributes(classes, command.partitionColumns())
+    return mode, static, jvm.attributes(classes, command.partitionColumns())
 
 
 def _insert_into_hive(command):
     """Give the mode of a write, its fixed values by column, and the dimensions of its table."""
     table = command.table()
-    fixed = {pair._1(): option(pair._2()) for pair in items(command.partition().toSeq())}
+    fixed = {pair._1(): jvm.option(pair._2()) for pair in jvm.items(command.partition().toSeq())}
     static = {column: value for column, value in fixed.items() if value is not None}
     mode = "append"
     if command.overwrite():
         mode = "dynamic" if len(static) < len(fixed) else "static" if static else "whole"
-    names = set(texts(table.partitionColumnNames()))
-    columns = [c for c in items(table.partitionSchema()) if c.name() in names]
-    return mode, static, [dimension_of(c.name(), c.dataType().simpleString()) for c in columns]
+    names = set(jvm.texts(table.partitionColumnNames()))
+    columns = [c for c in jvm.items(table.partitionSchema()) if c.name() in names]
+    dimensions = [records.dimension_of(c.name(), c.dataType().simpleString()) for c in columns]
+    return mode, static, dimensions

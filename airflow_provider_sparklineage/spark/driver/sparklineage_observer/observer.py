@@ -5,23 +5,13 @@ import threading
 import time
 from contextlib import suppress
 
-from sparklineage_observer import plans, scans
+from sparklineage_observer import plans, records, scans
 from sparklineage_observer.commands import TABLE_AS_SELECT, Commands
 from sparklineage_observer.delta import DeltaTables
 from sparklineage_observer.file_writes import FileWrites, is_ignore
 from sparklineage_observer.iceberg import Snapshots, written_table
 from sparklineage_observer.jvm import Classes
-from sparklineage_observer.records import (
-    VERSION,
-    Budget,
-    Clock,
-    Limits,
-    Records,
-    guarded,
-    message_of,
-    query_record,
-    shortened,
-)
+from sparklineage_observer.records import guarded
 from sparklineage_observer.relations import names_tables, reads_without_scan
 from sparklineage_observer.scans import Schemas
 from sparklineage_observer.streams import Streams
@@ -43,15 +33,15 @@ class Observer:
     """
 
     def __init__(self, file, tag, limits=""):
-        self._limits = Limits(limits)
-        self._records = Records(file, self._limits)
+        self._limits = records.Limits(limits)
+        self._records = records.Records(file, self._limits)
         self._tag = tag
         self._seen = set()
         self._lock = threading.Lock()  # listeners of several sessions share this
         self._spent = 0.0
         self._over = False
         self._queries = 0
-        self._clock = Clock()
+        self._clock = records.Clock()
         self._started_ms = int(time.time() * 1000)
         self._classes = self._java_context = self._conf = None
         self._file_writes = self.streams = None
@@ -85,7 +75,7 @@ class Observer:
         self._records.write(
             {
                 "kind": "start",
-                "version": VERSION,
+                "version": records.VERSION,
                 "application_id": self._application_id,
                 "spark_version": java_context.sc().version(),
                 "time": self._started_ms,
@@ -94,12 +84,12 @@ class Observer:
 
     def failed(self, where, error):
         """Record an error of the observer itself, with the place of the error."""
-        self.report(message_of(where, error))
+        self.report(records.message_of(where, error))
 
     def report(self, text):
         """Write the text of an error as a record."""
         with suppress(Exception):  # the job must never notice
-            self._records.write({"error": shortened(text)})
+            self._records.write({"error": records.shortened(text)})
 
     def finished(self, function, execution, duration_ns, exception=None):
         """Record a query that has ended; further calls for the same query do nothing."""
@@ -148,7 +138,7 @@ class Observer:
 
     def _record(self, query, function, execution, duration_ns, exception):
         ended = int(time.time() * 1000)
-        budget = Budget(self._limits)
+        budget = records.Budget(self._limits)
         try:
             plan = execution.executedPlan()
         except Exception:
@@ -160,7 +150,7 @@ class Observer:
             return None
         phase = _PHASE.search(execution.tracker().phases().toString())
         begun = int(phase.group(1)) if phase else None
-        record = query_record(query, function, begun, ended, duration_ns // 1000000)
+        record = records.query_record(query, function, begun, ended, duration_ns // 1000000)
         started = record["started"]
         if exception is not None:
             record["failed"] = True
@@ -300,7 +290,7 @@ class Observer:
         except Exception as error:  # a timeout, or the JVM is gone
             self.failed("drain", error)
         end = {"writes": []}
-        budget = Budget(self._limits)
+        budget = records.Budget(self._limits)
         guarded(end, "snapshots", lambda: self.commit_snapshots(end, budget))
         if end["writes"]:
             self._records.write({"kind": "commits", "writes": end["writes"]})

@@ -9,18 +9,7 @@ import datetime
 import json
 import re
 
-from sparklineage_observer import iceberg
-from sparklineage_observer.jvm import (
-    class_name,
-    dimensions,
-    is_array,
-    items,
-    metrics,
-    option,
-    plain_path,
-    split_directory,
-    texts,
-)
+from sparklineage_observer import iceberg, jvm
 from sparklineage_observer.plans import FEED_SCAN
 from sparklineage_observer.records import OverBudgetError, dimension_of, layout_of
 from sparklineage_observer.relations import name_of, path_of_feed
@@ -69,37 +58,37 @@ def observe(kind, scan, classes, budget):
 def _file_scan(read, scan, classes, budget):
     relation = scan.relation()
     index = relation.location()
-    kind = class_name(index)
+    kind = jvm.class_name(index)
     if kind == _DELTA_LOG:
         return None
     known = scan.metrics()
-    read.update(metrics(known, "numPartitions", "numFiles"))
+    read.update(jvm.metrics(known, "numPartitions", "numFiles"))
     if not read.get("numFiles") and _is_unopened(known):
         return None
-    roots = [root.rstrip("/") or root for root in texts(index.rootPaths())]
+    roots = [root.rstrip("/") or root for root in jvm.texts(index.rootPaths())]
     file_format = relation.fileFormat().toString()
-    options = {key.lower() for key in texts(relation.options().keys())}
+    options = {key.lower() for key in jvm.texts(relation.options().keys())}
     if file_format == "Text" and _INFERENCE in options and not is_of_stream(scan):
         read.update(format=file_format, inference=True, roots=roots[: budget.limits.partitions])
         return read
     if not _CHOOSING.isdisjoint(options) or not _has_all_files(kind, index):
         read["chosen"] = True
-    schema = dimensions(relation.partitionSchema())
+    schema = jvm.dimensions(relation.partitionSchema())
     is_feed = kind in CHANGE_FEEDS
     if is_feed:
         schema = [d for d in schema if d["field"] not in _OF_CHANGE_FEED]
-    table = option(scan.tableIdentifier())
+    table = jvm.option(scan.tableIdentifier())
     read.update(
         format=file_format,
         index=kind,
         table=table.unquotedString() if table is not None else None,
         roots=roots[: budget.limits.partitions],
-        partition_filters=[e.sql() for e in items(scan.partitionFilters())],
-        data_filters=[e.sql() for e in items(scan.dataFilters())],
+        partition_filters=[e.sql() for e in jvm.items(scan.partitionFilters())],
+        data_filters=[e.sql() for e in jvm.items(scan.dataFilters())],
     )
     budget.require(len(roots), "partitions", "roots")
     selected = scan.dynamicallySelectedPartitions()
-    count = len(selected) if is_array(selected) else selected.partitionCount()
+    count = len(selected) if jvm.is_array(selected) else selected.partitionCount()
     read["selected"] = count
     budget.check()
     if not schema:
@@ -135,13 +124,13 @@ def _is_unopened(known):
 
     :param known: the scan's metrics
     """
-    size = option(known.get("filesSize"))
+    size = jvm.option(known.get("filesSize"))
     return size is not None and size.isZero()  # isZero() is false for a metric that was set to 0
 
 
 def is_of_stream(scan):
     """Whether a scan reads a batch of a stream."""
-    link = option(scan.logicalLink())
+    link = jvm.option(scan.logicalLink())
     return link is not None and link.isStreaming()
 
 
@@ -172,15 +161,15 @@ def _selected(selected, columns, classes, budget):
 
     :return: the partitions by base folder; None if a path does not name its partition
     """
-    if is_array(selected):  # Spark 3: PartitionDirectory[]
+    if jvm.is_array(selected):  # Spark 3: PartitionDirectory[]
         files = _FILE_3.findall(classes.text_of(selected))
     else:  # Spark 4: ScanFileListing
         budget.require(selected.totalNumberOfFiles(), "files", "files")
         directories = classes.text_of(selected.toPartitionArray())
-        files = [plain_path(path) for path in _FILE_4.findall(directories)]
+        files = [jvm.plain_path(path) for path in _FILE_4.findall(directories)]
     found = {}
     for directory in {file.rsplit("/", 1)[0] for file in files}:
-        split = split_directory(directory, columns)
+        split = jvm.split_directory(directory, columns)
         if split is None:
             return None
         found.setdefault(split[0], set()).add(split[1])
@@ -189,7 +178,7 @@ def _selected(selected, columns, classes, budget):
 
 def _by_value(selected, schema, budget):
     """Read the values of partitions one by one, for partitions that their folders do not name."""
-    if not is_array(selected):
+    if not jvm.is_array(selected):
         iterator = selected.filePartitionIterator()
         rows = []
         while iterator.hasNext():
@@ -231,15 +220,15 @@ def _v2_scan(read, node, classes, budget):
     if ".datasources.v2." not in scan.getClass().getName() or "jdbc" in read["description"].lower():
         return read
     index = scan.fileIndex()
-    schema = dimensions(index.partitionSchema())
-    read["roots"] = [root.rstrip("/") for root in texts(index.rootPaths())]
-    read["partition_filters"] = [e.sql() for e in items(scan.partitionFilters())]
+    schema = jvm.dimensions(index.partitionSchema())
+    read["roots"] = [root.rstrip("/") for root in jvm.texts(index.rootPaths())]
+    read["partition_filters"] = [e.sql() for e in jvm.items(scan.partitionFilters())]
     found = {}
     columns = [d["field"] for d in schema]
-    for split in items(node.inputPartitions()):
+    for split in jvm.items(node.inputPartitions()):
         budget.check()
         for path in _FILE_4.findall(classes.text_of(split.files())):
-            parts = split_directory(plain_path(path).rsplit("/", 1)[0], columns)
+            parts = jvm.split_directory(jvm.plain_path(path).rsplit("/", 1)[0], columns)
             if parts is None:
                 message = "a partition of a file source has a location of its own"
                 raise OverBudgetError(message)
@@ -254,13 +243,13 @@ def _v2_scan(read, node, classes, budget):
 def _hive_scan(read, scan, budget):
     table = scan.relation().tableMeta()
     base = table.location().toString().rstrip("/")
-    columns = items(scan.relation().partitionCols())
+    columns = jvm.items(scan.relation().partitionCols())
     schema = [dimension_of(c.name(), c.dataType().simpleString()) for c in columns]
     read.update(
         format="hive",
         table=name_of(table),
         roots=[base],
-        partition_filters=[e.sql() for e in items(scan.partitionPruningPred())],
+        partition_filters=[e.sql() for e in jvm.items(scan.partitionPruningPred())],
     )
     if not columns:
         read["layouts"] = [layout_of(base, schema, [[]])]
@@ -270,8 +259,8 @@ def _hive_scan(read, scan, budget):
     budget.require(pruned.size(), "partitions", "partitions")
     # Hive's Partition prints as ``table(dt=2024-05-06/region=us)``, with the folders' escapes.
     found = set()
-    for text in texts(pruned):
-        split = split_directory(text[text.index("(") + 1 : -1], [d["field"] for d in schema])
+    for text in jvm.texts(pruned):
+        split = jvm.split_directory(text[text.index("(") + 1 : -1], [d["field"] for d in schema])
         if split is None:
             message = f"partitions of a Hive table are named in an unknown way: {text[:200]}"
             raise OverBudgetError(message)

@@ -12,26 +12,8 @@ import json
 import re
 import time
 
-from sparklineage_observer import iceberg, plans
-from sparklineage_observer.jvm import (
-    key_of,
-    option,
-    plain_path,
-    qualified,
-    statuses,
-    text_of_file,
-    value_of,
-)
-from sparklineage_observer.records import (
-    Budget,
-    OverBudgetError,
-    dimension_of,
-    guarded,
-    layout_of,
-    query_record,
-    shortened,
-    write_record,
-)
+from sparklineage_observer import iceberg, jvm, plans, records
+from sparklineage_observer.records import guarded
 from sparklineage_observer.relations import name_of
 from sparklineage_observer.scans import is_of_stream
 
@@ -60,19 +42,21 @@ class SinkLog:
             batch's log file is older, an earlier attempt wrote the files, and this write has no
             partitions; None for a batch with rows
         """
-        write = write_record("FileSink", "files", path, "append")
+        write = records.write_record("FileSink", "files", path, "append")
         try:
             files, modified = self._files(path, batch, budget)
-        except OverBudgetError as error:
+        except records.OverBudgetError as error:
             return {**write, "how": "unknown", "cut": str(error)}
         found = {}
         for file in [] if began is not None and modified < began else files:
             folder = file.rpartition("/")[0][len(_bare(path)) + 1 :]
             segments = [s for s in folder.split("/") if s]
-            columns = tuple(key_of(s) for s in segments)
-            found.setdefault(columns, set()).add(tuple(value_of(s) for s in segments))
+            columns = tuple(jvm.key_of(s) for s in segments)
+            found.setdefault(columns, set()).add(tuple(jvm.value_of(s) for s in segments))
         layouts = [
-            layout_of(path, [dimension_of(c, types.get(c, "")) for c in columns], found[columns])
+            records.layout_of(
+                path, [records.dimension_of(c, types.get(c, "")) for c in columns], found[columns]
+            )
             for columns in sorted(found)
         ]
         return {**write, "layouts": layouts, "numFiles": len(files)}
@@ -85,28 +69,28 @@ class SinkLog:
         log = self._classes.path(f"{path}/_spark_metadata")
         file_system = log.getFileSystem(self._conf)
         entries = {}
-        for name, _, size, modified in statuses(self._classes, file_system.listStatus(log)):
+        for name, _, size, modified in jvm.statuses(self._classes, file_system.listStatus(log)):
             match = _ENTRY.fullmatch(name)
             if match:
                 entries[int(match.group(1))] = (bool(match.group(2)), name, size, modified)
         if batch not in entries:
             message = f"batch {batch} is not in the log of the stream's sink"
-            raise OverBudgetError(message)
+            raise records.OverBudgetError(message)
 
         def logged(number):
             _, name, size, _ = entries[number]
             budget.check()
             budget.require(size // _BYTES_PER_FILE, "files", "files")
-            text = text_of_file(self._classes, file_system, name)
+            text = jvm.text_of_file(self._classes, file_system, name)
             lines = text.splitlines()[1:]  # the first is the log's version
-            return {_bare(plain_path(json.loads(line)["path"])) for line in lines if line}
+            return {_bare(jvm.plain_path(json.loads(line)["path"])) for line in lines if line}
 
         files = logged(batch)
         if entries[batch][0]:
             for before in range(batch - 1, -1, -1):
                 if before not in entries:
                     message = f"batch {before} is gone from the log of the stream's sink"
-                    raise OverBudgetError(message)
+                    raise records.OverBudgetError(message)
                 files -= logged(before)
                 if entries[before][0]:
                     break
@@ -182,8 +166,8 @@ class Streams:
         batch = stream.batch = progress["batchId"]
         stream.ended = ended
         execution = stream.query.lastExecution()
-        record = query_record(execution.id(), "stream", started, ended)
-        budget = Budget(self._limits)
+        record = records.query_record(execution.id(), "stream", started, ended)
+        budget = records.Budget(self._limits)
         folders = _folders(progress["sources"])
         self._folders.update(folders)
         if execution.currentBatchId() == batch:
@@ -199,9 +183,11 @@ class Streams:
         execution = stream.query.lastExecution()
         if execution is None or execution.currentBatchId() == stream.batch:
             return None
-        record = query_record(execution.id(), "stream", stream.ended, int(time.time() * 1000))
+        record = records.query_record(
+            execution.id(), "stream", stream.ended, int(time.time() * 1000)
+        )
         record["failed"] = True
-        self._reads(record, execution, Budget(self._limits))
+        self._reads(record, execution, records.Budget(self._limits))
         record["reads"] = [read for read in record["reads"] if read.get("numFiles")]
         return record if record["reads"] else None
 
@@ -237,7 +223,9 @@ class Streams:
         others = [n for n in names if not _SOURCE.match(n) and not n.startswith(_MADE_UP)]
         if others and not stream.is_noted:
             stream.is_noted = True
-            record["cut"] = [shortened(f"what a stream reads from {name}") for name in others]
+            record["cut"] = [
+                records.shortened(f"what a stream reads from {name}") for name in others
+            ]
 
     def _sink(self, record, stream, execution, progress, budget):
         """Describe the write of a batch, from the log of a file sink or the commits of a table."""
@@ -248,9 +236,9 @@ class Streams:
                 self._snapshots.accessed(table)
                 self._observer.commit_snapshots(record, budget)
             return
-        kind, path = sink.group(1), qualified(self._classes, self._conf, sink.group(2))
+        kind, path = sink.group(1), jvm.qualified(self._classes, self._conf, sink.group(2))
         written = execution.analyzed()
-        name = name_of(option(written.catalogTable()))
+        name = name_of(jvm.option(written.catalogTable()))
         command = {"node": kind, "target": {"path": path, "table": name}}
         record["command"] = self._commands.of_batch(command, written.query(), budget)
         if kind == "DeltaSink":
