@@ -119,11 +119,9 @@ class RelationRecord(msgspec.Struct, frozen=True):
     table: str | None = None
 
 
-class PlanRelationRecord(msgspec.Struct, frozen=True):
+class PlanRelationRecord(RelationRecord, frozen=True):
     """A path or table that a leaf of a plan reads, and the expression ids of the leaf's output."""
 
-    path: str = ""
-    table: str | None = None
     ids: list[int] = []
 
 

@@ -161,14 +161,11 @@ def note_failure(scala: str, env: Mapping[str, str], error: ListenerError) -> No
         file = _failure_file(scala, env)
         file.parent.mkdir(parents=True, exist_ok=True)
         # A file of its own is put in place: another user's link there is not followed.
-        handle, partial = tempfile.mkstemp(prefix=".failed-", dir=file.parent)  # its mode is 0600
-        try:
-            with os.fdopen(handle, "w") as stream:
-                json.dump([error.problem, error.fix], stream)
-            Path(partial).replace(file)
-        except BaseException:
-            Path(partial).unlink(missing_ok=True)
-            raise
+        with tempfile.TemporaryDirectory(prefix=".failed-", dir=file.parent) as work:
+            note = Path(work) / "note"
+            note.touch(mode=0o600)
+            note.write_text(json.dumps([error.problem, error.fix]), encoding="utf-8")
+            note.replace(file)
 
 
 def _failure_file(scala: str, env: Mapping[str, str]) -> Path:

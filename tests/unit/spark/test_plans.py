@@ -141,7 +141,7 @@ def test_a_query_without_data_costs_three_calls(plans, tmp_path):
 
     file = tmp_path / "observations.ndjson"
     observer = Observer(str(file), "tag")
-    observer._classes = Classes()
+    observer.classes = Classes()
     plan = Node("ProjectExec", RANGE)
     execution = Node("QueryExecution", "", id=1, executedPlan=plan)
     observer.finished("collect", execution, 1)

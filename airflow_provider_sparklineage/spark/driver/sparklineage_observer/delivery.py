@@ -230,7 +230,7 @@ def prepare(client):
         for kind in _KINDS:
             # If the container is started again, these files are from its former driver, which has
             # delivered them.
-            if os.path.exists(_file(folder, kind)):
+            with suppress(FileNotFoundError):
                 os.unlink(_file(folder, kind))
     except OSError as error:
         say(f"cannot keep lineage before it is delivered: {reason_of(error)}")

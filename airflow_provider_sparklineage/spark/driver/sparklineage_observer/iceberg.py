@@ -4,7 +4,7 @@ import re
 from urllib.parse import unquote_plus
 
 from sparklineage_observer.jvm import class_name, each, first_answer, items, metrics
-from sparklineage_observer.records import OverBudgetError, layout_of, write_record
+from sparklineage_observer.records import OverBudgetError, dimension_of, layout_of, write_record
 
 _STATIC = re.compile(r"filters=(.*?), (?:groupedBy|runtimeFilters)=", re.DOTALL)
 _RUNTIME = re.compile(r"runtimeFilters=(.*?)(?:, \w+=|\)$)", re.DOTALL)
@@ -78,8 +78,7 @@ class _Collected:
     def __init__(self, table):
         self._specs = table.specs()
         self._found = {}
-        self._known = {}
-        self._dimensions = {}
+        self._known = set()
 
     def add(self, file):
         spec_id = file.specId()
@@ -90,8 +89,8 @@ class _Collected:
             nulls = tuple(partition.get(i) is None for i in range(partition.size()))
         key = (spec_id, written, nulls)
         if key not in self._known:
-            self._known[key] = self._values(spec_id, partition)
-            self._found.setdefault(spec_id, set()).add(self._known[key])
+            self._known.add(key)
+            self._found.setdefault(spec_id, set()).add(self._values(spec_id, partition))
 
     def add_all(self, files, classes, budget):
         """Add the partitions of many files with few calls.
@@ -118,9 +117,7 @@ class _Collected:
             self.add(listed.get(position))
 
     def _values(self, spec_id, partition):
-        spec = self._specs.get(spec_id)
-        self._dimensions_of(spec_id)
-        path = spec.partitionToPath(partition)
+        path = self._specs.get(spec_id).partitionToPath(partition)
         if not path:
             return ()
         values = [unquote_plus(s.partition("=")[2]) for s in path.split("/")]
@@ -130,33 +127,24 @@ class _Collected:
                 values[position] = None
         return tuple(values)
 
-    def _dimensions_of(self, spec_id):
-        if spec_id not in self._dimensions:
-            spec = self._specs.get(spec_id)
-            schema = spec.schema()
-            found = []
-            for field in each(spec.fields()):
-                source = schema.findField(field.sourceId())
-                transform = field.transform()
-                result = transform.getResultType(source.type())
-                found.append(
-                    {
-                        "field": schema.findColumnName(field.sourceId()),
-                        "transform": transform.toString(),
-                        "name": field.name(),
-                        "type": result.toString(),
-                    }
-                )
-            self._dimensions[spec_id] = found
-        return self._dimensions[spec_id]
-
     def layouts(self, base):
         """Give the layouts of the added files; without files, one empty layout of the last spec."""
         found = self._found or {max(self._specs.keySet()): set()}
         return [
-            layout_of(base, self._dimensions_of(spec_id), found[spec_id])
+            layout_of(base, _dimensions(self._specs.get(spec_id)), found[spec_id])
             for spec_id in sorted(found)
         ]
+
+
+def _dimensions(spec):
+    schema = spec.schema()
+    found = []
+    for field in each(spec.fields()):
+        transform = field.transform()
+        result = transform.getResultType(schema.findField(field.sourceId()).type())
+        dimension = dimension_of(schema.findColumnName(field.sourceId()), result.toString())
+        found.append({**dimension, "transform": transform.toString(), "name": field.name()})
+    return found
 
 
 class Snapshots:

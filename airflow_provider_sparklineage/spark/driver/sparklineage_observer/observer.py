@@ -33,8 +33,8 @@ class Observer:
     """
 
     def __init__(self, file, tag, limits=""):
-        self._limits = records.Limits(limits)
-        self._records = records.Records(file, self._limits)
+        self.limits = records.Limits(limits)
+        self._records = records.Records(file, self.limits)
         self._tag = tag
         self._seen = set()
         self._lock = threading.Lock()  # listeners of several sessions share this
@@ -43,13 +43,13 @@ class Observer:
         self._queries = 0
         self._clock = records.Clock()
         self._started_ms = int(time.time() * 1000)
-        self._classes = self._java_context = self._conf = None
+        self.classes = self._java_context = self.conf = None
         self._file_writes = self.streams = None
         self._last_writes = {}
         self._feeds = set()
-        self._snapshots = Snapshots()
-        self._delta = DeltaTables(tag, self._started_ms)
-        self._commands = Commands(self._limits)
+        self.snapshots = Snapshots()
+        self.delta = DeltaTables(tag, self._started_ms)
+        self.commands = Commands(self.limits)
         self._schemas = Schemas()
         self.after_write = lambda: None
         """A function that is called after each query that wrote, when the query is recorded."""
@@ -65,13 +65,12 @@ class Observer:
         if self._java_context is java_context:
             return
         self._java_context = java_context
-        self._classes = Classes(jvm)
-        self._conf = java_context.hadoopConfiguration()
+        self.classes = Classes(jvm)
+        self.conf = java_context.hadoopConfiguration()
         self._has_delta = "delta" in java_context.getConf().get("spark.sql.extensions", "")
         self._application_id = java_context.sc().applicationId()
-        self._file_writes = FileWrites(self._classes, self._conf)
-        tables = (self._delta, self._snapshots, self._commands)
-        self.streams = Streams(self, self._classes, self._conf, self._limits, tables)
+        self._file_writes = FileWrites(self.classes, self.conf)
+        self.streams = Streams(self)
         self._records.write(
             {
                 "kind": "start",
@@ -124,9 +123,9 @@ class Observer:
                     self._records.write(record)
                     if record.get("writes") or record.get("command"):
                         self.after_write()
-                if self._spent > self._limits.total_seconds:
+                if self._spent > self.limits.total_seconds:
                     self._over = True
-                    message = f"looking took longer than {self._limits.total_seconds:g} s"
+                    message = f"looking took longer than {self.limits.total_seconds:g} s"
                     self._records.write({"kind": "cut", "cut": [message + " in all"]})
         except Exception as error:  # the job must never notice
             self.failed(what, error)
@@ -138,14 +137,14 @@ class Observer:
 
     def _record(self, query, function, execution, duration_ns, exception):
         ended = int(time.time() * 1000)
-        budget = records.Budget(self._limits)
+        budget = records.Budget(self.limits)
         try:
             plan = execution.executedPlan()
         except Exception:
             if exception is None:
                 raise
             return None  # the query failed before it had a plan, so it has read nothing
-        parts = plans.parts_of(plan, self._classes.identity, lambda: names_tables(execution))
+        parts = plans.parts_of(plan, self.classes.identity, lambda: names_tables(execution))
         if not parts.has_data():
             return None
         phase = _PHASE.search(execution.tracker().phases().toString())
@@ -172,7 +171,7 @@ class Observer:
 
         :return: the read; None if the scan reads no data of the user
         """
-        read = scans.observe(scan.kind, scan.node, self._classes, budget)
+        read = scans.observe(scan.kind, scan.node, self.classes, budget)
         if read is None:
             return None
         if scan.kind == plans.FEED_SCAN:
@@ -189,7 +188,7 @@ class Observer:
         files = read.get("numFiles", read.get("resultDataFiles"))
         if scan.is_limited and not (scan.is_alone and files == 1):
             read["planned"] = True
-        self._delta.scan(read)
+        self.delta.scan(read)
         self.streams.narrow(read, scan.node)
         if read not in record["reads"]:
             record["reads"].append(read)
@@ -211,9 +210,9 @@ class Observer:
         kind = parts.commands[0][0] if parts.commands else None
         if record.get("failed"):
             # Only the target: the listener reports some failed writes as successes.
-            command = self._commands.target_of(kind, execution)
+            command = self.commands.target_of(kind, execution)
         else:
-            command = self._commands.observe(kind, execution, is_hidden, budget)
+            command = self.commands.observe(kind, execution, is_hidden, budget)
         if command is not None:
             record["command"] = command
 
@@ -228,7 +227,7 @@ class Observer:
             for _, node in parts.v2_writes:
                 table = written_table(node, execution)
                 if table is not None:
-                    self._snapshots.accessed(table)
+                    self.snapshots.accessed(table)
                 else:
                     self._delta_write(record, node, execution)
             guarded(record, "snapshots", lambda: self.commit_snapshots(record, budget))
@@ -245,7 +244,7 @@ class Observer:
             is_save = kind == "SaveIntoDataSourceCommand"
             if is_ignore(command) if is_save else kind in _CHANGES:
                 session = execution.sparkSession()
-                self._delta.may_skip(command, session, started, record["ended"])
+                self.delta.may_skip(command, session, started, record["ended"])
             return
         record["writes"].append(write)
         if write.get("skipped"):
@@ -269,13 +268,13 @@ class Observer:
     def _delta_write(self, record, node, execution):
         path = record.get("command", {"target": {}})["target"].get("path")
         if path:
-            self._delta.written(path)
+            self.delta.written(path)
         else:
-            self._delta.command(node, execution.sparkSession())
+            self.delta.command(node, execution.sparkSession())
 
     def commit_snapshots(self, record, budget):
         """Add the Iceberg snapshots that were made since the last call to a record's ``writes``."""
-        fresh = self._snapshots.fresh(self._application_id, self._classes, budget)
+        fresh = self.snapshots.fresh(self._application_id, self.classes, budget)
         record["writes"].extend(fresh)
 
     def finish(self, drain_ms):
@@ -290,14 +289,14 @@ class Observer:
         except Exception as error:  # a timeout, or the JVM is gone
             self.failed("drain", error)
         end = {"writes": []}
-        budget = records.Budget(self._limits)
+        budget = records.Budget(self.limits)
         guarded(end, "snapshots", lambda: self.commit_snapshots(end, budget))
         if end["writes"]:
             self._records.write({"kind": "commits", "writes": end["writes"]})
         for message in end.get("errors", []) + end.get("cut", []):
             self._records.write({"error": message})
         if self._tag:
-            for record in self._delta.writes(self._classes, self._conf, self._limits):
+            for record in self.delta.writes(self.classes, self.conf, self.limits):
                 self._records.write(record)
         self._look_at_clock()
         end = {"kind": "end", "queries": self._queries, "put_back": self._clock.put_back}

@@ -109,18 +109,12 @@ _MADE_UP = ("Rate", "MemoryStream")  # sources with generated rows, which are no
 
 
 class Streams:
-    """The streams of one SparkContext; the observer records each batch of each stream.
+    """The streams of one SparkContext; the observer records each batch of each stream."""
 
-    :param tables: a tuple of the observer's DeltaTables, Snapshots and Commands
-    """
-
-    def __init__(self, observer, classes, hadoop_conf, limits, tables):
+    def __init__(self, observer):
         self._observer = observer
-        self._delta, self._snapshots, self._commands = tables
-        self._classes = classes
-        self._conf = hadoop_conf
-        self._limits = limits
-        self._sink_log = SinkLog(classes, hadoop_conf)
+        self._classes, self._conf, self._limits = observer.classes, observer.conf, observer.limits
+        self._sink_log = SinkLog(observer.classes, observer.conf)
         self._sessions = set()
         self._has_begun = False
         self._running = {}
@@ -233,16 +227,16 @@ class Streams:
         if sink is None:
             table = iceberg.table_of(stream.query.sink())
             if table is not None:
-                self._snapshots.accessed(table)
+                self._observer.snapshots.accessed(table)
                 self._observer.commit_snapshots(record, budget)
             return
         kind, path = sink.group(1), jvm.qualified(self._classes, self._conf, sink.group(2))
         written = execution.analyzed()
         name = name_of(jvm.option(written.catalogTable()))
         command = {"node": kind, "target": {"path": path, "table": name}}
-        record["command"] = self._commands.of_batch(command, written.query(), budget)
+        record["command"] = self._observer.commands.of_batch(command, written.query(), budget)
         if kind == "DeltaSink":
-            self._delta.written(path)
+            self._observer.delta.written(path)
             return
         began = None if progress["numInputRows"] else record["started"]
         types = {f["name"]: f["type"] for f in record["command"]["schema"]["fields"]}
