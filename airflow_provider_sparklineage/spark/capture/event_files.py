@@ -6,9 +6,8 @@ import shutil
 import sys
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import msgspec
 
@@ -23,8 +22,8 @@ from airflow_provider_sparklineage.spark.capture.events import (
     read_events,
 )
 from airflow_provider_sparklineage.spark.capture.lines import (
-    LinesReport,
     LongLine,
+    ReadReport,
     UnreadableError,
     decoded,
     opened,
@@ -165,12 +164,11 @@ _MERGED = msgspec.json.Decoder(_Merged)
 _DOCUMENT = msgspec.json.Decoder(dict[str, Any])
 
 
-@dataclass
-class MergedEvents:
+class MergedEvents(NamedTuple):
     """The merged events in files, each with its ``file:line``, and the lines that are not JSON."""
 
-    events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    malformed: list[str] = field(default_factory=list)
+    events: list[tuple[str, dict[str, Any]]]
+    malformed: list[str]
 
 
 def merged_events(paths: Sequence[str]) -> MergedEvents:
@@ -179,10 +177,10 @@ def merged_events(paths: Sequence[str]) -> MergedEvents:
     :raise UnusableInputError: if one of the files cannot be read
     """
     last: dict[JobName, tuple[str, bytes]] = {}
-    report = LinesReport()
+    report = ReadReport()
     for path in paths:
         if not Path(path).is_file():
-            return MergedEvents()
+            return MergedEvents([], [])
         with opened(Path(path), UnusableInputError) as stream:
             for number, line in enumerate(as_lines(stream), start=1):
                 place = f"{path}:{number}"

@@ -171,9 +171,7 @@ def read_events(
     past_deadline: Callable[[], bool] = lambda: False,
 ) -> Iterator[SparkEvent]:
     """Decode lines; report and skip a line that is not a run event (see :func:`.lines.read`)."""
-    for event in read(lines, _DECODER, report, source=source, past_deadline=past_deadline):
-        report.events += 1
-        yield event
+    return read(lines, _DECODER, report, source=source, past_deadline=past_deadline)
 
 
 _ANY = msgspec.json.Decoder(dict[str, Any])

@@ -54,10 +54,12 @@ class UnreadableError(ValueError):
     """Raised when a text is not the expected JSON; the message is a clause, not a full sentence."""
 
 
-class LinesReport(msgspec.Struct):
+class ReadReport(msgspec.Struct):
     """The result of reading the lines of one file; it grows while the lines are consumed."""
 
     bytes: int = 0
+    events: int = 0
+    """The number of lines that could be decoded."""
     malformed: list[str] = []
     """The first lines that could not be decoded, each as ``file:line: reason``."""
     malformed_lines: int = 0
@@ -74,12 +76,6 @@ class LinesReport(msgspec.Struct):
         self.malformed_lines += 1
         if len(self.malformed) < self.MALFORMED_NAMED:
             self.malformed.append(f"{where}: {why}")
-
-
-class ReadReport(LinesReport):
-    """The result of reading events; it grows while :func:`.events.read_events` is consumed."""
-
-    events: int = 0
 
 
 @contextmanager
@@ -165,7 +161,7 @@ def _skip_hole(stream: IO[bytes], left: int) -> int:
 def read(
     lines: Iterable[bytes | LongLine],
     decoder: msgspec.json.Decoder[_T],
-    report: LinesReport,
+    report: ReadReport,
     *,
     source: str,
     past_deadline: Callable[[], bool] = lambda: False,
@@ -194,6 +190,7 @@ def read(
             else:
                 report.add_malformed(f"{source}:{number}", error)
             continue
+        report.events += 1
         yield value
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 
 from airflow_provider_sparklineage.model.partitioning import IDENTITY
 from airflow_provider_sparklineage.model.texts import truncated
-from airflow_provider_sparklineage.spark.capture.lines import MAX_TEXT, LinesReport, read
+from airflow_provider_sparklineage.spark.capture.lines import MAX_TEXT, ReadReport, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -214,7 +214,7 @@ class Messages:
         return "; ".join(self.first) + (f" and {more} more" if more else "")
 
 
-class ObservationReport(LinesReport):
+class ObservationReport(ReadReport):
     """The result of reading the observer's file; it grows while the records are consumed."""
 
     errors: Messages = msgspec.field(default_factory=Messages)
@@ -254,7 +254,7 @@ def clock_put_back(
         killed driver writes none), nor a record of a clock that was put back
     """
     reporting = (line for line in lines if isinstance(line, bytes) and _PUT_BACK in line)
-    report, noted, in_all = LinesReport(), 0, None
+    report, noted, in_all = ReadReport(), 0, None
     for record in read(reporting, _DECODER, report, source="", past_deadline=past_deadline):
         if record.kind == "end":
             in_all = record.put_back

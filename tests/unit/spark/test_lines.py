@@ -11,8 +11,8 @@ import pytest
 
 from airflow_provider_sparklineage.spark.capture import lines
 from airflow_provider_sparklineage.spark.capture.lines import (
-    LinesReport,
     LongLine,
+    ReadReport,
     UnreadableError,
     content_of,
     lines_of,
@@ -76,7 +76,7 @@ def test_a_line_that_is_too_long_is_skipped_and_the_others_are_read(short):
 
 
 def test_a_line_that_is_too_long_is_reported_with_its_number(short):
-    report = LinesReport()
+    report = ReadReport()
     text = io.BytesIO(b"1\n" + b"[" * 50 + b"\n2\n")
     assert list(read(lines_of(text), ANY, report, source="events.ndjson")) == [1, 2]
     assert report.malformed == ["events.ndjson:2: it has more than 0 MB"]
@@ -128,7 +128,7 @@ def test_the_deadline_ends_a_line_that_is_skipped(short):
     "line", [b"\n", b"x\n", b"1\n"], ids=["blank lines", "broken lines", "records"]
 )
 def test_the_deadline_is_asked_for_each_line_whatever_it_is(line):
-    report = LinesReport()
+    report = ReadReport()
     answers = iter([False, False, True])
     endless = iter(lambda: line, None)
     list(read(endless, ANY, report, source="x", past_deadline=lambda: next(answers)))
@@ -151,7 +151,7 @@ ODD = {
 
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD.keys())
 def test_a_line_that_cannot_be_decoded_costs_that_line(odd):
-    report = LinesReport()
+    report = ReadReport()
     text = io.BytesIO(b"1\n" + odd + b"\n2\n")
     assert list(read(lines_of(text), ANY, report, source="f")) == [1, 2]
     [why] = report.malformed
@@ -174,12 +174,12 @@ def test_a_reason_that_quotes_a_long_text_is_truncated():
     ids=["byte order mark", "CRLF", "blank lines"],
 )
 def test_files_of_other_systems_are_read(text):
-    report = LinesReport()
+    report = ReadReport()
     assert list(read(lines_of(io.BytesIO(text)), ANY, report, source="f")) == [1, 2]
     assert (report.malformed, report.torn) == ([], False)
 
 
 def test_of_keys_that_come_twice_the_last_counts():
-    report = LinesReport()
+    report = ReadReport()
     [value] = read([b'{"a": 1, "a": 2}\n'], ANY, report, source="f")
     assert value == {"a": 2}

@@ -24,13 +24,14 @@ _FILES = "InsertIntoHadoopFsRelationCommand"
 _HIVE = "InsertIntoHiveTable"
 _SAVE = "SaveIntoDataSourceCommand"
 TABLE_AS_SELECT = "CreateDataSourceTableAsSelectCommand"
-_DELTA = ("MergeIntoCommand", "UpdateCommand", "DeleteCommand")
+# Commands of Delta; they commit nothing if no row matches their condition.
+DELTA_CHANGES = ("MergeIntoCommand", "UpdateCommand", "DeleteCommand")
 _DELTA_PARTITIONS = "DeltaDynamicPartitionOverwriteCommand"
 _V2_WRITES = ("AppendData", "OverwriteByExpression", "OverwritePartitionsDynamic")
 _ROW_LEVEL = ("ReplaceData", "WriteDelta")
 _CREATIONS = ("CreateTableAsSelect", "ReplaceTableAsSelect")
 # Commands that the listener does not report, or reports with wrong columns.
-_UNREPORTED = (*_DELTA, _DELTA_PARTITIONS, *_ROW_LEVEL, *_CREATIONS)
+_UNREPORTED = (*DELTA_CHANGES, _DELTA_PARTITIONS, *_ROW_LEVEL, *_CREATIONS)
 _KINDS = {_FILES, _HIVE, _SAVE, TABLE_AS_SELECT, *_V2_WRITES, *_UNREPORTED}
 # Parts of a plan's text for which the listener reports too few columns, or none (docs/limits.md).
 _LOST = re.compile(
@@ -184,7 +185,7 @@ class _Write:
         """The plan of the rows that are written, merged or changed."""
         if self.kind == "MergeIntoCommand":
             return self.plan.source()
-        return self.plan.target() if self.kind in _DELTA else self.plan.query()
+        return self.plan.target() if self.kind in DELTA_CHANGES else self.plan.query()
 
     def record(self):
         """Describe the command by its target; None if the target has neither a path nor a name."""
@@ -220,7 +221,7 @@ class _Write:
         these commands, the leaves of the query are given.
         """
         plans = [self.plan]
-        if self.kind in (*_DELTA, *_CREATIONS, _SAVE):
+        if self.kind in (*DELTA_CHANGES, *_CREATIONS, _SAVE):
             plans = [self.query]
         if self.kind == "MergeIntoCommand":
             plans.append(self.plan.target())
@@ -232,14 +233,14 @@ class _Write:
             return []
         if self.kind in (_FILES, _HIVE):
             return texts(self.plan.outputColumnNames())
-        query = self.plan.target() if self.kind in _DELTA else self.query
+        query = self.plan.target() if self.kind in DELTA_CHANGES else self.query
         return names_of(query.output())
 
     def schema(self, columns):
         """Give the schema of the target, as the parsed JSON of Spark's StructType."""
         if self.relation is not None:
             return json.loads(self.relation.schema().json())
-        if self.kind in _DELTA:
+        if self.kind in DELTA_CHANGES:
             return json.loads(self.plan.target().schema().json())
         schema = json.loads(self.query.schema().json())
         for name, field in zip(columns, schema["fields"]):

@@ -31,10 +31,6 @@ class DeltaTables:
         if "delta" in (read.get("format") or "").lower() or "Tahoe" in read.get("index", ""):
             self._paths.update(read.get("roots", ()))
 
-    def command(self, command, session):
-        """Remember the table of a write command or V1 write node, if the table can be found."""
-        self.written(path_of(command, session))
-
     def written(self, path):
         """Remember the table of a write, if its path is known."""
         if path:

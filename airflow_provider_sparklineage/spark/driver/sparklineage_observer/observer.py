@@ -6,8 +6,8 @@ import time
 from contextlib import suppress
 
 from sparklineage_observer import plans, records, scans
-from sparklineage_observer.commands import TABLE_AS_SELECT, Commands
-from sparklineage_observer.delta import DeltaTables
+from sparklineage_observer.commands import DELTA_CHANGES, TABLE_AS_SELECT, Commands
+from sparklineage_observer.delta import DeltaTables, path_of
 from sparklineage_observer.file_writes import FileWrites, is_ignore
 from sparklineage_observer.iceberg import Snapshots, written_table
 from sparklineage_observer.jvm import Classes
@@ -19,9 +19,6 @@ from sparklineage_observer.streams import Streams
 # The duration that Spark reports begins where Spark optimises the plan; it leaves that step out if
 # the plan was optimised before.
 _PHASE = re.compile(r"optimization -> PhaseSummary\((\d+), (\d+)\)")
-_IGNORED = ("Catalog",)
-# Commands of Delta; they commit nothing if no row matches their condition.
-_CHANGES = ("UpdateCommand", "DeleteCommand", "MergeIntoCommand")
 
 
 class Observer:
@@ -154,11 +151,11 @@ class Observer:
         if exception is not None:
             record["failed"] = True
         for scan in parts.scans:
-            guarded(record, scan.kind, lambda s=scan: self.read(record, s, budget))
+            guarded(record, scan.kind, self.read, record, scan, budget)
         if parts.commands or parts.v2_writes:
-            guarded(record, "command", lambda: self._command(record, parts, execution, budget))
+            guarded(record, "command", self._command, record, parts, execution, budget)
         elif exception is None:
-            guarded(record, "statistics", lambda: self._without_scan(record, parts, execution))
+            guarded(record, "statistics", self._without_scan, record, parts, execution)
         if exception is None:
             self._writes(record, parts, execution, started, budget)
         if parts.udfs:
@@ -167,18 +164,15 @@ class Observer:
         return record if any(record.get(key) for key in content) else None
 
     def read(self, record, scan, budget):
-        """Describe a scan as a read, and add the read to a record.
-
-        :return: the read; None if the scan reads no data of the user
-        """
+        """Describe a scan as a read, and add the read to a record, unless its data are Spark's."""
         read = scans.observe(scan.kind, scan.node, self.classes, budget)
         if read is None:
-            return None
+            return
         if scan.kind == plans.FEED_SCAN:
             # Since Spark 4 the queries in which Delta reads a feed are reported, and have ended
             # before the query of the feed. They have the partitions.
             if self._feeds.issuperset(read["roots"]):
-                return None
+                return
         elif read.get("index") in scans.CHANGE_FEEDS:
             self._feeds.update(layout["base"] for layout in read.get("layouts", ()))
         if scan.filters:
@@ -193,9 +187,7 @@ class Observer:
         if read not in record["reads"]:
             record["reads"].append(read)
             if "inference" not in read:
-                describe = self._schemas.describe
-                guarded(record, "schema", lambda: describe(read, scan.kind, scan.node))
-        return read
+                guarded(record, "schema", self._schemas.describe, read, scan.kind, scan.node)
 
     @staticmethod
     def _without_scan(record, parts, execution):
@@ -218,11 +210,7 @@ class Observer:
 
     def _writes(self, record, parts, execution, started, budget):
         for kind, command in parts.commands:
-            guarded(
-                record,
-                kind,
-                lambda k=kind, c=command: self._write(record, k, c, execution, started, budget),
-            )
+            guarded(record, kind, self._write, record, kind, command, execution, started, budget)
         if parts.v2_writes:
             for _, node in parts.v2_writes:
                 table = written_table(node, execution)
@@ -230,10 +218,10 @@ class Observer:
                     self.snapshots.accessed(table)
                 else:
                     self._delta_write(record, node, execution)
-            guarded(record, "snapshots", lambda: self.commit_snapshots(record, budget))
+            guarded(record, "snapshots", self.commit_snapshots, record, budget)
 
     def _write(self, record, kind, command, execution, started, budget):
-        if kind.endswith(_IGNORED):
+        if kind.endswith("Catalog"):
             return
         if kind == TABLE_AS_SELECT:
             self._table_as_select(record, command, started)
@@ -242,7 +230,7 @@ class Observer:
         if write is None:
             self._delta_write(record, command, execution)
             is_save = kind == "SaveIntoDataSourceCommand"
-            if is_ignore(command) if is_save else kind in _CHANGES:
+            if is_ignore(command) if is_save else kind in DELTA_CHANGES:
                 session = execution.sparkSession()
                 self.delta.may_skip(command, session, started, record["ended"])
             return
@@ -267,10 +255,7 @@ class Observer:
 
     def _delta_write(self, record, node, execution):
         path = record.get("command", {"target": {}})["target"].get("path")
-        if path:
-            self.delta.written(path)
-        else:
-            self.delta.command(node, execution.sparkSession())
+        self.delta.written(path or path_of(node, execution.sparkSession()))
 
     def commit_snapshots(self, record, budget):
         """Add the Iceberg snapshots that were made since the last call to a record's ``writes``."""
@@ -290,7 +275,7 @@ class Observer:
             self.failed("drain", error)
         end = {"writes": []}
         budget = records.Budget(self.limits)
-        guarded(end, "snapshots", lambda: self.commit_snapshots(end, budget))
+        guarded(end, "snapshots", self.commit_snapshots, end, budget)
         if end["writes"]:
             self._records.write({"kind": "commits", "writes": end["writes"]})
         for message in end.get("errors", []) + end.get("cut", []):

@@ -183,10 +183,10 @@ def sorted_partitions(partitions):
     )
 
 
-def guarded(record, what, act):
+def guarded(record, what, act, *args):
     """Call ``act`` for one part of a record; note its error in the record instead of raising it."""
     try:
-        act()
+        act(*args)
     except OverBudgetError as error:
         record.setdefault("cut", []).append(shortened(str(error)))
     except Exception as error:

@@ -170,7 +170,7 @@ class Streams:
             record["query"] = -1
             record["reads"] = [_missed(folder) for folder in folders]
         self._note_others(record, stream, progress["sources"])
-        guarded(record, "sink", lambda: self._sink(record, stream, execution, progress, budget))
+        guarded(record, "sink", self._sink, record, stream, execution, progress, budget)
         return record
 
     def _interrupted(self, stream):
@@ -188,7 +188,7 @@ class Streams:
     def _reads(self, record, execution, budget):
         parts = plans.parts_of(execution.executedPlan(), self._classes.identity)
         for scan in parts.scans:
-            guarded(record, scan.kind, lambda s=scan: self._observer.read(record, s, budget))
+            guarded(record, scan.kind, self._observer.read, record, scan, budget)
         if parts.udfs:
             record["python_udfs"] = parts.udfs
 
