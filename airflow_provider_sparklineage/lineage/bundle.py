@@ -1,6 +1,6 @@
 """Turn a capture bundle into the lineage of its task.
 
-``execute()``, ``sparklineage merge`` and a replay all call :func:`task_lineage`, so they give the
+``execute()``, ``sparklineage merge`` and a replay all call :func:`merged_lineage`, so they give the
 same lineage. The function reads the listener's events and the observer's records, brings the two
 together (:mod:`.observed`), merges them (:mod:`.merge`), and adds the problems met while reading
 the bundle: events that are missing, left out, or not delivered.
@@ -48,9 +48,35 @@ if TYPE_CHECKING:
 # --- the lineage ----------------------------------------------------------------------------------
 
 
-@garbage_collector_paused()
 def task_lineage(bundle: CaptureBundle, allowance: Allowance = UNLIMITED) -> TaskLineage:
     """Read a capture bundle, and merge it to the lineage of its task.
+
+    The datasets of the last run fill its gaps if the worker has noted them in the manifest.
+
+    :param allowance: see :func:`merged_lineage`
+    :raise CaptureError: if the event file exists but cannot be read
+    """
+    manifest, lineage = bundle.manifest, merged_lineage(bundle, allowance)
+    if manifest.last_known is None:
+        return lineage
+    # The worker puts the last run into the manifest only if lineage was missing without it: for a
+    # try that succeeded, only if its backend versions datasets by schema.
+    last = BothForms(manifest.last_known, manifest.last_known, versions_by_schema=True)
+    return completed(lineage, manifest, last).lineage
+
+
+def lineage_of_try(bundle: CaptureBundle, last_known: BothForms, allowance: Allowance) -> Completed:
+    """Merge the bundle of a try that has just ended; the datasets of the last run fill its gaps.
+
+    :raise CaptureError: if the event file exists but cannot be read
+    """
+    lineage = merged_lineage(bundle, allowance)
+    return completed(lineage, bundle.manifest, last_known)
+
+
+@garbage_collector_paused()
+def merged_lineage(bundle: CaptureBundle, allowance: Allowance) -> TaskLineage:
+    """Merge a capture bundle to the lineage of its task, as Spark reports it.
 
     :param allowance: only events that are read before the stage is over are merged
     :raise CaptureError: if the event file exists but cannot be read
@@ -94,15 +120,7 @@ def task_lineage(bundle: CaptureBundle, allowance: Allowance = UNLIMITED) -> Tas
             ),
         ),
     )
-    lineage = replace(lineage, degradations=(*degradations, *lineage.degradations))
-    return _completed(lineage, manifest)
-
-
-def completed_lineage(
-    bundle: CaptureBundle, last_known: BothForms, allowance: Allowance
-) -> Completed:
-    """Merge the bundle of a try that has just ended; the last run's datasets fill its gaps."""
-    return completed(task_lineage(bundle, allowance), bundle.manifest, last_known)
+    return replace(lineage, degradations=(*degradations, *lineage.degradations))
 
 
 # --- both witnesses -------------------------------------------------------------------------------
@@ -163,7 +181,7 @@ def _unmatched(observations: Observations) -> Iterator[Degradation]:
         yield Degradation(DegradationCode.OBSERVATION_UNTIED, text)
 
 
-# --- outcome and completion -----------------------------------------------------------------------
+# --- the outcome ----------------------------------------------------------------------------------
 
 
 def outcome_of(manifest: Manifest, application: SparkApplication) -> Outcome:
@@ -174,16 +192,6 @@ def outcome_of(manifest: Manifest, application: SparkApplication) -> Outcome:
     if manifest.outcome:
         return Outcome(manifest.outcome)
     return Outcome.COMPLETE if application.finished else Outcome.FAIL
-
-
-def _completed(lineage: TaskLineage, manifest: Manifest) -> TaskLineage:
-    """Complete the lineage from the last run if the worker did so: a replay gives equal lineage."""
-    if manifest.last_known is None:
-        return lineage
-    # The worker puts the last run into the manifest only if lineage was missing without it: for a
-    # try that succeeded, only if its backend versions datasets by schema.
-    last = BothForms(manifest.last_known, manifest.last_known, versions_by_schema=True)
-    return completed(lineage, manifest, last).lineage
 
 
 # --- reasons why events are missing ---------------------------------------------------------------

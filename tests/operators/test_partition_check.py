@@ -172,13 +172,13 @@ def test_the_bundle_of_a_failed_check_is_kept_and_has_what_was_sent(run, capture
 def merges(monkeypatch):
     """Give the outcomes as which bundles are merged."""
     outcomes = []
-    task_lineage = bundles.task_lineage
+    merged_lineage = bundles.merged_lineage
 
     def noted(bundle, *others):
         outcomes.append(bundle.manifest.outcome)
-        return task_lineage(bundle, *others)
+        return merged_lineage(bundle, *others)
 
-    monkeypatch.setattr(bundles, "task_lineage", noted)
+    monkeypatch.setattr(bundles, "merged_lineage", noted)
     return outcomes
 
 

@@ -252,7 +252,7 @@ def test_a_lineage_that_cannot_be_made_costs_no_task(run, monkeypatch):
     def broken(*_):
         raise TypeError
 
-    monkeypatch.setattr(task, "task_lineage", broken)
+    monkeypatch.setattr(task, "merged_lineage", broken)
     monkeypatch.setattr(declared_and_last_known, "unmerged", broken)
     assert "merge_failed" in codes(run(operator()).complete)
 

@@ -424,7 +424,7 @@ def test_what_a_declaration_cannot_name_is_left_out(spark_submit, execute):
 
 
 def test_a_defect_in_merging_costs_the_lineage(spark_submit, execute, monkeypatch, captures):
-    monkeypatch.setattr(task_module, "task_lineage", lambda *_: 1 / 0)
+    monkeypatch.setattr(task_module, "merged_lineage", lambda *_: 1 / 0)
     task = operator(reads=["/lake/declared"])
     execute(task)
     lineage = task.get_openlineage_facets_on_complete(None)
@@ -439,14 +439,14 @@ def test_the_task_timeout_firing_while_collecting_is_a_degradation(
     def interrupted(*_):
         raise AirflowTaskTimeout
 
-    monkeypatch.setattr(task_module, "task_lineage", interrupted)
+    monkeypatch.setattr(task_module, "merged_lineage", interrupted)
     task = operator()
     execute(task)
     assert codes(task.get_openlineage_facets_on_complete(None)) == ["collection_cut"]
 
 
 def test_collecting_does_not_hide_the_jobs_own_failure(spark_submit, execute, monkeypatch):
-    monkeypatch.setattr(task_module, "task_lineage", lambda *_: 1 / 0)
+    monkeypatch.setattr(task_module, "merged_lineage", lambda *_: 1 / 0)
     spark_submit.does(exit=3)
     with pytest.raises(AirflowException, match="Error code is: 3"):
         execute(operator())
@@ -500,7 +500,7 @@ def test_the_real_task_timeout_firing_while_collecting_leaves_the_task_green(
         while True:
             time.sleep(0.01)
 
-    monkeypatch.setattr(task_module, "task_lineage", endless)
+    monkeypatch.setattr(task_module, "merged_lineage", endless)
     task = operator()
     with timeout(seconds=3, error_message="execution_timeout"):
         execute(task)

@@ -79,7 +79,7 @@ def test_a_timeout_at_any_step_leaves_the_task_green_and_an_event(ended):
 
 def test_a_timeout_while_collecting_gives_up_leaves_an_event_too(ended, monkeypatch):
     def failing():
-        monkeypatch.setattr(bundles, "completed_lineage", lambda *_: 1 / 0)
+        monkeypatch.setattr(bundles, "lineage_of_try", lambda *_: 1 / 0)
 
     number = 1
     while True:

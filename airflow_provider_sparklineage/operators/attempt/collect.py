@@ -75,7 +75,7 @@ def collect(
     bundle, own_files, settings = capture.bundle, capture.own_files, capture.settings
     timeout_s = settings.collect_timeout.total_seconds()
     try:
-        from airflow_provider_sparklineage.lineage.bundle import completed_lineage
+        from airflow_provider_sparklineage.lineage.bundle import lineage_of_try
         from airflow_provider_sparklineage.spark.capture import remote, remote_bundles
 
         if capture.is_resumed:
@@ -106,7 +106,7 @@ def collect(
             noted = (safe_degradation(d.code, d.message) for d in delivered.degradations)
             bundle = bundle.noted(*noted, degradations=delivered.earlier)
             capture = replace(capture, is_delivered=delivered.is_complete)
-        merged = completed_lineage(bundle, last_known, deadline.allowance())
+        merged = lineage_of_try(bundle, last_known, deadline.allowance())
         if has_failed(merged.lineage):
             outcome = Outcome.FAIL
             del merged  # two lineages of a large job may not fit into memory
@@ -114,7 +114,7 @@ def collect(
             # With a new report, as otherwise the second merge would count the events twice.
             bundle = replace(bundle, report=ReadReport())
             bundle = bundle.noted(ended=datetime.now(UTC), outcome=str(outcome))
-            merged = completed_lineage(bundle, last_known, deadline.allowance())
+            merged = lineage_of_try(bundle, last_known, deadline.allowance())
         if settings.relay_spark_events:
             from airflow_provider_sparklineage.operators.attempt.publish import relayed
 
