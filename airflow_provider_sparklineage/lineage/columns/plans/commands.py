@@ -34,7 +34,6 @@ from airflow_provider_sparklineage.lineage.columns.plans.expressions import (
     kind,
     parts,
     subtree,
-    through,
     together,
     trees,
     unite,
@@ -131,7 +130,7 @@ class _Command:
         for partition in trees(root.get("partitionColumns")):
             number = expression_id(partition[0])
             if number in relation.known:  # Spark sorts the rows of a partitioned write
-                unite(choice.sources, through(SORT, relation.known[number].sources))
+                unite(choice.sources, relation.known[number].by(SORT).sources)
         if name in _ROW_COMMANDS:
             return self._made(self._changed_rows(root, relation), choice)
         return self._made(self._by_name(relation), choice)
@@ -158,10 +157,8 @@ class _Command:
     def _by_name(self, relation: Relation) -> dict[str, Value]:
         """Give the values of the target's columns: by position, or by name if numbers differ."""
         values = relation.values()
-        targets = self._write.columns
         names = [name for _, name in relation.order]
-        if not targets:
-            return dict(zip(names, values, strict=True))
+        targets = self._write.columns or names
         if len(targets) == len(values):
             return dict(zip(targets, values, strict=True))
         found = dict(zip(names, values, strict=True))
@@ -178,24 +175,19 @@ class _Command:
                 continue
             found, chosen = self._walk.relation(plan)  # type: ignore[arg-type]
             relation = joined_relation(relation, found)
-            unite(choice.sources, chosen.sources)
-            choice.is_whole = choice.is_whole and chosen.is_whole
+            choice.include(chosen)
         return relation, choice
 
     def _condition(self, root: Node, relation: Relation, choice: Choice) -> Value:
         """Give the value of the command's condition; NOTHING if it has none."""
-        found = [
-            self._walk.of(tree, relation.find, choice.sources)
-            for tree in trees(root.get("condition"))
-        ]
-        return together(found) if found else NOTHING
+        conditions = trees(root.get("condition"))
+        return together(self._walk.of(tree, relation.find, choice.sources) for tree in conditions)
 
     def _merged(self, root: Node) -> PlannedColumns:
         target, _ = self._sides(root.get("target"))
         relation, choice = self._sides(root.get("target"), root.get("source"))
         on = self._condition(root, relation, choice)
-        unite(choice.sources, through(JOIN, on.sources))
-        choice.is_whole = choice.is_whole and on.is_whole
+        choice.add(on, JOIN)
         columns = self._write.columns or [name for _, name in target.order]
         values: dict[str, list[Value]] = {column: [NOTHING] for column in columns}
         for clauses in _MERGE_CLAUSES:
@@ -218,7 +210,7 @@ class _Command:
         values = {}
         expressions = list(trees(root.get("updateExpressions")))
         for (_, column), tree in zip(relation.order, expressions, strict=False):
-            value = self._walk.without_kept(column, self._walk.value(tree, relation))
+            value = self._walk.without_kept(column, self._walk.of(tree, relation.find))
             is_set = value.sources or value.made_of
             values[column] = chosen_for(value, chosen) if is_set else value
         choice.is_whole = choice.is_whole and bool(expressions)
@@ -231,8 +223,7 @@ class _Command:
             target = subtree(tree, children(tree)[0][target])
         relation, choice = self._sides(target)
         value = self._condition(root, relation, choice)
-        unite(choice.sources, through(FILTER, value.sources))
-        choice.is_whole = choice.is_whole and value.is_whole
+        choice.add(value, FILTER)
         return self._made({column: NOTHING for _, column in relation.order}, choice)
 
     # --- the result ---

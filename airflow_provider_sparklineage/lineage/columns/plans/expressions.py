@@ -25,7 +25,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import DIRECT, INDIRECT
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from airflow_provider_sparklineage.model.allowance import Work
 
@@ -120,12 +120,10 @@ def expression_id(node: Node) -> int | None:
 
 def attributes(value: object) -> list[tuple[int, str]]:
     """Give the (id, name) pairs of the attributes of a field."""
-    found = []
-    for tree in trees(value):
-        number = expression_id(tree[0])
-        if number is not None:
-            found.append((number, str(tree[0].get("name", ""))))
-    return found
+    roots = [tree[0] for tree in trees(value)]
+    numbers = map(expression_id, roots)
+    named = zip(numbers, roots, strict=True)
+    return [(number, str(root.get("name", ""))) for number, root in named if number is not None]
 
 
 def conjuncts(tree: Tree) -> list[Tree]:
@@ -139,11 +137,6 @@ def conjuncts(tree: Tree) -> list[Tree]:
         found.append(subtree(tree, at))
         at += len(found[-1])
     return found
-
-
-def contains(tree: Sequence[Node], *kinds: str) -> bool:
-    """Whether some node of a tree is of one of the classes; nodes of subqueries do not count."""
-    return any(kind(node) in kinds for node in tree)
 
 
 def parts(tree: Tree, *fields: str) -> tuple[Tree | None, list[list[Tree]]]:
@@ -330,13 +323,10 @@ def _text(name: str, node: Node, operands: list[str]) -> str:
 
 
 def _cast_text(node: Node, operand: str) -> str:
-    is_literal = operand == _HIDDEN_LITERAL or not operand.strip("0123456789.")
+    if operand == _HIDDEN_LITERAL or not operand.strip("0123456789."):
+        return operand
     kind_of = node.get("dataType")
-    return (
-        operand
-        if is_literal
-        else f"CAST({operand} AS {kind_of if isinstance(kind_of, str) else '…'})"
-    )
+    return f"CAST({operand} AS {kind_of if isinstance(kind_of, str) else '…'})"
 
 
 def _literal_text(node: Node) -> str:
@@ -353,9 +343,7 @@ def _literal_text(node: Node) -> str:
 
 
 _MASKING_FUNCTIONS = frozenset(
-    {
-        *("Crc32", "HiveHash", "Md5", "Murmur3Hash", "Sha1", "Sha2", "XxHash64", "Count", "Mask"),
-    }
+    ("Crc32", "HiveHash", "Md5", "Murmur3Hash", "Sha1", "Sha2", "XxHash64", "Count", "Mask")
 )
 # Their arguments are those of the window, and are not sources of the value.
 _RANK_FUNCTIONS = frozenset({"Rank", "DenseRank", "PercentRank", "RowNumber", "CumeDist", "NTile"})
@@ -366,15 +354,9 @@ _PYTHON_FUNCTIONS = frozenset(
 _ATTRIBUTES = ("AttributeReference", "OuterReference", "LateralColumnAliasReference")
 _SAME = frozenset(
     {
-        *("Alias", "KnownNullable", "KnownNotNull", "KnownFloatingPointNormalized"),
-        *("NormalizeNaNAndZero", "CommonExpressionDef", "TempResolvedColumn", "UpCast"),
-        *(
-            "SortOrder",
-            "DeltaMergeAction",
-            "PromotePrecision",
-            "CharVarcharFieldReadSideCheck",
-            "Empty2Null",
-        ),
+        *("Alias", "KnownNullable", "KnownNotNull", "KnownFloatingPointNormalized", "UpCast"),
+        *("NormalizeNaNAndZero", "CommonExpressionDef", "TempResolvedColumn", "SortOrder"),
+        *("DeltaMergeAction", "PromotePrecision", "CharVarcharFieldReadSideCheck", "Empty2Null"),
     }
 )
 """Expressions with one operand that give their operand as it is."""
@@ -511,47 +493,41 @@ def _made_of(name: str, operands: Value) -> frozenset[str]:
 def _case(below: Operands) -> Value:
     """Give the value of CASE; its operands are conditions and values in turn, then ELSE."""
     pairs = len(below) // 2 * 2
-    chosen = [value.by(CONDITIONAL) for value in below[:pairs:2]]
-    values = [*below[1:pairs:2], *below[pairs:]]
-    return _chosen(chosen, values)
+    return _chosen(below[:pairs:2], [*below[1:pairs:2], *below[pairs:]])
 
 
 def _if(below: Operands) -> Value:
     if below[1] == below[2] and not below[1].text:
         return below[1]  # UPDATE has such an If for a column that keeps its value
-    return _chosen([below[0].by(CONDITIONAL)], below[1:])
+    return _chosen(below[:1], below[1:])
 
 
 def _coalesce(below: Operands) -> Value:
-    return _chosen([value.by(CONDITIONAL) for value in below], below)
+    return _chosen(below, below)
 
 
-def _chosen(conditions: Operands, values: Operands) -> Value:
-    united = together(values).by(TRANSFORMATION)
-    found = together([united, *conditions])
+def _chosen(
+    conditions: Operands, values: Operands, by: int = TRANSFORMATION, chosen_by: int = CONDITIONAL
+) -> Value:
+    united = together(values).by(by)
+    found = together([united, *(condition.by(chosen_by) for condition in conditions)])
     return replace(found, made_of=united.made_of)
 
 
 def _aggregate(below: Operands) -> Value:
     """Give the value of an aggregate; the operands are its function and its FILTER clause."""
     function, *conditions = below
-    found = together([function.by(AGGREGATION), *(v.by(CONDITIONAL) for v in conditions)])
-    return replace(found, made_of=function.made_of)
+    return _chosen(conditions, [function], AGGREGATION)
 
 
 def _pivot_first(below: Operands) -> Value:
     chosen, *values = below
-    return _chosen([chosen.by(CONDITIONAL)], values)
+    return _chosen([chosen], values)
 
 
 def _window(below: Operands) -> Value:
     function, spec = below
-    found = together([function.by(TRANSFORMATION), spec.by(WINDOW)])
-    return replace(found, made_of=function.made_of)
-
-
-def _rank(_: Operands) -> Value:
-    return Value({}, made_of=frozenset({"function"}))
+    return _chosen([spec], [function], chosen_by=WINDOW)
 
 
 def _with(below: Operands) -> Value:
@@ -579,5 +555,5 @@ _CHOICES: Mapping[str, Callable[[Operands], Value]] = {
     "PivotFirst": _pivot_first,
     "WindowExpression": _window,
     "With": _with,
-    **dict.fromkeys(_RANK_FUNCTIONS, _rank),
+    **dict.fromkeys(_RANK_FUNCTIONS, lambda _: _function("", [])),
 }

@@ -11,7 +11,6 @@ is ``UNKNOWN``, and a value that is made from such a column is not whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,7 +35,6 @@ from airflow_provider_sparklineage.lineage.columns.plans.expressions import (
     children,
     chosen_for,
     conjuncts,
-    contains,
     expression_id,
     kind,
     of_many_rows,
@@ -48,7 +46,7 @@ from airflow_provider_sparklineage.lineage.columns.plans.expressions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from airflow_provider_sparklineage.lineage.columns.plans.expressions import Find, Node, Tree
     from airflow_provider_sparklineage.model.allowance import Work
@@ -71,10 +69,11 @@ class Relation:
     order: list[tuple[int, str]] = field(default_factory=list)
     known: dict[int, Value] = field(default_factory=dict)
 
-    def add(self, number: int, name: str, value: Value) -> None:
-        """Add a column."""
-        self.order.append((number, name))
-        self.known[number] = value
+    @classmethod
+    def of(cls, order: list[tuple[int, str]], values: Iterable[Value]) -> Relation:
+        """Make a relation of its columns and their values."""
+        numbers = (number for number, _ in order)
+        return cls(order, dict(zip(numbers, values, strict=True)))
 
     def find(self, number: int) -> Value:
         """Give the value of a column; UNKNOWN if the id is not known."""
@@ -108,6 +107,16 @@ class Choice:
     sources: Sources = field(default_factory=dict)
     is_whole: bool = True
 
+    def add(self, value: Value, step: int) -> None:
+        """Add the sources of a value that filters, joins, groups or sorts rows."""
+        unite(self.sources, through(step, value.sources))
+        self.is_whole = self.is_whole and value.is_whole
+
+    def include(self, choice: Choice) -> None:
+        """Add the choice of a part of the plan."""
+        unite(self.sources, choice.sources)
+        self.is_whole = self.is_whole and choice.is_whole
+
 
 class Level:
     """The state of the walk in one plan: the plan of the written query, or of a subquery in it.
@@ -135,28 +144,12 @@ class Level:
             self.choice.is_whole = False
         return trees(node.get(field))
 
-    def chosen_by(self, value: Value, step: int) -> None:
-        """Add the sources of a value that filters, joins, groups or sorts rows to the choice."""
-        unite(self.choice.sources, through(step, value.sources))
-        if not value.is_whole:
-            self.choice.is_whole = False
-
-    def include(self, choice: Choice) -> None:
-        """Add the choice of a part of the plan to the choice of the level."""
-        unite(self.choice.sources, choice.sources)
-        self.choice.is_whole = self.choice.is_whole and choice.is_whole
-
     def finder(self, relation: Relation) -> Find:
         """Give a function that finds a column in a relation, else in the plan around the level."""
         known, outer = relation.known, self.outer
-
-        def find(number: int) -> Value:
-            value = known.get(number)
-            if value is None:
-                value = outer(number) if outer is not None else UNKNOWN
-            return value
-
-        return find
+        if outer is None:
+            return relation.find
+        return lambda number: known[number] if number in known else outer(number)
 
 
 class Step(NamedTuple):
@@ -169,9 +162,6 @@ class Step(NamedTuple):
     node: Node
     inputs: list[Relation]
     level: Level
-
-
-Operator = Callable[[Step], Relation]
 
 
 # --- operators that make many rows of one, or others ----------------------------------------------
@@ -213,12 +203,10 @@ def _generate(at: Step) -> Relation:
     [relation] = at.inputs
     value = UNKNOWN
     for tree in at.level.trees(at.node, "generator"):
-        value = at.walk.value(tree, relation, at.level)
+        value = at.walk.of(tree, at.level.finder(relation))
         if kind(tree[0]) in _MAYBE_NO_ROWS and not at.node.get("outer"):
-            at.level.chosen_by(value, FILTER)
-    for number, name in attributes(at.node.get("generatorOutput")):
-        relation.add(number, name, value)
-    return relation
+            at.level.choice.add(value, FILTER)
+    return joined_relation(relation, _all_from(at, ("generatorOutput",), value))
 
 
 def _expand(at: Step) -> Relation:
@@ -231,35 +219,33 @@ def _expand(at: Step) -> Relation:
     columns: list[list[Value]] = [[] for _ in order]
     for projection in at.node.get("projections") or ():
         for column, tree in zip(columns, projection, strict=False):
-            column.append(at.walk.value(tree, at.inputs[0], at.level))
-    relation = Relation()
+            column.append(at.walk.of(tree, at.level.finder(at.inputs[0])))
+    united = []
     for (number, name), values in zip(order, columns, strict=True):
         # Spark leaves some lists out; then a column that keeps its id has its old value.
         value = of_many_rows(values) if values else at.inputs[0].find(number)
         if value.is_whole and not value.sources and value.made_of == {"literal"}:
             made_of = "grouping_id" if name == GROUPING_ID else "unpivot"
             value = Value({}, made_of=frozenset({made_of}))
-        relation.add(number, name, value)
-    return relation
+        united.append(value)
+    return Relation.of(order, united)
 
 
 def _union(at: Step) -> Relation:
     """Unite the columns by position; they get the ids of the first input."""
-    columns = [relation.values() for relation in at.inputs]
-    same = len({len(values) for values in columns}) == 1
-    united = Relation()
-    for place, (number, name) in enumerate(at.inputs[0].order):
-        united.add(number, name, together(c[place] for c in columns) if same else UNKNOWN)
-    return united
+    order, columns = at.inputs[0].order, [relation.values() for relation in at.inputs]
+    if len({len(values) for values in columns}) > 1:
+        return Relation.of(order, [UNKNOWN] * len(order))
+    return Relation.of(order, map(together, zip(*columns, strict=True)))
 
 
 def _compared_rows(at: Step) -> Relation:
     """Follow INTERSECT or EXCEPT: comparing all columns decides which rows of the left stay."""
     left = at.inputs[0]
     for relation in at.inputs:
-        at.level.chosen_by(relation.all(), JOIN)
+        at.level.choice.add(relation.all(), JOIN)
     if not at.node.get("isAll"):
-        at.level.chosen_by(left.all(), GROUP_BY)
+        at.level.choice.add(left.all(), GROUP_BY)
     return left
 
 
@@ -268,23 +254,19 @@ def _row_function(at: Step) -> Relation:
     value = together([relation.all() for relation in at.inputs]).by(TRANSFORMATION)
     value = replace(value, guess=_ROW_FUNCTIONS[kind(at.node)], text="", made_of=_MADE_OF_PYTHON)
     for number, _ in attributes(at.node.get("groupingAttributes")):
-        at.level.chosen_by(at.inputs[0].find(number), GROUP_BY)
+        at.level.choice.add(at.inputs[0].find(number), GROUP_BY)
     return _all_from(at, ("output", "outputObjAttr"), value)
 
 
 def _all_from(at: Step, outputs: tuple[str, ...], value: Value) -> Relation:
     """Make each column that a node lists under one of these keys from the same value."""
-    relation = Relation()
-    for output in outputs:
-        for number, name in attributes(at.node.get(output)):
-            relation.add(number, name, value)
-    return relation
+    order = [column for output in outputs for column in attributes(at.node.get(output))]
+    return Relation.of(order, [value] * len(order))
 
 
 def _object_of_row(at: Step) -> Relation:
     """Make an object from all columns of a row, or each column of a row from the full object."""
-    value = at.inputs[0].all()
-    return _all_from(at, ("outputObjAttr", "serializer"), value)
+    return _all_from(at, ("outputObjAttr", "serializer"), at.inputs[0].all())
 
 
 def _merge_rows(at: Step) -> Relation:
@@ -297,14 +279,7 @@ def _merge_rows(at: Step) -> Relation:
             for output in outputs:
                 for (_, name), column, expression in zip(order, columns, output, strict=False):
                     column.append(at.walk.changed(name, expression, condition, at.inputs[0]))
-    relation = Relation()
-    for (number, name), values in zip(order, columns, strict=True):
-        relation.add(number, name, of_many_rows(values) if values else UNKNOWN)
-    return relation
-
-
-def _with_common_tables(at: Step) -> Relation:
-    return at.inputs[-1]
+    return Relation.of(order, (of_many_rows(values) if values else UNKNOWN for values in columns))
 
 
 def _common_table(at: Step) -> Relation:
@@ -319,14 +294,10 @@ def _common_table_reference(at: Step) -> Relation:
     """
     order = attributes(at.node.get("output"))
     defined = at.walk.common.get(at.node.get("cteId", at.node.get("loopId")))
-    values = [UNKNOWN] * len(order)
-    if defined is not None and len(defined[0].order) == len(order):
-        at.level.include(defined[1])
-        values = defined[0].values()
-    relation = Relation()
-    for (number, name), value in zip(order, values, strict=True):
-        relation.add(number, name, value)
-    return relation
+    if defined is None or len(defined[0].order) != len(order):
+        return Relation.of(order, [UNKNOWN] * len(order))
+    at.level.choice.include(defined[1])
+    return Relation.of(order, defined[0].values())
 
 
 def _recursion(at: Step) -> Relation:
@@ -338,24 +309,6 @@ def _recursion(at: Step) -> Relation:
     for number, value in relation.known.items():
         relation.known[number] = replace(value, is_whole=False)
     return relation
-
-
-_MANY_ROW_OPERATORS = {
-    "Generate": _generate,
-    "Expand": _expand,
-    "Union": _union,
-    "Except": _compared_rows,
-    "Intersect": _compared_rows,
-    "WithCTE": _with_common_tables,
-    "CTERelationDef": _common_table,
-    "CTERelationRef": _common_table_reference,
-    "UnionLoop": _recursion,
-    "UnionLoopRef": _common_table_reference,
-    "MergeRows": _merge_rows,
-    "DeserializeToObject": _object_of_row,
-    "SerializeFromObject": _object_of_row,
-    **dict.fromkeys(_ROW_FUNCTIONS, _row_function),
-}
 
 
 # --- operators of rows, columns and values --------------------------------------------------------
@@ -380,33 +333,25 @@ _PASSING_OPERATORS = frozenset(
 """Operators that leave columns as they are, and choose no rows by the values of columns."""
 
 
-def operator(node: Node) -> Operator:
-    """Give the function that follows an operator."""
-    return _ROW_OPERATORS.get(kind(node)) or _MANY_ROW_OPERATORS.get(kind(node), _other)
-
-
 def _project(at: Step) -> Relation:
     return _named(at, "projectList")
 
 
 def _named(at: Step, field: str) -> Relation:
-    relation = Relation()
-    for tree in at.level.trees(at.node, field):
-        number = expression_id(tree[0])
-        if number is not None:
-            value = at.walk.value(tree, at.inputs[0], at.level)
-            relation.add(number, str(tree[0].get("name", "")), value)
-    return relation
+    found = at.level.trees(at.node, field)
+    named = [tree for tree in found if expression_id(tree[0]) is not None]
+    find = at.level.finder(at.inputs[0])
+    return Relation.of(attributes(named), (at.walk.of(tree, find) for tree in named))
 
 
 def _aggregate(at: Step) -> Relation:
     for tree in at.level.trees(at.node, "groupingExpressions"):
-        at.level.chosen_by(at.walk.value(tree, at.inputs[0], at.level), GROUP_BY)
+        at.level.choice.add(at.walk.of(tree, at.level.finder(at.inputs[0])), GROUP_BY)
     return _named(at, "aggregateExpressions")
 
 
 def _distinct(at: Step) -> Relation:
-    at.level.chosen_by(at.inputs[0].all(), GROUP_BY)
+    at.level.choice.add(at.inputs[0].all(), GROUP_BY)
     return at.inputs[0]
 
 
@@ -417,7 +362,7 @@ def _deduplicate(at: Step) -> Relation:
     for number, _ in relation.order:
         value = relation.find(number)
         if number in keys:
-            at.level.chosen_by(value, GROUP_BY)
+            at.level.choice.add(value, GROUP_BY)
         else:
             relation.known[number] = value.by(AGGREGATION)
     return relation
@@ -428,9 +373,9 @@ def _filter(at: Step) -> Relation:
     for condition in at.level.trees(at.node, "condition"):
         for tree in conjuncts(condition):
             # Spark joins a subquery to the outer query by conditions that refer to the outer one.
-            step = JOIN if contains(tree, "OuterReference") else FILTER
+            is_of_outer = any(kind(node) == "OuterReference" for node in tree)
             value = at.walk.of(tree, find, at.level.choice.sources)
-            at.level.chosen_by(value, step)
+            at.level.choice.add(value, JOIN if is_of_outer else FILTER)
     return at.inputs[0]
 
 
@@ -447,14 +392,14 @@ def _join(at: Step) -> Relation:
 def _join_by(at: Step, relation: Relation) -> None:
     find = at.level.finder(relation)
     for tree in at.level.trees(at.node, "condition"):
-        at.level.chosen_by(at.walk.of(tree, find, at.level.choice.sources), JOIN)
+        at.level.choice.add(at.walk.of(tree, find, at.level.choice.sources), JOIN)
 
 
 def _lateral_join(at: Step) -> Relation:
     [relation] = at.inputs
     for subquery in at.level.trees(at.node, "right"):
         found, choice = at.walk.relation(subquery[0]["plan"], at.level.finder(relation))
-        at.level.include(choice)
+        at.level.choice.include(choice)
         relation = joined_relation(relation, found)
     _join_by(at, relation)
     return relation
@@ -462,7 +407,7 @@ def _lateral_join(at: Step) -> Relation:
 
 def _sort(at: Step) -> Relation:
     for tree in at.level.trees(at.node, "order"):
-        at.level.chosen_by(at.walk.value(tree, at.inputs[0], at.level), SORT)
+        at.level.choice.add(at.walk.of(tree, at.level.finder(at.inputs[0])), SORT)
     return at.inputs[0]
 
 
@@ -487,15 +432,15 @@ def _other(at: Step) -> Relation:
 def _leaf(at: Step) -> Relation:
     made_of = _LEAVES_MADE_OF.get(kind(at.node), "")
     other = Value({}, made_of=frozenset({made_of})) if made_of else ELSEWHERE
-    relation = Relation()
-    for number, name in attributes(at.node.get("output")):
-        dataset = at.walk.datasets.get(number)
-        value = other if dataset is None else Value({at.walk.number(dataset, name): IDENTITY})
-        relation.add(number, name, value)
-    return relation
+    order, datasets = attributes(at.node.get("output")), at.walk.datasets
+    values = (
+        Value({at.walk.number(datasets[number], name): IDENTITY}) if number in datasets else other
+        for number, name in order
+    )
+    return Relation.of(order, values)
 
 
-_ROW_OPERATORS: dict[str, Operator] = {
+_OPERATORS: dict[str, Callable[[Step], Relation]] = {
     "Project": _project,
     "Aggregate": _aggregate,
     "Distinct": _distinct,
@@ -506,6 +451,20 @@ _ROW_OPERATORS: dict[str, Operator] = {
     "LateralJoin": _lateral_join,
     "Sort": _sort,
     "Window": _window,
+    "Generate": _generate,
+    "Expand": _expand,
+    "Union": _union,
+    "Except": _compared_rows,
+    "Intersect": _compared_rows,
+    "WithCTE": lambda at: at.inputs[-1],
+    "CTERelationDef": _common_table,
+    "CTERelationRef": _common_table_reference,
+    "UnionLoop": _recursion,
+    "UnionLoopRef": _common_table_reference,
+    "MergeRows": _merge_rows,
+    "DeserializeToObject": _object_of_row,
+    "SerializeFromObject": _object_of_row,
+    **dict.fromkeys(_ROW_FUNCTIONS, _row_function),
 }
 
 
@@ -518,6 +477,7 @@ class Walk:
     :param datasets: expression id of a column that is read -> the dataset of the column
     :param target: the dataset that is written
     :ivar common: id of a common table -> its relation, and the :class:`Choice` of its rows
+    :ivar of: gives the value of an expression, see :meth:`.Expressions.value`
     """
 
     def __init__(
@@ -529,7 +489,7 @@ class Walk:
         self._work = work
         self._numbers: dict[Column, int] = {}
         self._columns: list[Column] = []
-        self._expressions = Expressions(self._subquery, work)
+        self.of = Expressions(self._subquery, work).value
 
     def number(self, dataset: DatasetName, name: str) -> int:
         """Give the number that stands for a column among sources."""
@@ -559,7 +519,7 @@ class Walk:
             if is_ready:
                 inputs = [made.pop(child) for child in below[at]]
                 self._work(1 + sum(len(relation.order) for relation in inputs))
-                made[at] = operator(node)(Step(self, node, inputs, level))
+                made[at] = _OPERATORS.get(kind(node), _other)(Step(self, node, inputs, level))
                 continue
             if kind(node) == "CTERelationDef":
                 level.choices.append(Choice())
@@ -567,27 +527,17 @@ class Walk:
             waiting += ((child, False) for child in reversed(below[at]))
         return made[0], level.choice
 
-    def of(self, tree: Tree, find: Find, chosen_by: Sources | None = None) -> Value:
-        """Give the value of an expression, as :meth:`.Expressions.value` does."""
-        return self._expressions.value(tree, find, chosen_by)
-
-    def value(self, tree: Tree, relation: Relation, level: Level | None = None) -> Value:
-        """Give the value of an expression over a relation."""
-        return self.of(tree, (level or Level()).finder(relation))
-
     def changed(self, column: str, tree: Tree, condition: Tree | None, relation: Relation) -> Value:
         """Give the value that a change of rows gives to a column of the target.
 
         The condition of the change is a source only for a column that does not keep its value.
         """
-        value = self.value(tree, relation)
-        if condition is None or value.text == NULL or self.keeps(column, value):
+        value = self.of(tree, relation.find)
+        if condition is None or value.text == NULL:
             return value
-        return chosen_for(value, self.value(condition, relation))
-
-    def keeps(self, column: str, value: Value) -> bool:
-        """Whether a column of the target keeps its value."""
-        return dict(value.sources) == {self.number(self._target, column): IDENTITY}
+        if value.sources == {self.number(self._target, column): IDENTITY}:
+            return value
+        return chosen_for(value, self.of(condition, relation.find))
 
     def without_kept(self, column: str, value: Value) -> Value:
         """Remove a target's column as the identical source of itself: a kept value is not lineage.
