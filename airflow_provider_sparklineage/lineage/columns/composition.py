@@ -236,9 +236,6 @@ def settled(parts: Sequence[tuple[Sequence[Variant], int]]) -> list[tuple[Transf
     :return: pairs of a transformation and its set of sources; each source has its transformations
         in this order
     """
-    if len(parts) == 1 and len(parts[0][0]) == 1:  # most columns are made of one
-        [((variant,), sources)] = parts
-        return [(with_text(variant), sources)]
     variants = each_variant_once(parts)
     many = in_more_than(MAX_VARIANTS, [sources for _, sources in variants])
     made: list[tuple[tuple[Transformation], int]] = []
@@ -305,8 +302,7 @@ class ColumnSets:
 
     def of(self, column: Column) -> int:
         """Give the set with only this column."""
-        bit = self._bits.get(column)
-        if bit is None:
+        if (bit := self._bits.get(column)) is None:
             bit = self._bits[column] = 1 << len(self._columns)
             self._columns.append(column)
         return bit
@@ -314,8 +310,7 @@ class ColumnSets:
     def edges(self, added: Sequence[tuple[Transformation, int]]) -> Edges:
         """Make edges of the pairs that :func:`settled` gives; equal edges are one object."""
         key = tuple(added)
-        edges = self._edges.get(key)
-        if edges is None:
+        if (edges := self._edges.get(key)) is None:
             edges = self._edges[key] = self._made(key)
         return edges
 
@@ -332,8 +327,7 @@ class ColumnSets:
         return self._lists.setdefault(transformations, transformations)
 
     def _listed(self, columns: int) -> tuple[Column, ...]:
-        found = self._members.get(columns)
-        if found is None:
+        if (found := self._members.get(columns)) is None:
             found = self._members[columns] = tuple(self._each(columns))
         return found
 
@@ -400,17 +394,6 @@ def compose(
     return ColumnLineage(fields, composing.edges(lineage.dataset, *found))
 
 
-class _Read(NamedTuple):
-    """A column that an action read.
-
-    :param itself: the set with this column if it is a source, else the empty set
-    :param upstream: the transformations that made the column, each with a set of sources
-    """
-
-    itself: int
-    upstream: list[tuple[Upstream, int]]
-
-
 class _Composing:
     """Composes the edges of one action.
 
@@ -433,7 +416,7 @@ class _Composing:
         self._made = 0
         self._folded: dict[DatasetName, dict[str, str]] = {}
         self._sets = ColumnSets()
-        self._reads: dict[Column, _Read] = {}
+        self._reads: dict[Column, list[tuple[Upstream | None, int]]] = {}
         self._upstreams: dict[tuple[Transformations, str], Upstream] = {}
         self._variants: dict[tuple[Transformations, Upstream], tuple[Variant, ...]] = {}
 
@@ -444,13 +427,13 @@ class _Composing:
         """
         parts: list[tuple[Sequence[Variant], int]] = []
         for column, transformations in edges.items():
-            read = self._reads.get(column)
-            if read is None:
+            if (read := self._reads.get(column)) is None:
                 read = self._reads[column] = self._read(column)
-            if read.itself:
-                parts.append((transformations, read.itself))
-            for upstream, sources in read.upstream:
-                parts.append((self._combined(transformations, upstream), sources))
+            for upstream, sources in read:
+                variants = (
+                    self._combined(transformations, upstream) if upstream else transformations
+                )
+                parts.append((variants, sources))
         for column, transformations in chain.from_iterable(e.items() for e in others):
             parts.append((transformations, self._sets.of(column)))
         self._work(len(parts))
@@ -460,32 +443,35 @@ class _Composing:
             raise too_many()
         return composed
 
-    def _read(self, column: Column) -> _Read:
+    def _read(self, column: Column) -> list[tuple[Upstream | None, int]]:
+        """Give the sources of a column that was read.
+
+        :return: sets of sources, each with the transformations that made the column from them; None
+            for the column itself, if it is a source
+        """
         provenance = self._known[column.dataset]
         made_of = self._sources(column, provenance) if provenance else None
         sets: dict[Transformations, int] = {}
         for source, transformations in (made_of or {}).items():
             sets[transformations] = sets.get(transformations, 0) | self._sets.of(source)
         via = column.field if column.field in self._clear else ""
-        is_source = provenance is None or not provenance.internal or not made_of
-        return _Read(
-            self._sets.of(column) if is_source else 0,
-            [(self._upstream(ts, via), sources) for ts, sources in sets.items()],
-        )
+        found: list[tuple[Upstream | None, int]] = []
+        if provenance is None or not provenance.internal or not made_of:
+            found.append((None, self._sets.of(column)))
+        found += [(self._upstream(ts, via), sources) for ts, sources in sets.items()]
+        return found
 
     def _upstream(self, transformations: Transformations, via: str) -> Upstream:
         # Without texts the name of the column has no effect, so columns share one object.
         has_text = transformations[0].description or any(t.description for t in transformations)
         key = transformations, via if has_text else ""
-        found = self._upstreams.get(key)
-        if found is None:
+        if (found := self._upstreams.get(key)) is None:
             found = self._upstreams[key] = Upstream(*key)
         return found
 
     def _combined(self, these: Transformations, upstream: Upstream) -> tuple[Variant, ...]:
         self._work(1)
-        found = self._variants.get((these, upstream))
-        if found is None:
+        if (found := self._variants.get((these, upstream))) is None:
             self._work(len(these) * len(upstream.transformations))
             found = self._variants[these, upstream] = upstream.variants(these)
         return found
@@ -495,8 +481,7 @@ class _Composing:
         fields = provenance.columns.fields
         if column.field in fields:
             return fields[column.field]
-        folded = self._folded.get(column.dataset)
-        if folded is None:
+        if (folded := self._folded.get(column.dataset)) is None:
             folded = self._folded[column.dataset] = {name.casefold(): name for name in fields}
         return fields.get(folded.get(column.field.casefold(), ""))
 

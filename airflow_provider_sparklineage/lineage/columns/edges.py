@@ -174,34 +174,27 @@ MAX_LEGACY_EDGES = 500
 
 def legacy(lineage: ColumnLineage) -> ColumnLineage | None:
     """Expand column lineage; None if that makes more than :data:`MAX_LEGACY_EDGES` edges."""
-    count = sum(map(len, lineage.fields.values()))
-    if count <= MAX_LEGACY_EDGES and len(lineage.dataset) * len(lineage.fields) <= MAX_LEGACY_EDGES:
-        expanded = expand(lineage)
-        count = sum(map(len, expanded.fields.values()))
-        return expanded if count <= MAX_LEGACY_EDGES else None
-    return None
+    if len(lineage.dataset) * len(lineage.fields) > MAX_LEGACY_EDGES:
+        return None
+    expanded = expand(lineage)
+    return expanded if sum(map(len, expanded.fields.values())) <= MAX_LEGACY_EDGES else None
 
 
 def _common_influences(
     lineage: ColumnLineage, subtypes: Collection[str]
 ) -> dict[Column, tuple[Transformation, ...]]:
     """Find the INDIRECT transformations that every column has."""
-    common: dict[Column, tuple[Transformation, ...]] | None = None
-    for edges in lineage.fields.values():
-        if common is None:
-            found = {
-                column: tuple(t for t in ts if t.type == INDIRECT and t.subtype in subtypes)
-                for column, ts in edges.items()
-            }
-        else:
-            found = {}
-            for column, ts in common.items():
-                here = edges.get(column, ())
-                found[column] = ts if ts == here else tuple(t for t in ts if t in here)
-        common = {column: ts for column, ts in found.items() if ts}
-        if not common:
-            break
-    return common or {}
+    each = iter(lineage.fields.values())
+    common = {
+        column: tuple(t for t in ts if t.type == INDIRECT and t.subtype in subtypes)
+        for column, ts in next(each, {}).items()
+    }
+    for edges in each:
+        left = ((column, ts, edges.get(column, ())) for column, ts in common.items() if ts)
+        common = {
+            c: ts if ts == here else tuple(t for t in ts if t in here) for c, ts, here in left
+        }
+    return {column: ts for column, ts in common.items() if ts}
 
 
 def _edges_without(edges: Edges, common: Edges) -> Edges:

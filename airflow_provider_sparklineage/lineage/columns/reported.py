@@ -29,6 +29,7 @@ description.
 from __future__ import annotations
 
 import re
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -131,18 +132,20 @@ class _Reading:
     """Turns entries of one facet into edges; objects that are equal in many entries are shared."""
 
     def __init__(self, relocate: Callable[[DatasetName], DatasetName], work: Work) -> None:
-        self._relocate = relocate
         self._work = work
         self._edges: dict[tuple[bytes, str | None, str | None], Edges] = {}
-        self._known: dict[tuple[_Transformation, ...], tuple[Transformations, bool]] = {}
-        self._columns: dict[tuple[str, str, str], Column] = {}
-        self._datasets: dict[tuple[str, str], DatasetName] = {}
+        dataset = cache(relocate)
+        self._column = cache(
+            lambda namespace, name, field: Column(
+                dataset(DatasetName(namespace, name)), _unquoted(field)
+            )
+        )
+        self._reported = cache(_all_as_reported)
 
     def field(self, entry: _Field) -> Edges:
         """Read the edges of an output column; equal edges are one object."""
         key = (bytes(entry.input_fields), entry.type, entry.description)
-        edges = self._edges.get(key)
-        if edges is None:
+        if (edges := self._edges.get(key)) is None:
             inputs = _inputs(entry.input_fields)
             self._work(len(inputs))
             of_all = (_deprecated(entry.type, entry.description or ""),)
@@ -152,7 +155,7 @@ class _Reading:
     def _read(self, inputs: Iterable[_InputField], of_all: Transformations) -> Edges:
         edges: dict[Column, Transformations] = {}
         for entry in inputs:
-            column = self._column(entry)
+            column = self._column(entry.namespace, entry.name, entry.field)
             given = self._transformations(entry) or of_all
             edges[column] = joined(edges[column], given) if column in edges else given
         return edges
@@ -161,32 +164,16 @@ class _Reading:
         """Read the facet's ``dataset`` list: the influences on all columns."""
         edges: dict[Column, Transformations] = {}
         for entry in inputs:
-            column = self._column(entry)
+            column = self._column(entry.namespace, entry.name, entry.field)
             indirect = tuple(map(_as_indirect, entry.transformations or (_Transformation(),)))
             edges[column] = joined(edges.get(column, ()), tuple(dict.fromkeys(indirect)))
         return edges
 
     def _transformations(self, entry: _InputField) -> Transformations:
-        given = entry.transformations or ()
-        found = self._known.get(given)
-        if found is None:
-            transformations = tuple(map(_as_reported, given))
-            has_pivot = any(_PIVOT.match(t.description) for t in transformations)
-            found = self._known[given] = (transformations, has_pivot)
-        transformations, has_pivot = found
+        transformations, has_pivot = self._reported(entry.transformations or ())
         if has_pivot:
             return tuple(_of_pivot(t, entry.field) for t in transformations)
         return transformations
-
-    def _column(self, entry: _InputField) -> Column:
-        key = (entry.namespace, entry.name, entry.field)
-        column = self._columns.get(key)
-        if column is None:
-            dataset = self._datasets.get(key[:2])
-            if dataset is None:
-                dataset = self._datasets[key[:2]] = self._relocate(DatasetName(*key[:2]))
-            column = self._columns[key] = Column(dataset, _unquoted(entry.field))
-        return column
 
 
 def _inputs(raw: msgspec.Raw) -> list[_InputField]:
@@ -195,6 +182,12 @@ def _inputs(raw: msgspec.Raw) -> list[_InputField]:
     except msgspec.ValidationError as error:
         where = str(error).replace("`$", "`$.fields[...].inputFields")
         raise msgspec.ValidationError(where) from None
+
+
+def _all_as_reported(given: Iterable[_Transformation]) -> tuple[Transformations, bool]:
+    """Give transformations as they are reported, and whether some are those of a pivot."""
+    transformations = tuple(map(_as_reported, given))
+    return transformations, any(_PIVOT.match(t.description) for t in transformations)
 
 
 def _as_reported(t: _Transformation) -> Transformation:
