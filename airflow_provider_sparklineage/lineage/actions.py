@@ -39,7 +39,6 @@ from airflow_provider_sparklineage.model.allowance import Bound, Limit, SpentErr
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.subset import EVERYTHING, Condition, disjunction
-from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -83,7 +82,7 @@ class Statements:
         tables = sorted(names | {re.split("[./]", n.rstrip("/"))[-1] for n in names})
         conditions: list[Condition] = []
         for statement in sorted(self._reading.get(dataset.name, ())):
-            known = (_where_of_table(statement, table) for table in tables)
+            known = (predicates.where(statement, table) for table in tables if statement)
             found = next((c for c in known if c is not None), None)
             if found is None:
                 return None
@@ -99,10 +98,6 @@ class Statements:
         statements = self._writing.get(name, ())
         parts = [predicates.static_partition(s) if s else () for s in statements]
         return frozenset(map(Partition, parts)) if parts and all(parts) else None
-
-
-def _where_of_table(statement: str, table: str) -> Condition | None:
-    return predicates.where(statement, table) if statement else None
 
 
 # --- writes that failed or never ended ------------------------------------------------------------
@@ -135,28 +130,6 @@ def describe_failed_writes(action: Action, report: SubsetReport) -> Iterator[Deg
 # --- accumulating ---------------------------------------------------------------------------------
 
 
-class Accumulated(Frozen, frozen=True):
-    """The reads and writes of all actions together.
-
-    :param inputs: datasets that some action read from outside the application, with joined facets
-    :param outputs: datasets that some complete action wrote, with joined facets
-    :param failed: datasets that a failed or unended action was to write, without facets
-    :param writes: the complete actions that wrote each output
-    :param cut: output -> the reason why the columns of some write of the output are not known
-    :param ledgers: the ledger of each dataset, with all accesses to the dataset
-    """
-
-    inputs: Mapping[DatasetName, LineageDataset]
-    outputs: Mapping[DatasetName, LineageDataset]
-    failed: Mapping[DatasetName, LineageDataset]
-    writes: Mapping[DatasetName, Sequence[ColumnWrite]]
-    cut: Mapping[DatasetName, str]
-    ledgers: Ledgers
-    statements: Statements
-    schemas: ReportedColumns
-    degradations: tuple[Degradation, ...]
-
-
 def accumulated(actions: Sequence[Action], ledgers: Ledgers, report: SubsetReport) -> Accumulated:
     """Accumulate the actions of an application.
 
@@ -166,14 +139,14 @@ def accumulated(actions: Sequence[Action], ledgers: Ledgers, report: SubsetRepor
     :param ledgers: empty ledgers, which this function fills
     :param report: the report that finds the partitions that a failed write may have half written
     """
-    accumulation = _Accumulation(ledgers, report)
+    done = Accumulated(ledgers, report)
     for number, action in enumerate(actions):
         if ledgers.allowance.is_over(Stage.MERGING):
             text = f"Merging took too long and ended after {number} of {len(actions)} actions"
-            accumulation.degradations.append(cut_short(text))
+            done.degradations.append(cut_short(text))
             break
-        accumulation.add(action)
-    return accumulation.result()
+        done.add(action)
+    return done
 
 
 class _Composed(NamedTuple):
@@ -207,61 +180,60 @@ def _is_same(one: composition.Provenance | None, other: composition.Provenance |
     return one.columns is other.columns and one.internal == other.internal
 
 
-class _Accumulation:
-    """Accumulates the facts of one action after the other; :meth:`result` gives all of them."""
+class Accumulated:
+    """The reads and writes of the actions that were added so far, one after the other.
+
+    :ivar ledgers: the ledger of each dataset, with all accesses to the dataset
+    :ivar inputs: datasets that some action read from outside the application, with joined facets
+    :ivar outputs: datasets that some complete action wrote, with joined facets
+    :ivar failed: datasets that a failed or unended action was to write, without facets
+    :ivar writes: the complete actions that wrote each output
+    :ivar cut: output -> the reason why the columns of some write of the output are not known
+    """
 
     def __init__(self, ledgers: Ledgers, report: SubsetReport) -> None:
         self.degradations: list[Degradation] = []
-        self._ledgers = ledgers
+        self.ledgers = ledgers
+        self.inputs: dict[DatasetName, LineageDataset] = {}
+        self.outputs: dict[DatasetName, LineageDataset] = {}
+        self.failed: dict[DatasetName, LineageDataset] = {}
+        self.writes: dict[DatasetName, list[ColumnWrite]] = {}
+        self.cut: dict[DatasetName, str] = {}
+        self.statements = Statements()
         self._work = partial(ledgers.allowance.work, Stage.COLUMNS)
+        self.schemas = ReportedColumns(self._work)
         self._report = report
-        self._inputs: dict[DatasetName, LineageDataset] = {}
-        self._outputs: dict[DatasetName, LineageDataset] = {}
-        self._failed: dict[DatasetName, LineageDataset] = {}
         self._defined: dict[DatasetName, LineageDataset] = {}
-        self._writes: dict[DatasetName, list[ColumnWrite]] = {}
-        self._statements = Statements()
-        self._columns = ReportedColumns(self._work)
         self._memory = Bound(Limit.TRANSFORMATIONS)
         self._last_columns: dict[DatasetName, _Composed] = {}
-        self._cut: dict[DatasetName, str] = {}
-
-    def result(self) -> Accumulated:
-        return Accumulated(
-            self._inputs,
-            self._outputs,
-            self._failed,
-            self._writes,
-            self._cut,
-            self._ledgers,
-            self._statements,
-            self._columns,
-            tuple(self.degradations),
-        )
 
     def add(self, action: Action) -> None:
-        self._columns.learn(action)
-        self._statements.learn(action)
+        """Add the reads and writes of one more action."""
+        self.schemas.learn(action)
+        self.statements.learn(action)
         if only_defines(action):
-            self._learn_definition(action)
+            # The facets of a defined table are kept until data is written to the table.
+            for dataset in action.outputs:
+                known = self._defined.get(dataset.name)
+                self._defined[dataset.name] = joined(known, dataset, action.witness, is_input=False)
             return
         provenances = {d.name: self._read(action, d) for d in action.inputs}
         if action.state is not ActionState.COMPLETE:
             for dataset in action.outputs:
-                bare = self._failed.get(dataset.name, LineageDataset(dataset.name))
-                self._failed[dataset.name] = with_witness(bare, action.witness)
+                bare = self.failed.get(dataset.name, LineageDataset(dataset.name))
+                self.failed[dataset.name] = with_witness(bare, action.witness)
             self.degradations += describe_failed_writes(action, self._report)
             return
         # All writes are composed before any is entered: an action does not read its own writes.
         lineages = [self._composed(action, d, provenances) for d in action.outputs]
         for dataset, (write, composed) in zip(action.outputs, lineages, strict=True):
-            self._enter_write(dataset, write, composed, provenances)
-
-    def _learn_definition(self, action: Action) -> None:
-        """Keep the facets of a defined table until data is written to the table."""
-        for dataset in action.outputs:
-            known = self._defined.get(dataset.name)
-            self._defined[dataset.name] = joined(known, dataset, action.witness, is_input=False)
+            name, ledger = dataset.name, self.ledgers.of(dataset.name)
+            known = self.outputs.get(name, self._defined.get(name))
+            self.outputs[name] = joined(known, dataset, action.witness, is_input=False)
+            self.writes.setdefault(name, []).append(write)
+            access = ledger.write_by(action, dataset, write.reported)
+            sources = composition.sources_of(composed or ColumnLineage(), provenances)
+            ledger.enter_write(access, composed, sources)
 
     def _read(self, action: Action, dataset: ActionDataset) -> composition.Provenance | None:
         """Enter a read in the ledger of its dataset, and give the provenance of the read data.
@@ -269,26 +241,22 @@ class _Accumulation:
         The dataset becomes an input unless the read is internal. A read that is only assumed to be
         internal is reported, once for each dataset.
         """
-        name, ledger = dataset.name, self._ledgers.of(dataset.name)
+        name, ledger = dataset.name, self.ledgers.of(dataset.name)
         read = ledger.read_by(action, dataset)
         provenance = ledger.provenance(read)
         was_assumed = ledger.is_assumed
         ledger.enter_read(read, provenance, for_write=bool(action.outputs))
         if provenance is None or not provenance.internal:
-            self._inputs[name] = joined(
-                self._inputs.get(name), dataset, action.witness, is_input=True
-            )
+            known = self.inputs.get(name)
+            self.inputs[name] = joined(known, dataset, action.witness, is_input=True)
         elif ledger.is_assumed and not was_assumed:
-            self.degradations.append(
-                Degradation(
-                    DegradationCode.INTERNAL_READ_ASSUMED,
-                    f"{name} was read back after this application had written it, and nothing "
-                    "says that it held older data; it is taken as an intermediate of the task and "
-                    "not as an input.",
-                    name,
-                    side=Side.READ,
-                )
+            message = (
+                f"{name} was read back after this application had written it, and nothing says "
+                "that it held older data; it is taken as an intermediate of the task and not as an "
+                "input."
             )
+            code = DegradationCode.INTERNAL_READ_ASSUMED
+            self.degradations.append(Degradation(code, message, name, side=Side.READ))
         return provenance
 
     def _composed(
@@ -298,7 +266,7 @@ class _Accumulation:
 
         :return: the composed columns are None if the time or memory for columns was used up
         """
-        ledger = self._ledgers.of(output.name)
+        ledger = self.ledgers.of(output.name)
         planned: tuple[PlannedColumns, ...] = ()
         reported = ColumnLineage()
 
@@ -306,15 +274,15 @@ class _Accumulation:
             if name in provenances:
                 return provenances[name]
             # Column lineage can name datasets that the listener forgot among the inputs.
-            ledger = self._ledgers.of(name)
+            ledger = self.ledgers.of(name)
             return ledger.provenance(ledger.read_by(action))
 
         composed: ColumnLineage | None = ColumnLineage()
         try:
-            self._ledgers.allowance.check(Stage.COLUMNS)
+            self.ledgers.allowance.check(Stage.COLUMNS)
             last = self._last_columns.get(output.name)
             planned = self._planned(output.name, ledger.plans(action))
-            reported = self._columns.of_write(action, output, planned)
+            reported = self.schemas.of_write(action, output, planned)
             reported = self._kept(reported, last and last.reported)
             if last and last.is_of(reported, provenance_of):
                 composed = last.composed
@@ -332,7 +300,7 @@ class _Accumulation:
             code = DegradationCode.COLUMN_LINEAGE_MISSING
             self.degradations.append(Degradation(code, str(error), output.name))
         except SpentError as reason:
-            self._cut.setdefault(output.name, str(reason))
+            self.cut.setdefault(output.name, str(reason))
             composed = None
         return ColumnWrite(action, reported, planned), composed
 
@@ -362,18 +330,3 @@ class _Accumulation:
                 code = DegradationCode.COLUMN_INCOMPLETE
                 self.degradations.append(Degradation(code, str(error), name))
         return tuple(found)
-
-    def _enter_write(
-        self,
-        dataset: ActionDataset,
-        write: ColumnWrite,
-        composed: ColumnLineage | None,
-        provenances: Provenances,
-    ) -> None:
-        name, ledger = dataset.name, self._ledgers.of(dataset.name)
-        known, witness = self._outputs.get(name, self._defined.get(name)), write.action.witness
-        self._outputs[name] = joined(known, dataset, witness, is_input=False)
-        self._writes.setdefault(name, []).append(write)
-        access = ledger.write_by(write.action, dataset, write.reported)
-        sources = composition.sources_of(composed or ColumnLineage(), provenances)
-        ledger.enter_write(access, composed, sources)

@@ -9,7 +9,7 @@ the bundle: events that are missing, left out, or not delivered.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -86,7 +86,7 @@ def merged_lineage(bundle: CaptureBundle, allowance: Allowance) -> TaskLineage:
     events = reading.events()
     application = accumulate(events, manifest.application_run_id)
     application = with_canonical_names(application, manifest.locator)
-    witnessed = _observed(reading, application, manifest, allowance)
+    witnessed, observations, problems = _observed(reading, application, manifest, allowance)
     # Missing events are not reported where their reason is known already, or reading was cut.
     is_delivered = bool(manifest.remote)
     reasons = _UNDELIVERED if is_delivered else _WITHOUT_LISTENER
@@ -97,17 +97,17 @@ def merged_lineage(bundle: CaptureBundle, allowance: Allowance) -> TaskLineage:
         *met,
         *left_out(application),
         *reading.of_events(),
-        *witnessed.degradations,
+        *problems,
     )
     if reading.clock.put_back:  # only times bind what was observed to actions
-        witnessed = _Witnessed(application)
+        witnessed, observations = application, None
     lineage = merge(
-        witnessed.application,
+        witnessed,
         outcome_of(manifest, application),
         declared_inputs=manifest.declared_inputs,
         allowance=allowance,
         declared_outputs=manifest.declared_outputs,
-        observations=witnessed.observations,
+        observations=observations,
         expectations=manifest.expectations,
         locator=manifest.locator,
         limits=manifest.limits,
@@ -126,52 +126,41 @@ def merged_lineage(bundle: CaptureBundle, allowance: Allowance) -> TaskLineage:
 # --- both witnesses -------------------------------------------------------------------------------
 
 
-class _Witnessed(NamedTuple):
-    """An application as both witnesses, the listener and the observer, report it.
-
-    :param application: has the actions that only the observer saw, and no skipped writes
-    :param observations: None if the observer wrote nothing, or its records were not used
-    """
-
-    application: SparkApplication
-    observations: Observations | None = None
-    degradations: tuple[Degradation, ...] = ()
-
-
 def _observed(
     reading: Reading, application: SparkApplication, manifest: Manifest, allowance: Allowance
-) -> _Witnessed:
-    """Read the observer's records, and correct by them what the listener reported."""
+) -> tuple[SparkApplication, Observations | None, list[Degradation]]:
+    """Read the observer's records, and correct by them what the listener reported.
+
+    :return: the application with the actions that only the observer saw, and without skipped
+        writes; the observations, None if the observer wrote nothing or its records were not used;
+        and the problems
+    """
     try:
         records = reading.records(partial(allowance.is_over, Stage.OBSERVATIONS))
         if not records and not reading.observed.malformed_lines:
-            return _Witnessed(application, degradations=_nothing_observed(manifest, application))
+            return application, None, [*_nothing_observed(manifest, application)]
         seen = corrected(Observed.of(application, records, manifest.locator, allowance))
         observations = seen.observations()
     except CaptureError as error:  # the events are still valid without observations
-        lost = Degradation(DegradationCode.OBSERVATIONS_MISSING, str(error))
-        return _Witnessed(application, degradations=(lost,))
+        return application, None, [Degradation(DegradationCode.OBSERVATIONS_MISSING, str(error))]
     except SpentError as reason:
         text = (
             "The partitions that were observed were left out, and those that the listener reports "
             "are used"
         )
-        return _Witnessed(application, degradations=(cut_short(text, reason),))
-    found = (*reading.of_observations(), *_unmatched(observations))
-    return _Witnessed(seen.application, observations, found)
+        return application, None, [cut_short(text, reason)]
+    problems = [*reading.of_observations(), *_unmatched(observations)]
+    return seen.application, observations, problems
 
 
-def _nothing_observed(manifest: Manifest, application: SparkApplication) -> tuple[Degradation, ...]:
+def _nothing_observed(manifest: Manifest, application: SparkApplication) -> Iterator[Degradation]:
     # A job that ends before it makes a session has no events either, which is reported already.
-    if not {"py_files", "observer"} & set(manifest.injected) or not application.events:
-        return ()
-    return (
-        Degradation(
+    if {"py_files", "observer"} & set(manifest.injected) and application.events:
+        yield Degradation(
             DegradationCode.OBSERVATIONS_MISSING,
             "The observer wrote nothing, so no partitions are known; another "
             "sitecustomize before ours on the driver's Python path would explain it.",
-        ),
-    )
+        )
 
 
 def _unmatched(observations: Observations) -> Iterator[Degradation]:
@@ -214,7 +203,7 @@ _UNDELIVERED = _WITHOUT_LISTENER | {DegradationCode.DELIVERY_INCOMPLETE}
 """Degradations that explain missing events where a driver in a cluster delivers the events."""
 
 
-def incomplete(application: SparkApplication, is_delivered: bool = False) -> list[Degradation]:
+def incomplete(application: SparkApplication, is_delivered: bool) -> Iterator[Degradation]:
     """Report that an application has no events, or that its events lack its start or its end.
 
     :param is_delivered: whether the application's driver delivers the events. If so, a missing end
@@ -222,51 +211,38 @@ def incomplete(application: SparkApplication, is_delivered: bool = False) -> lis
         which has delivered the events by then
     """
     if not application.events:
-        return [
-            Degradation(
-                DegradationCode.NO_EVENTS,
-                "The listener wrote no events of this application. If the job did start a "
-                "SparkSession, look in its log for messages of OpenLineageSparkListener, and for "
-                "spark.openlineage.disabled.",
-            )
-        ]
-    missing = []
+        yield Degradation(
+            DegradationCode.NO_EVENTS,
+            "The listener wrote no events of this application. If the job did start a "
+            "SparkSession, look in its log for messages of OpenLineageSparkListener, and for "
+            "spark.openlineage.disabled.",
+        )
+        return
     if not application.begun:
-        missing.append(
-            Degradation(
-                DegradationCode.CAPTURE_UNAVAILABLE,
-                "The events begin in the middle of the application: their file was removed or "
-                "replaced while the job ran, and what the job had done by then may be missing.",
-            )
+        yield Degradation(
+            DegradationCode.CAPTURE_UNAVAILABLE,
+            "The events begin in the middle of the application: their file was removed or "
+            "replaced while the job ran, and what the job had done by then may be missing.",
         )
     if not application.finished and not is_delivered:
-        missing.append(
-            Degradation(
-                DegradationCode.APPLICATION_UNFINISHED,
-                "The application never reported its end: its driver was killed, so its last "
-                "actions may be missing.",
-            )
+        yield Degradation(
+            DegradationCode.APPLICATION_UNFINISHED,
+            "The application never reported its end: its driver was killed, so its last "
+            "actions may be missing.",
         )
-    return missing
 
 
-def left_out(application: SparkApplication) -> list[Degradation]:
+def left_out(application: SparkApplication) -> Iterator[Degradation]:
     """Report the events and facets that were read and not merged."""
-    troubles = []
     if application.foreign_events:
-        troubles.append(
-            Degradation(
-                DegradationCode.FOREIGN_EVENTS,
-                f"{application.foreign_events} event(s) in the file are of another application "
-                f"than {application.run_id} and were left out.",
-            )
+        yield Degradation(
+            DegradationCode.FOREIGN_EVENTS,
+            f"{application.foreign_events} event(s) in the file are of another application "
+            f"than {application.run_id} and were left out.",
         )
     if application.left_out:
         what = ", ".join(f"{count} {what}" for what, count in sorted(application.left_out.items()))
-        troubles.append(
-            Degradation(
-                DegradationCode.COLLECTION_CUT,
-                f"The events are more than merging keeps in memory, and {what} were left out.",
-            )
+        yield Degradation(
+            DegradationCode.COLLECTION_CUT,
+            f"The events are more than merging keeps in memory, and {what} were left out.",
         )
-    return troubles

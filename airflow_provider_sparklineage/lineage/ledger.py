@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
     from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.columns.edges import Column, Edges, Transformations
-    from airflow_provider_sparklineage.lineage.observed.accesses import WritePlan, WritePlanThen
+    from airflow_provider_sparklineage.lineage.observed.accesses import WritePlan
 
 
 # --- columns, sources and bytes that writes have put into a dataset -------------------------------
@@ -264,7 +264,7 @@ class ReportedWrites:
 
     def at_the_end(self) -> Contents:
         """Give the contents after all writes of the application."""
-        return self._settled(None, None) if self._writes else Contents()
+        return self._settled(None, None)
 
     def _contents(
         self, started: datetime, locations: frozenset[str] | None, size: int | None
@@ -392,9 +392,6 @@ def _writes_unsorted(action: Action) -> bool:
     return any(v not in ("", "0") for v in writers) or any(v.lower() == "false" for v in planned)
 
 
-_NO_PLANS: Timeline[WritePlanThen] = Timeline(())
-
-
 # --- the ledger of a dataset ----------------------------------------------------------------------
 
 
@@ -410,17 +407,12 @@ class Ledger:
     :ivar is_assumed: whether some read counts as internal only because of the listener's reports
     """
 
-    def __init__(
-        self,
-        dataset: DatasetName,
-        observed: ObservedAccesses = NOTHING_OBSERVED,
-        tables: frozenset[str] = frozenset(),
-        plans: Timeline[WritePlanThen] = _NO_PLANS,
-    ) -> None:
+    def __init__(self, dataset: DatasetName, seen: Observations) -> None:
         self._dataset = dataset
-        self.tables = tables
-        self.observed = observed
-        self._plans = plans
+        self.tables = seen.tables.get(dataset, frozenset())
+        reads, writes = seen.reads.get(dataset, ()), seen.writes.get(dataset, ())
+        self.observed = ObservedAccesses(reads, writes) if reads or writes else NOTHING_OBSERVED
+        self._plans = Timeline((*plan.span, plan) for plan in seen.plans.get(dataset, ()))
         self._reported: ReportedWrites | None = None  # most datasets are only read
         self._grades: dict[Side, Grade] = {}
         self._locations: dict[Side, set[str] | None] = {}
@@ -496,11 +488,11 @@ class Ledger:
         action gets the plan that is nearest in time.
         """
         during = self._plans.during(action.started, action.ended)
-        found = [then for then in during if then.run_id in (None, action.run_id)]
-        within = [then for then in found if then.is_within(action.started, action.ended)]
+        found = [plan for plan in during if plan.run_id in (None, action.run_id)]
+        within = [plan for plan in found if plan.is_within(action.started, action.ended)]
         if not within and found:
-            within = [min(found, key=lambda then: then.gap(action.started, action.ended))]
-        return tuple(then.plan for then in within)
+            return (min(found, key=lambda plan: plan.gap(action.started, action.ended)),)
+        return tuple(within)
 
     # --- entering ---
 
@@ -584,15 +576,6 @@ class Ledgers:
 
     def of(self, dataset: DatasetName) -> Ledger:
         """Give the ledger of a dataset."""
-        ledger = self._of.get(dataset)
-        if ledger is None:
-            seen = self._observations
-            plans = seen.plans.get(dataset)
-            reads, writes = seen.reads.get(dataset, ()), seen.writes.get(dataset, ())
-            ledger = self._of[dataset] = Ledger(
-                dataset,
-                ObservedAccesses(reads, writes) if reads or writes else NOTHING_OBSERVED,
-                seen.tables.get(dataset, frozenset()),
-                Timeline((p.started, p.ended, p) for p in plans) if plans else _NO_PLANS,
-            )
+        if (ledger := self._of.get(dataset)) is None:
+            ledger = self._of[dataset] = Ledger(dataset, self._observations)
         return ledger

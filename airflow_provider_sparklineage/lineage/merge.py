@@ -216,14 +216,12 @@ _NAMED = 3
 
 
 def _gone(name: DatasetName) -> Degradation:
-    return Degradation(
-        DegradationCode.OUTPUT_GONE,
+    message = (
         f"{name} was written, and was not there any more when the application ended: it was "
         "renamed, moved or removed in a way that Spark does not report. If it is elsewhere now, "
-        "declare that place in writes=.",
-        name,
-        side=Side.WRITE,
+        "declare that place in writes=."
     )
+    return Degradation(DegradationCode.OUTPUT_GONE, message, name, side=Side.WRITE)
 
 
 def _hidden_by_delta(actions: Iterable[Action]) -> Iterator[Degradation]:
@@ -277,13 +275,12 @@ def _graded(
                 why = str(reason)
         elif ledgers.has_observer and is_files(name):
             why = f"not all {_ACCESSES[side]} of it were observed"
-        is_empty = observed and ledger.observed.is_empty(side)
         found[name] = replace(
             with_witness(dataset, Witness.OBSERVER if ledger.observed.has(side) else None),
             locations=ledger.locations(side),
             observed=observed,
             subset=subset,
-            is_empty=is_empty,
+            is_empty=observed and ledger.observed.is_empty(side),
             is_of_chosen_files=observed and ledger.observed.is_of_chosen_files(side),
         )
         if why:
@@ -328,15 +325,12 @@ def in_legacy_form(
         expanded = edges.legacy(output.columns) if output.columns else None
         changed.append(replace(output, columns=expanded) if expanded else output)
         if output.columns and expanded is None:
-            refused.append(
-                Degradation(
-                    DegradationCode.LEGACY_REFUSED,
-                    f"The column lineage of {output.name} is in the compact form: in the legacy "
-                    f"form it would have more than {edges.MAX_LEGACY_EDGES} edges.",
-                    output.name,
-                    side=Side.WRITE,
-                )
+            message = (
+                f"The column lineage of {output.name} is in the compact form: in the legacy form "
+                f"it would have more than {edges.MAX_LEGACY_EDGES} edges."
             )
+            code = DegradationCode.LEGACY_REFUSED
+            refused.append(Degradation(code, message, output.name, side=Side.WRITE))
     return changed, refused
 
 

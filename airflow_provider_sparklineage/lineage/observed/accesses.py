@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from airflow_provider_sparklineage.lineage.application.accesses import Access
+    from airflow_provider_sparklineage.lineage.application.accesses import Access, Span
     from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.subset import Condition
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 class WritePlan(NamedTuple):
-    """The plan of one write.
+    """The plan of one write, and the time of its query.
 
     It is compressed, as a job may write thousands of times, and is decoded only when the columns of
     the write are composed.
@@ -60,40 +60,32 @@ class WritePlan(NamedTuple):
     :param compressed: the plan, as Spark's ``TreeNode.toJSON`` writes it, compressed
     :param relations: for each leaf of the plan, its dataset and the ids of its columns; the dataset
         is None if the leaf is not a dataset of the application
+    :param run_id: the action that was made of a hidden write; None of any other write, to which a
+        plan belongs by its time
     """
 
     target: DatasetName
     columns: tuple[str, ...]
     compressed: bytes
     relations: tuple[tuple[DatasetName | None, tuple[int, ...]], ...]
+    span: Span
+    run_id: str | None = None
 
     @property
     def plan(self) -> bytes:
         """The plan as JSON."""
         return zlib.decompress(self.compressed)
 
-
-class WritePlanThen(NamedTuple):
-    """A plan, and the times between which its query ran.
-
-    :param run_id: the action that was made of a hidden write; None of any other write, to which a
-        plan belongs by its time
-    """
-
-    started: datetime
-    ended: datetime
-    plan: WritePlan
-    run_id: str | None = None
-
     def is_within(self, started: datetime, ended: datetime | None) -> bool:
         """Whether the middle of the query's time is between two times; None is an open end."""
-        middle = self.started + (self.ended - self.started) / 2
+        begun, done = self.span
+        middle = begun + (done - begun) / 2
         return started <= middle and (ended is None or middle <= ended)
 
     def gap(self, started: datetime, ended: datetime | None) -> timedelta:
         """Give the time between the query and a span; negative if they overlap."""
-        after = self.started - ended if ended is not None else timedelta.min
-        return max(after, started - self.ended)
+        begun, done = self.span
+        return max(begun - ended if ended is not None else timedelta.min, started - done)
 
 
 # --- the accesses of an application ---------------------------------------------------------------
@@ -120,7 +112,7 @@ class Observations(Frozen, frozen=True):
     functions: tuple[PythonFunction, ...] = ()
     tables: Mapping[DatasetName, frozenset[str]] = field(default_factory=dict)
     """Dataset -> the table identifiers, with catalogs, by which it was read or written."""
-    plans: Mapping[DatasetName, tuple[WritePlanThen, ...]] = field(default_factory=dict)
+    plans: Mapping[DatasetName, tuple[WritePlan, ...]] = field(default_factory=dict)
     """Written dataset -> the plans of its writes."""
     gone: frozenset[DatasetName] = frozenset()
     """Datasets that were written, and did not exist any more when the application ended."""

@@ -27,7 +27,6 @@ from airflow_provider_sparklineage.lineage.observed.accesses import (
     Observations,
     PythonFunction,
     WritePlan,
-    WritePlanThen,
 )
 from airflow_provider_sparklineage.lineage.observed.places import (
     DatasetIndex,
@@ -117,20 +116,6 @@ class ObservedCommand(NamedTuple):
     target: Place
     relations: tuple[Place, ...]
 
-    def plan(self, names: Collection[DatasetName]) -> WritePlan | None:
-        """Give the plan, bound to datasets of an application; None if there is none.
-
-        :param names: the application's datasets
-        """
-        target, record = self.target.bound, self.record
-        if target is None or target not in names or not record.plan:
-            return None
-        relations = tuple(
-            (place.bound if place.bound in names else None, tuple(relation.ids))
-            for place, relation in zip(self.relations, record.relations, strict=True)
-        )
-        return WritePlan(target, tuple(record.columns), zlib.compress(record.plan, 1), relations)
-
 
 _WRITES_OF_FILES = frozenset({"InsertIntoHadoopFsRelationCommand", "InsertIntoHiveTable"})
 
@@ -203,6 +188,30 @@ class ObservedQuery(Frozen, frozen=True, dict=True):
         """
         own = (write for write in self.writes if write.record.node in _WRITES_OF_FILES)
         return frozenset(name for write in own for name in write.datasets)
+
+    def plan(self, names: Collection[DatasetName]) -> WritePlan | None:
+        """Give the plan of the write, bound to datasets of an application; None if there is none.
+
+        :param names: the application's datasets
+        """
+        if self.command is None or self.record.failed:
+            return None
+        target, record = self.command.target.bound, self.command.record
+        if target is None or target not in names or not record.plan:
+            return None
+        relations = tuple(
+            (place.bound if place.bound in names else None, tuple(relation.ids))
+            for place, relation in zip(self.command.relations, record.relations, strict=True)
+        )
+        is_hidden = self.action is not None and self.action.witness is Witness.OBSERVER
+        return WritePlan(
+            target,
+            tuple(record.columns),
+            zlib.compress(record.plan, 1),
+            relations,
+            self.span,
+            self.action.run_id if self.action and is_hidden else None,
+        )
 
     def used(self, names: Collection[DatasetName]) -> Iterator[Place]:
         """Give the places of the query that are, or should be, datasets of an application.
@@ -533,7 +542,7 @@ def observations(queries: Iterable[ObservedQuery], names: Collection[DatasetName
     """
     reads: dict[DatasetName, list[Access]] = defaultdict(list)
     writes: dict[DatasetName, list[Access]] = defaultdict(list)
-    plans: dict[DatasetName, list[WritePlanThen]] = defaultdict(list)
+    plans: dict[DatasetName, list[WritePlan]] = defaultdict(list)
     tables: dict[DatasetName, set[str]] = defaultdict(set)
     unmatched: set[str] = set()
     functions = []
@@ -545,10 +554,8 @@ def observations(queries: Iterable[ObservedQuery], names: Collection[DatasetName
         for write in query.writes:
             for access in write.accesses:
                 writes[access.dataset].append(access)
-        if query.command and not query.record.failed and (plan := query.command.plan(names)):
-            made = query.action
-            run_id = made.run_id if made and made.witness is Witness.OBSERVER else None
-            plans[plan.target].append(WritePlanThen(*query.span, plan, run_id))
+        if plan := query.plan(names):
+            plans[plan.target].append(plan)
         for place in query.used(names):
             if place.bound is None or place.bound not in names:
                 unmatched |= {place.label} if not place.is_file else set()

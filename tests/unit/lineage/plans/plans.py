@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,7 +61,8 @@ def relations(plan: object) -> Iterator[tuple[DatasetName | None, tuple[int, ...
 def write_plan(plan: Any, *columns: str) -> WritePlan:
     """Make the plan of a write to the target."""
     compressed = zlib.compress(json.dumps(plan).encode())
-    return WritePlan(TARGET, columns, compressed, tuple(relations(plan)))
+    span = datetime(2024, 5, 6, tzinfo=UTC), datetime(2024, 5, 6, 1, tzinfo=UTC)
+    return WritePlan(TARGET, columns, compressed, tuple(relations(plan)), span)
 
 
 def columns_of(file: str, name: str, *columns: str) -> PlannedColumns:
