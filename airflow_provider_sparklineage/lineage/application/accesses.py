@@ -8,9 +8,10 @@ for this grows with the number of things that are found.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from datetime import datetime, timedelta
 from enum import IntEnum
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -99,6 +100,7 @@ class Access(NamedTuple):
     queries: tuple[Access, ...] = ()
 
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 # Spark measures durations in ns and timestamps in ms, and at slightly different places.
@@ -145,6 +147,17 @@ class Timeline(Generic[T]):
         return found[::-1]
 
 
+def timelines(things: Iterable[tuple[K, Span, T]]) -> dict[K, Timeline[T]]:
+    """Give for each key the timeline of its things.
+
+    :param things: key, span and thing
+    """
+    found: dict[K, list[tuple[datetime, datetime, T]]] = defaultdict(list)
+    for key, span, thing in things:
+        found[key].append((*span, thing))
+    return {key: Timeline(each) for key, each in found.items()}
+
+
 # --- datasets of actions --------------------------------------------------------------------------
 
 
@@ -157,14 +170,17 @@ class DecodedFacets:
     @cached_property
     def column_names(self) -> tuple[str, ...]:
         """Names of the top-level columns; empty where there is no schema."""
-        facet = self.facets.get("schema")
-        return _column_names(bytes(facet)) if facet is not None else ()
+        schema = decode_facet(self.facets.get("schema"), _Schema)
+        return tuple(f.name for f in schema.fields or ()) if schema else ()
 
     @cached_property
     def symlinks(self) -> frozenset[DatasetName]:
         """The other names of the dataset."""
-        facet = self.facets.get("symlinks")
-        return _symlinks(bytes(facet)) if facet is not None else frozenset()
+        links = decode_facet(self.facets.get("symlinks"), Symlinks)
+        identifiers = (links.identifiers if links else None) or ()
+        return frozenset(
+            DatasetName(i.get("namespace") or "", i.get("name") or "") for i in identifiers
+        )
 
 
 class ActionDataset(DecodedFacets, Frozen, frozen=True, dict=True):
@@ -236,19 +252,3 @@ class _Statistics(msgspec.Struct):
 
 class _Lifecycle(msgspec.Struct):
     change: str | None = msgspec.field(name="lifecycleStateChange", default=None)
-
-
-# A thousand actions report the same schema and the same symlinks of one table.
-@lru_cache(maxsize=128)
-def _column_names(facet: bytes) -> tuple[str, ...]:
-    schema = decode_facet(msgspec.Raw(facet), _Schema)
-    return tuple(f.name for f in schema.fields or ()) if schema else ()
-
-
-@lru_cache(maxsize=128)
-def _symlinks(facet: bytes) -> frozenset[DatasetName]:
-    links = decode_facet(msgspec.Raw(facet), Symlinks)
-    identifiers = (links.identifiers if links else None) or ()
-    return frozenset(
-        DatasetName(i.get("namespace") or "", i.get("name") or "") for i in identifiers
-    )

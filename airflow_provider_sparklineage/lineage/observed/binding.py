@@ -21,7 +21,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import structs
 
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage.application.accesses import UNKNOWN, Access, Grade, Scope
+from airflow_provider_sparklineage.lineage.application.accesses import (
+    UNKNOWN,
+    Access,
+    Grade,
+    Scope,
+    united_locations,
+)
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
 from airflow_provider_sparklineage.lineage.observed.accesses import (
     Observations,
@@ -170,9 +176,8 @@ class ObservedQuery(Frozen, frozen=True, dict=True):
         for read in self.reads:
             for place in read.places:
                 if place.dataset is not None:
-                    known, here = found.get(place.dataset, frozenset()), place.locations
-                    both = None if known is None or here is None else known | here
-                    found[place.dataset] = both
+                    known = found.get(place.dataset, frozenset())
+                    found[place.dataset] = united_locations(known, place.locations)
         return found
 
     @cached_property
@@ -420,11 +425,8 @@ class _Binding:
 
         :raise SpentError: if there is no time left
         """
-        ended = action.ended if action else None
-        span = (
-            timestamp(record.started),
-            timestamp(milliseconds(ended) if ended else record.ended),
-        )
+        ended = milliseconds(action.ended) if action and action.ended else record.ended
+        span = timestamp(record.started), timestamp(ended)
         command = None
         if record.command is not None:
             target, relations = record.command.target, record.command.relations

@@ -6,12 +6,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.lineage.application.accesses import SLACK, Timeline, overlap
+from airflow_provider_sparklineage.lineage.application.accesses import (
+    SLACK,
+    Timeline,
+    overlap,
+    timelines,
+)
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
 from airflow_provider_sparklineage.lineage.observed.binding import Observed, identities
 from airflow_provider_sparklineage.lineage.observed.unreported_actions import (
@@ -22,12 +26,9 @@ from airflow_provider_sparklineage.model.datasets import DatasetName, looks_like
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from datetime import datetime
 
     from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset, Span
-    from airflow_provider_sparklineage.lineage.application.accumulation import (
-        Action,
-    )
+    from airflow_provider_sparklineage.lineage.application.accumulation import Action
     from airflow_provider_sparklineage.lineage.observed.binding import ObservedQuery
 
     _Written = DatasetName | str
@@ -99,21 +100,19 @@ def with_failed_writes(seen: Observed) -> Observed:
 
     The listener reports some of these actions as complete.
     """
-    failed = _timelines(
-        (query.command.target.key, query.span)
+    failed = timelines(
+        (query.command.target.key, query.span, query.span)
         for query in seen.queries
         if query.record.failed and query.command is not None
     )
     if not failed:
         return seen
     done = _write_timelines(seen.queries, skipped=False)
-    reads = _timelines(
-        (place.key, query.span)
+    reads = timelines(
+        (seen.datasets.place(root, read.record.table).key, query.span, query.span)
         for query in seen.queries
         for read in query.reads
-        for place in (
-            seen.datasets.place(root, read.record.table) for root in read.record.roots or [""]
-        )
+        for root in read.record.roots or [""]
     )
 
     def marked(action: Action) -> Action:
@@ -171,16 +170,9 @@ def _action_span(action: Action) -> Span:
     return (action.started if action.started < ended else ended - SLACK), ended
 
 
-def _timelines(found: Iterable[tuple[_Written, Span]]) -> _Timelines:
-    spans: dict[_Written, list[tuple[datetime, datetime, Span]]] = defaultdict(list)
-    for name, span in found:
-        spans[name].append((*span, span))
-    return {name: Timeline(of) for name, of in spans.items()}
-
-
 def _write_timelines(queries: Iterable[ObservedQuery], *, skipped: bool) -> _Timelines:
-    return _timelines(
-        (write.target.key, write.span)
+    return timelines(
+        (write.target.key, write.span, write.span)
         for query in queries
         for write in query.writes
         if write.record.skipped is skipped

@@ -51,7 +51,7 @@ class FolderPartitions:
     def __init__(self, locator: Locator, work: Work = lambda _: None) -> None:
         self._locator = locator
         self._work = work
-        self._makers: dict[_Labels, _PartitionMaker] = {}
+        self._partitions: dict[Partition, Partition] = {}
         self._sets: dict[tuple[_Labels, tuple[Values, ...]], frozenset[Partition]] = {}
 
     def of(
@@ -86,36 +86,23 @@ class FolderPartitions:
         return any(_partition_of_base(base, self._locator) != Partition() for base in bases)
 
     def _listed(self, labels: _Labels, listed: tuple[Values, ...]) -> frozenset[Partition]:
-        made = self._sets.get((labels, listed))
-        if made is None:
-            made = self._sets[labels, listed] = frozenset(self._made(labels, listed))
+        if (made := self._sets.get((labels, listed))) is None:
+            made = self._sets[labels, listed] = frozenset(self._made(*labels, listed))
         return made
 
-    def _made(self, labels: _Labels, listed: tuple[Values, ...]) -> Iterator[Partition]:
-        maker = self._makers.setdefault(labels, _PartitionMaker(*labels))
-        for start in range(0, len(listed), _AT_ONCE):
-            some = listed[start : start + _AT_ONCE]
-            self._work(len(some))
-            yield from map(maker.__getitem__, some)
+    def _made(
+        self, base: tuple[tuple[str, str], ...], labels: tuple[str, ...], listed: tuple[Values, ...]
+    ) -> Iterator[Partition]:
+        for values in listed:
+            self._work(1)
+            # None becomes NULL, and "" stays a value.
+            given = (NULL if value is None else value for value in values)
+            made = Partition((*base, *zip(labels, given, strict=False)))
+            yield self._partitions.setdefault(made, made)
 
 
-_AT_ONCE = 500
 _Labels = tuple[tuple[tuple[str, str], ...], tuple[str, ...]]
 """The (label, value) pairs of a base folder, and the labels of the partitions below the base."""
-
-
-class _PartitionMaker(dict["Values", Partition]):
-    """Maps values to the partition below one base; a partition is made when it is first used."""
-
-    def __init__(self, base: tuple[tuple[str, str], ...], labels: tuple[str, ...]) -> None:
-        self._base = base
-        self._labels = labels
-
-    def __missing__(self, values: Values) -> Partition:
-        """Make a partition of observed values: None becomes :data:`NULL`, "" stays a value."""
-        given = [NULL if value is None else value for value in values]
-        made = Partition((*self._base, *zip(self._labels, given, strict=False)))
-        return self.setdefault(values, made)
 
 
 def _partition_of_base(base: str, locator: Locator) -> Partition | None:
@@ -259,8 +246,7 @@ class DatasetIndex:
 
     def place(self, path: str, table: str | None) -> Place:
         """Find the dataset of a path or table."""
-        place = self._places.get((path, table))
-        if place is None:
+        if (place := self._places.get((path, table))) is None:
             place = self._places[path, table] = self._place(path, table)
         return place
 

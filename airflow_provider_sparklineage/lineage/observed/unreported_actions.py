@@ -37,17 +37,15 @@ from airflow_provider_sparklineage.lineage.application.accesses import (
     ActionDataset,
     Timeline,
     overlap,
+    timelines,
 )
-from airflow_provider_sparklineage.lineage.application.accumulation import (
-    Action,
-    ActionState,
-)
+from airflow_provider_sparklineage.lineage.application.accumulation import Action, ActionState
 from airflow_provider_sparklineage.model.allowance import Limit, Stage
 from airflow_provider_sparklineage.model.producer import facet
 from airflow_provider_sparklineage.model.terms import Witness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from airflow_provider_sparklineage.lineage.application.accesses import Span
@@ -60,7 +58,9 @@ if TYPE_CHECKING:
     )
 
     Facets = Mapping[str, msgspec.Raw]
-    _Spanned = tuple[datetime, datetime, Action]
+    _Reads = tuple[tuple[DatasetName, ...], ActionState, str, tuple[int, ...]]
+    """The common things of queries that become one action: datasets, state, function, and for each
+    dataset, the number of its writes that had ended before the query."""
 
 
 # --- actions --------------------------------------------------------------------------------------
@@ -122,19 +122,6 @@ def _start(action: Action) -> tuple[datetime, str]:
     return action.started, action.run_id
 
 
-class _Reads(NamedTuple):
-    """The properties that queries must have in common to become one action of reads.
-
-    :param names: datasets that were read
-    :param writes_before: for each dataset, the number of its writes that had ended before the query
-    """
-
-    names: tuple[DatasetName, ...]
-    state: ActionState
-    function: str
-    writes_before: tuple[int, ...]
-
-
 class _Making:
     """Makes actions from uncovered writes and reads; writes come first, as they cover reads too."""
 
@@ -184,10 +171,7 @@ class _Making:
     def add_writes(self) -> None:
         """Add actions for the writes that no action of the listener covers."""
         reported = _Spans(self._application.actions, self._queries)
-        writes = [*_writes_of_queries(self._queries, self._commits)]
-        writes += [
-            _Write(commit, commit.modes, {}) for commit in self._commits if _has_data(commit)
-        ]
+        writes = [*_writes(self._queries, self._commits)]
         for write in writes:
             for name in write.modes:
                 reported.claim(name, write.span)
@@ -222,26 +206,22 @@ class _Making:
     def add_reads(self) -> None:
         """Add actions for the uncovered reads; equal reads between two writes are one action."""
         known = _Spans((*self._application.actions, *self.actions))
-        groups: dict[_Reads, list[ObservedQuery]] = {}
+        groups: dict[_Reads, list[ObservedQuery]] = defaultdict(list)
         for query in self._queries:
             self._allowance.work(Stage.OBSERVATIONS)
-            names = [n for n in query.inputs if not known.have_read(n, query.span)]
+            names = sorted(n for n in query.inputs if not known.have_read(n, query.span))
             if not names:
                 continue
-            names.sort()
             # A failure that the listener reported is not reported again for the uncovered reads.
-            failed = query.record.failed and not known.any(query.span)
-            reads = _Reads(
-                tuple(names),
-                ActionState.FAILED if failed else ActionState.COMPLETE,
-                query.record.function,
-                tuple(known.writes_before(name, query.started) for name in names),
-            )
-            groups.setdefault(reads, []).append(query)
-        for reads, queries in groups.items():
-            locations = {name: _united(q.inputs[name] for q in queries) for name in reads.names}
+            is_reported = query.record.failed and known.any(query.span)
+            state = ActionState.COMPLETE if is_reported else query.state
+            writes_before = tuple(known.writes_before(name, query.started) for name in names)
+            reads = tuple(names), state, query.record.function, writes_before
+            groups[reads].append(query)
+        for (read, state, _, _), queries in groups.items():
+            locations = {name: _united(q.inputs[name] for q in queries) for name in read}
             span = min(q.started for q in queries), max(q.ended for q in queries)
-            self._add(queries[0], span, reads.state, self._datasets.read(locations))
+            self._add(queries[0], span, state, self._datasets.read(locations))
 
 
 def _united(each: Iterable[Locations]) -> Locations:
@@ -272,22 +252,19 @@ class _Write(NamedTuple):
         return self.query.span
 
 
-def _writes_of_queries(
-    queries: Iterable[ObservedQuery], commits: Iterable[ObservedQuery]
+def _writes(
+    queries: Iterable[ObservedQuery], commits: Collection[ObservedQuery]
 ) -> Iterator[_Write]:
-    found: dict[DatasetName, list[ObservedQuery]] = defaultdict(list)
-    for commit in commits:
-        for name in commit.modes:
-            found[name].append(commit)
-    timelines = {name: Timeline((*c.span, c) for c in each) for name, each in found.items()}
+    of_name = timelines((name, commit.span, commit) for commit in commits for name in commit.modes)
     for query in queries:
         modes, target = query.modes, query.target
         if target is not None and target not in modes:
-            during = timelines[target].during(*query.span) if target in timelines else ()
-            if during or target not in timelines:
+            during = of_name[target].during(*query.span) if target in of_name else ()
+            if during or target not in of_name:
                 modes = {**modes, target: during[-1].modes[target] if during else ""}
         if modes:
             yield _Write(query, modes, query.inputs)
+    yield from (_Write(commit, commit.modes, {}) for commit in commits if _has_data(commit))
 
 
 def _has_data(commit: ObservedQuery) -> bool:
@@ -336,34 +313,24 @@ def _span(action: Action) -> Span:
 class _Spans:
     """The reads and writes of actions (of the listener, or hidden writes), found by time."""
 
-    def __init__(self, actions: Iterable[Action], queries: Iterable[ObservedQuery] = ()) -> None:
+    def __init__(self, actions: Sequence[Action], queries: Iterable[ObservedQuery] = ()) -> None:
         self._writers = {
             (name, query.action.run_id): query
             for query in queries
             if query.action is not None
             for name in query.own_writes
         }
-        read: dict[DatasetName, list[_Spanned]] = defaultdict(list)
-        written: dict[DatasetName, list[_Spanned]] = defaultdict(list)
-        every: list[_Spanned] = []
-        self._ended: dict[DatasetName, list[datetime]] = defaultdict(list)
         self._claimed: set[tuple[DatasetName, str]] = set()
+        self._ended: dict[DatasetName, list[datetime]] = defaultdict(list)
         for action in actions:
-            span = *_span(action), action
             for dataset in action.outputs:
-                self._ended[dataset.name].append(span[1])
-            if action.job_type == "RDD_JOB":
-                continue
-            every.append(span)
-            for dataset in action.inputs:
-                read[dataset.name].append(span)
-            for dataset in action.outputs:
-                written[dataset.name].append(span)
+                self._ended[dataset.name].append(_span(action)[1])
         for times in self._ended.values():
             times.sort()
-        self._read = {name: Timeline(spans) for name, spans in read.items()}
-        self._written = {name: Timeline(spans) for name, spans in written.items()}
-        self._every = Timeline(every)
+        spans = [(_span(a), a) for a in actions if a.job_type != "RDD_JOB"]
+        self._read = timelines((d.name, span, a) for span, a in spans for d in a.inputs)
+        self._written = timelines((d.name, span, a) for span, a in spans for d in a.outputs)
+        self._every = Timeline((*span, a) for span, a in spans)
 
     def have_read(self, name: DatasetName, span: Span) -> bool:
         """Whether an action that overlaps a time span read a dataset."""
