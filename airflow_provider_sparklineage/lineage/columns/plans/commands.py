@@ -19,26 +19,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     Edges,
     Transformation,
 )
-from airflow_provider_sparklineage.lineage.columns.plans.expressions import (
-    FILTER,
-    JOIN,
-    NOTHING,
-    SORT,
-    UNKNOWN,
-    Value,
-    attributes,
-    children,
-    chosen_for,
-    expression_id,
-    is_tree,
-    kind,
-    parts,
-    subtree,
-    together,
-    trees,
-    unite,
-    ways,
-)
+from airflow_provider_sparklineage.lineage.columns.plans import expressions as exp
 from airflow_provider_sparklineage.lineage.columns.plans.operators import (
     Choice,
     Relation,
@@ -50,7 +31,6 @@ from airflow_provider_sparklineage.model.terms import Frozen
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from airflow_provider_sparklineage.lineage.columns.plans.expressions import Node, Tree
     from airflow_provider_sparklineage.lineage.observed.accesses import WritePlan
     from airflow_provider_sparklineage.model.allowance import Work
 
@@ -98,7 +78,7 @@ def planned_columns(write: WritePlan, work: Work = lambda _: None) -> PlannedCol
     """
     try:
         tree = msgspec.json.decode(write.plan)
-        if not is_tree(tree):
+        if not exp.is_tree(tree):
             return PlannedColumns(is_whole=False)
         return _Command(write, work).columns(tree)
     except _DAMAGED as error:
@@ -117,9 +97,9 @@ class _Command:
             work,
         )
 
-    def columns(self, tree: Tree) -> PlannedColumns:
+    def columns(self, tree: exp.Tree) -> PlannedColumns:
         root = tree[0]
-        name = kind(root)
+        name = exp.kind(root)
         if name == "MergeIntoCommand":
             return self._merged(root)
         if name in ("UpdateCommand", "UpdateTable"):
@@ -127,34 +107,34 @@ class _Command:
         if name.startswith("Delete"):
             return self._deleted(tree)
         relation, choice = self._walk.relation(self._query(tree))
-        for partition in trees(root.get("partitionColumns")):
-            number = expression_id(partition[0])
+        for partition in exp.trees(root.get("partitionColumns")):
+            number = exp.expression_id(partition[0])
             if number in relation.known:  # Spark sorts the rows of a partitioned write
-                unite(choice.sources, relation.known[number].by(SORT).sources)
+                exp.unite(choice.sources, relation.known[number].by(exp.SORT).sources)
         if name in _ROW_COMMANDS:
             return self._made(self._changed_rows(root, relation), choice)
         return self._made(self._by_name(relation), choice)
 
-    def _query(self, tree: Tree) -> Tree:
+    def _query(self, tree: exp.Tree) -> exp.Tree:
         """Give the query of a command; the full plan if the command has no query."""
         query = tree[0].get("query")
-        if is_tree(query):
+        if exp.is_tree(query):
             return query  # type: ignore[return-value]
         if isinstance(query, int):
-            below = children(tree)[0]
-            return subtree(tree, below[query])
+            below = exp.children(tree)[0]
+            return exp.subtree(tree, below[query])
         return tree
 
-    def _changed_rows(self, root: Node, relation: Relation) -> dict[str, Value]:
+    def _changed_rows(self, root: exp.Node, relation: Relation) -> dict[str, exp.Value]:
         """Give the values of the table's columns; other columns of the query only help to write."""
-        [table] = trees(root.get("table"))
+        [table] = exp.trees(root.get("table"))
         values = {name: relation.find(number) for number, name in relation.order}
         return {
-            name: self._walk.without_kept(name, values.get(name, NOTHING))
-            for _, name in attributes(table[0].get("output"))
+            name: self._walk.without_kept(name, values.get(name, exp.NOTHING))
+            for _, name in exp.attributes(table[0].get("output"))
         }
 
-    def _by_name(self, relation: Relation) -> dict[str, Value]:
+    def _by_name(self, relation: Relation) -> dict[str, exp.Value]:
         """Give the values of the target's columns: by position, or by name if numbers differ."""
         values = relation.values()
         names = [name for _, name in relation.order]
@@ -162,7 +142,7 @@ class _Command:
         if len(targets) == len(values):
             return dict(zip(targets, values, strict=True))
         found = dict(zip(names, values, strict=True))
-        return {name: found.get(name, UNKNOWN) for name in targets}
+        return {name: found.get(name, exp.UNKNOWN) for name in targets}
 
     # --- commands that change rows, and have no query ---
 
@@ -170,7 +150,7 @@ class _Command:
         """Join the relations whose columns the expressions of a command may refer to."""
         relation, choice = Relation(), Choice()
         for plan in plans:
-            if not is_tree(plan):
+            if not exp.is_tree(plan):
                 choice.is_whole = False
                 continue
             found, chosen = self._walk.relation(plan)  # type: ignore[arg-type]
@@ -178,57 +158,59 @@ class _Command:
             choice.include(chosen)
         return relation, choice
 
-    def _condition(self, root: Node, relation: Relation, choice: Choice) -> Value:
+    def _condition(self, root: exp.Node, relation: Relation, choice: Choice) -> exp.Value:
         """Give the value of the command's condition; NOTHING if it has none."""
-        conditions = trees(root.get("condition"))
-        return together(self._walk.of(tree, relation.find, choice.sources) for tree in conditions)
+        conditions = exp.trees(root.get("condition"))
+        return exp.together(
+            self._walk.of(tree, relation.find, choice.sources) for tree in conditions
+        )
 
-    def _merged(self, root: Node) -> PlannedColumns:
+    def _merged(self, root: exp.Node) -> PlannedColumns:
         target, _ = self._sides(root.get("target"))
         relation, choice = self._sides(root.get("target"), root.get("source"))
         on = self._condition(root, relation, choice)
-        choice.add(on, JOIN)
+        choice.add(on, exp.JOIN)
         columns = self._write.columns or [name for _, name in target.order]
-        values: dict[str, list[Value]] = {column: [NOTHING] for column in columns}
+        values: dict[str, list[exp.Value]] = {column: [exp.NOTHING] for column in columns}
         for clauses in _MERGE_CLAUSES:
-            for clause in trees(root.get(clauses)):
-                condition, [actions] = parts(clause, "actions")
+            for clause in exp.trees(root.get(clauses)):
+                condition, [actions] = exp.parts(clause, "actions")
                 for action in actions:
                     column = self._target_column(action[0])
                     value = self._walk.changed(column, action, condition, relation)
                     values.setdefault(column, []).append(self._walk.without_kept(column, value))
-        return self._made({column: together(found) for column, found in values.items()}, choice)
+        return self._made({column: exp.together(found) for column, found in values.items()}, choice)
 
-    def _target_column(self, action: Node) -> str:
+    def _target_column(self, action: exp.Node) -> str:
         """Give the column that an action of a MERGE sets; the column around a nested field."""
         name = str(action.get("targetColNameParts", ""))[1:-1]
         return name if name in self._write.columns else name.partition(", ")[0]
 
-    def _updated(self, root: Node) -> PlannedColumns:
+    def _updated(self, root: exp.Node) -> PlannedColumns:
         relation, choice = self._sides(root.get("target", root.get("table")))
         chosen = self._condition(root, relation, choice)
         values = {}
-        expressions = list(trees(root.get("updateExpressions")))
+        expressions = list(exp.trees(root.get("updateExpressions")))
         for (_, column), tree in zip(relation.order, expressions, strict=False):
             value = self._walk.without_kept(column, self._walk.of(tree, relation.find))
             is_set = value.sources or value.made_of
-            values[column] = chosen_for(value, chosen) if is_set else value
+            values[column] = exp.chosen_for(value, chosen) if is_set else value
         choice.is_whole = choice.is_whole and bool(expressions)
         return self._made(values, choice)
 
-    def _deleted(self, tree: Tree) -> PlannedColumns:
+    def _deleted(self, tree: exp.Tree) -> PlannedColumns:
         root = tree[0]
         target = root.get("target", root.get("table"))
         if isinstance(target, int):
-            target = subtree(tree, children(tree)[0][target])
+            target = exp.subtree(tree, exp.children(tree)[0][target])
         relation, choice = self._sides(target)
         value = self._condition(root, relation, choice)
-        choice.add(value, FILTER)
-        return self._made({column: NOTHING for _, column in relation.order}, choice)
+        choice.add(value, exp.FILTER)
+        return self._made({column: exp.NOTHING for _, column in relation.order}, choice)
 
     # --- the result ---
 
-    def _made(self, columns: Mapping[str, Value], choice: Choice) -> PlannedColumns:
+    def _made(self, columns: Mapping[str, exp.Value], choice: Choice) -> PlannedColumns:
         known: dict[int, Edges] = {}
         fields = {}
         for name, value in columns.items():
@@ -251,7 +233,7 @@ class _Command:
         self, sources: Mapping[int, int], text: str
     ) -> dict[Column, tuple[Transformation, ...]]:
         return {
-            self._walk.column(source): tuple(_described(way, text) for way in ways(bits))
+            self._walk.column(source): tuple(_described(way, text) for way in exp.ways(bits))
             for source, bits in sorted(sources.items())
         }
 

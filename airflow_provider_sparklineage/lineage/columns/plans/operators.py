@@ -17,38 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.lineage.columns.edges import Column
-from airflow_provider_sparklineage.lineage.columns.plans.expressions import (
-    AGGREGATION,
-    ELSEWHERE,
-    FILTER,
-    GROUP_BY,
-    IDENTITY,
-    JOIN,
-    NULL,
-    SORT,
-    TRANSFORMATION,
-    UNKNOWN,
-    Expressions,
-    Sources,
-    Value,
-    attributes,
-    children,
-    chosen_for,
-    conjuncts,
-    expression_id,
-    kind,
-    of_many_rows,
-    parts,
-    through,
-    together,
-    trees,
-    unite,
-)
+from airflow_provider_sparklineage.lineage.columns.plans import expressions as exp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from airflow_provider_sparklineage.lineage.columns.plans.expressions import Find, Node, Tree
     from airflow_provider_sparklineage.model.allowance import Work
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
@@ -67,25 +40,25 @@ class Relation:
     """
 
     order: list[tuple[int, str]] = field(default_factory=list)
-    known: dict[int, Value] = field(default_factory=dict)
+    known: dict[int, exp.Value] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, order: list[tuple[int, str]], values: Iterable[Value]) -> Relation:
+    def of(cls, order: list[tuple[int, str]], values: Iterable[exp.Value]) -> Relation:
         """Make a relation of its columns and their values."""
         numbers = (number for number, _ in order)
         return cls(order, dict(zip(numbers, values, strict=True)))
 
-    def find(self, number: int) -> Value:
+    def find(self, number: int) -> exp.Value:
         """Give the value of a column; UNKNOWN if the id is not known."""
-        return self.known.get(number, UNKNOWN)
+        return self.known.get(number, exp.UNKNOWN)
 
-    def values(self) -> list[Value]:
+    def values(self) -> list[exp.Value]:
         """Give the values of the columns, in their order."""
         return [self.find(number) for number, _ in self.order]
 
-    def all(self) -> Value:
+    def all(self) -> exp.Value:
         """Unite the values of all columns."""
-        return together(self.values())
+        return exp.together(self.values())
 
 
 def joined_relation(left: Relation, right: Relation) -> Relation:
@@ -104,17 +77,17 @@ class Choice:
     :ivar is_whole: whether all such sources are known
     """
 
-    sources: Sources = field(default_factory=dict)
+    sources: exp.Sources = field(default_factory=dict)
     is_whole: bool = True
 
-    def add(self, value: Value, step: int) -> None:
+    def add(self, value: exp.Value, step: int) -> None:
         """Add the sources of a value that filters, joins, groups or sorts rows."""
-        unite(self.sources, through(step, value.sources))
+        exp.unite(self.sources, exp.through(step, value.sources))
         self.is_whole = self.is_whole and value.is_whole
 
     def include(self, choice: Choice) -> None:
         """Add the choice of a part of the plan."""
-        unite(self.sources, choice.sources)
+        exp.unite(self.sources, choice.sources)
         self.is_whole = self.is_whole and choice.is_whole
 
 
@@ -126,7 +99,7 @@ class Level:
         followed, the innermost last; the last one collects the sources
     """
 
-    def __init__(self, outer: Find | None = None) -> None:
+    def __init__(self, outer: exp.Find | None = None) -> None:
         self.outer = outer
         self.choices = [Choice()]
 
@@ -135,16 +108,16 @@ class Level:
         """The innermost choice, which collects the sources."""
         return self.choices[-1]
 
-    def trees(self, node: Node, field: str) -> Iterator[Tree]:
+    def trees(self, node: exp.Node, field: str) -> Iterator[exp.Tree]:
         """Give the expressions of a field.
 
         Spark writes some lists as null; then the choice is not whole.
         """
         if field in node and node[field] is None:
             self.choice.is_whole = False
-        return trees(node.get(field))
+        return exp.trees(node.get(field))
 
-    def finder(self, relation: Relation) -> Find:
+    def finder(self, relation: Relation) -> exp.Find:
         """Give a function that finds a column in a relation, else in the plan around the level."""
         known, outer = relation.known, self.outer
         if outer is None:
@@ -159,7 +132,7 @@ class Step(NamedTuple):
     """
 
     walk: Walk
-    node: Node
+    node: exp.Node
     inputs: list[Relation]
     level: Level
 
@@ -201,11 +174,11 @@ def _generate(at: Step) -> Relation:
     Most generators drop the row of an empty list, so they are filters, too.
     """
     [relation] = at.inputs
-    value = UNKNOWN
+    value = exp.UNKNOWN
     for tree in at.level.trees(at.node, "generator"):
         value = at.walk.of(tree, at.level.finder(relation))
-        if kind(tree[0]) in _MAYBE_NO_ROWS and not at.node.get("outer"):
-            at.level.choice.add(value, FILTER)
+        if exp.kind(tree[0]) in _MAYBE_NO_ROWS and not at.node.get("outer"):
+            at.level.choice.add(value, exp.FILTER)
     return joined_relation(relation, _all_from(at, ("generatorOutput",), value))
 
 
@@ -215,18 +188,18 @@ def _expand(at: Step) -> Relation:
     Literal nulls are left out. A column of literals alone is the id of a grouping set, or the name
     of an unpivoted column.
     """
-    order = attributes(at.node.get("output"))
-    columns: list[list[Value]] = [[] for _ in order]
+    order = exp.attributes(at.node.get("output"))
+    columns: list[list[exp.Value]] = [[] for _ in order]
     for projection in at.node.get("projections") or ():
         for column, tree in zip(columns, projection, strict=False):
             column.append(at.walk.of(tree, at.level.finder(at.inputs[0])))
     united = []
     for (number, name), values in zip(order, columns, strict=True):
         # Spark leaves some lists out; then a column that keeps its id has its old value.
-        value = of_many_rows(values) if values else at.inputs[0].find(number)
+        value = exp.of_many_rows(values) if values else at.inputs[0].find(number)
         if value.is_whole and not value.sources and value.made_of == {"literal"}:
             made_of = "grouping_id" if name == GROUPING_ID else "unpivot"
-            value = Value({}, made_of=frozenset({made_of}))
+            value = exp.Value({}, made_of=frozenset({made_of}))
         united.append(value)
     return Relation.of(order, united)
 
@@ -235,32 +208,34 @@ def _union(at: Step) -> Relation:
     """Unite the columns by position; they get the ids of the first input."""
     order, columns = at.inputs[0].order, [relation.values() for relation in at.inputs]
     if len({len(values) for values in columns}) > 1:
-        return Relation.of(order, [UNKNOWN] * len(order))
-    return Relation.of(order, map(together, zip(*columns, strict=True)))
+        return Relation.of(order, [exp.UNKNOWN] * len(order))
+    return Relation.of(order, map(exp.together, zip(*columns, strict=True)))
 
 
 def _compared_rows(at: Step) -> Relation:
     """Follow INTERSECT or EXCEPT: comparing all columns decides which rows of the left stay."""
     left = at.inputs[0]
     for relation in at.inputs:
-        at.level.choice.add(relation.all(), JOIN)
+        at.level.choice.add(relation.all(), exp.JOIN)
     if not at.node.get("isAll"):
-        at.level.choice.add(left.all(), GROUP_BY)
+        at.level.choice.add(left.all(), exp.GROUP_BY)
     return left
 
 
 def _row_function(at: Step) -> Relation:
     """Make each output column from all input columns, because the function's code is not known."""
-    value = together([relation.all() for relation in at.inputs]).by(TRANSFORMATION)
-    value = replace(value, guess=_ROW_FUNCTIONS[kind(at.node)], text="", made_of=_MADE_OF_PYTHON)
-    for number, _ in attributes(at.node.get("groupingAttributes")):
-        at.level.choice.add(at.inputs[0].find(number), GROUP_BY)
+    value = exp.together([relation.all() for relation in at.inputs]).by(exp.TRANSFORMATION)
+    value = replace(
+        value, guess=_ROW_FUNCTIONS[exp.kind(at.node)], text="", made_of=_MADE_OF_PYTHON
+    )
+    for number, _ in exp.attributes(at.node.get("groupingAttributes")):
+        at.level.choice.add(at.inputs[0].find(number), exp.GROUP_BY)
     return _all_from(at, ("output", "outputObjAttr"), value)
 
 
-def _all_from(at: Step, outputs: tuple[str, ...], value: Value) -> Relation:
+def _all_from(at: Step, outputs: tuple[str, ...], value: exp.Value) -> Relation:
     """Make each column that a node lists under one of these keys from the same value."""
-    order = [column for output in outputs for column in attributes(at.node.get(output))]
+    order = [column for output in outputs for column in exp.attributes(at.node.get(output))]
     return Relation.of(order, [value] * len(order))
 
 
@@ -271,15 +246,17 @@ def _object_of_row(at: Step) -> Relation:
 
 def _merge_rows(at: Step) -> Relation:
     """Unite the values of each column over all instructions of a MERGE."""
-    order = attributes(at.node.get("output"))
-    columns: list[list[Value]] = [[] for _ in order]
+    order = exp.attributes(at.node.get("output"))
+    columns: list[list[exp.Value]] = [[] for _ in order]
     for instructions in _MERGE_INSTRUCTIONS:
         for tree in at.level.trees(at.node, instructions):
-            condition, outputs = parts(tree, "output", "otherOutput")
+            condition, outputs = exp.parts(tree, "output", "otherOutput")
             for output in outputs:
                 for (_, name), column, expression in zip(order, columns, output, strict=False):
                     column.append(at.walk.changed(name, expression, condition, at.inputs[0]))
-    return Relation.of(order, (of_many_rows(values) if values else UNKNOWN for values in columns))
+    return Relation.of(
+        order, (exp.of_many_rows(values) if values else exp.UNKNOWN for values in columns)
+    )
 
 
 def _common_table(at: Step) -> Relation:
@@ -292,10 +269,10 @@ def _common_table_reference(at: Step) -> Relation:
 
     A table that refers to itself is not known yet here, so its columns are UNKNOWN.
     """
-    order = attributes(at.node.get("output"))
+    order = exp.attributes(at.node.get("output"))
     defined = at.walk.common.get(at.node.get("cteId", at.node.get("loopId")))
     if defined is None or len(defined[0].order) != len(order):
-        return Relation.of(order, [UNKNOWN] * len(order))
+        return Relation.of(order, [exp.UNKNOWN] * len(order))
     at.level.choice.include(defined[1])
     return Relation.of(order, defined[0].values())
 
@@ -339,43 +316,43 @@ def _project(at: Step) -> Relation:
 
 def _named(at: Step, field: str) -> Relation:
     found = at.level.trees(at.node, field)
-    named = [tree for tree in found if expression_id(tree[0]) is not None]
+    named = [tree for tree in found if exp.expression_id(tree[0]) is not None]
     find = at.level.finder(at.inputs[0])
-    return Relation.of(attributes(named), (at.walk.of(tree, find) for tree in named))
+    return Relation.of(exp.attributes(named), (at.walk.of(tree, find) for tree in named))
 
 
 def _aggregate(at: Step) -> Relation:
     for tree in at.level.trees(at.node, "groupingExpressions"):
-        at.level.choice.add(at.walk.of(tree, at.level.finder(at.inputs[0])), GROUP_BY)
+        at.level.choice.add(at.walk.of(tree, at.level.finder(at.inputs[0])), exp.GROUP_BY)
     return _named(at, "aggregateExpressions")
 
 
 def _distinct(at: Step) -> Relation:
-    at.level.choice.add(at.inputs[0].all(), GROUP_BY)
+    at.level.choice.add(at.inputs[0].all(), exp.GROUP_BY)
     return at.inputs[0]
 
 
 def _deduplicate(at: Step) -> Relation:
     """Keep one row of each key: keys group, and the other columns are aggregated."""
     [relation] = at.inputs
-    keys = {number for number, _ in attributes(at.node.get("keys"))}
+    keys = {number for number, _ in exp.attributes(at.node.get("keys"))}
     for number, _ in relation.order:
         value = relation.find(number)
         if number in keys:
-            at.level.choice.add(value, GROUP_BY)
+            at.level.choice.add(value, exp.GROUP_BY)
         else:
-            relation.known[number] = value.by(AGGREGATION)
+            relation.known[number] = value.by(exp.AGGREGATION)
     return relation
 
 
 def _filter(at: Step) -> Relation:
     find = at.level.finder(at.inputs[0])
     for condition in at.level.trees(at.node, "condition"):
-        for tree in conjuncts(condition):
+        for tree in exp.conjuncts(condition):
             # Spark joins a subquery to the outer query by conditions that refer to the outer one.
-            is_of_outer = any(kind(node) == "OuterReference" for node in tree)
+            is_of_outer = any(exp.kind(node) == "OuterReference" for node in tree)
             value = at.walk.of(tree, find, at.level.choice.sources)
-            at.level.choice.add(value, JOIN if is_of_outer else FILTER)
+            at.level.choice.add(value, exp.JOIN if is_of_outer else exp.FILTER)
     return at.inputs[0]
 
 
@@ -392,7 +369,7 @@ def _join(at: Step) -> Relation:
 def _join_by(at: Step, relation: Relation) -> None:
     find = at.level.finder(relation)
     for tree in at.level.trees(at.node, "condition"):
-        at.level.choice.add(at.walk.of(tree, find, at.level.choice.sources), JOIN)
+        at.level.choice.add(at.walk.of(tree, find, at.level.choice.sources), exp.JOIN)
 
 
 def _lateral_join(at: Step) -> Relation:
@@ -407,7 +384,7 @@ def _lateral_join(at: Step) -> Relation:
 
 def _sort(at: Step) -> Relation:
     for tree in at.level.trees(at.node, "order"):
-        at.level.choice.add(at.walk.of(tree, at.level.finder(at.inputs[0])), SORT)
+        at.level.choice.add(at.walk.of(tree, at.level.finder(at.inputs[0])), exp.SORT)
     return at.inputs[0]
 
 
@@ -420,21 +397,23 @@ def _other(at: Step) -> Relation:
     """Hand on the columns from below by their ids; an unknown operator may filter or group rows."""
     if not at.inputs:
         return _leaf(at)
-    if kind(at.node) not in _PASSING_OPERATORS:
+    if exp.kind(at.node) not in _PASSING_OPERATORS:
         at.level.choice.is_whole = False
     relation = at.inputs[0]
     for right in at.inputs[1:]:
         relation = joined_relation(relation, right)
-    relation.order = attributes(at.node.get("output")) or relation.order
+    relation.order = exp.attributes(at.node.get("output")) or relation.order
     return relation
 
 
 def _leaf(at: Step) -> Relation:
-    made_of = _LEAVES_MADE_OF.get(kind(at.node), "")
-    other = Value({}, made_of=frozenset({made_of})) if made_of else ELSEWHERE
-    order, datasets = attributes(at.node.get("output")), at.walk.datasets
+    made_of = _LEAVES_MADE_OF.get(exp.kind(at.node), "")
+    other = exp.Value({}, made_of=frozenset({made_of})) if made_of else exp.ELSEWHERE
+    order, datasets = exp.attributes(at.node.get("output")), at.walk.datasets
     values = (
-        Value({at.walk.number(datasets[number], name): IDENTITY}) if number in datasets else other
+        exp.Value({at.walk.number(datasets[number], name): exp.IDENTITY})
+        if number in datasets
+        else other
         for number, name in order
     )
     return Relation.of(order, values)
@@ -489,7 +468,7 @@ class Walk:
         self._work = work
         self._numbers: dict[Column, int] = {}
         self._columns: list[Column] = []
-        self.of = Expressions(self._subquery, work).value
+        self.of = exp.Expressions(self._subquery, work).value
 
     def number(self, dataset: DatasetName, name: str) -> int:
         """Give the number that stands for a column among sources."""
@@ -503,13 +482,13 @@ class Walk:
         """Give the column that a number stands for."""
         return self._columns[number]
 
-    def relation(self, tree: Tree, outer: Find | None = None) -> tuple[Relation, Choice]:
+    def relation(self, tree: exp.Tree, outer: exp.Find | None = None) -> tuple[Relation, Choice]:
         """Give the output of a plan, and the :class:`Choice` of its rows.
 
         :param outer: a function that finds columns of the plan around a subquery
         :raise ValueError: if the plan is not a tree
         """
-        below = children(tree)
+        below = exp.children(tree)
         level = Level(outer)
         made: dict[int, Relation] = {}
         waiting = [(0, False)]
@@ -519,40 +498,44 @@ class Walk:
             if is_ready:
                 inputs = [made.pop(child) for child in below[at]]
                 self._work(1 + sum(len(relation.order) for relation in inputs))
-                made[at] = _OPERATORS.get(kind(node), _other)(Step(self, node, inputs, level))
+                made[at] = _OPERATORS.get(exp.kind(node), _other)(Step(self, node, inputs, level))
                 continue
-            if kind(node) == "CTERelationDef":
+            if exp.kind(node) == "CTERelationDef":
                 level.choices.append(Choice())
             waiting.append((at, True))
             waiting += ((child, False) for child in reversed(below[at]))
         return made[0], level.choice
 
-    def changed(self, column: str, tree: Tree, condition: Tree | None, relation: Relation) -> Value:
+    def changed(
+        self, column: str, tree: exp.Tree, condition: exp.Tree | None, relation: Relation
+    ) -> exp.Value:
         """Give the value that a change of rows gives to a column of the target.
 
         The condition of the change is a source only for a column that does not keep its value.
         """
         value = self.of(tree, relation.find)
-        if condition is None or value.text == NULL:
+        if condition is None or value.text == exp.NULL:
             return value
-        if value.sources == {self.number(self._target, column): IDENTITY}:
+        if value.sources == {self.number(self._target, column): exp.IDENTITY}:
             return value
-        return chosen_for(value, self.of(condition, relation.find))
+        return exp.chosen_for(value, self.of(condition, relation.find))
 
-    def without_kept(self, column: str, value: Value) -> Value:
+    def without_kept(self, column: str, value: exp.Value) -> exp.Value:
         """Remove a target's column as the identical source of itself: a kept value is not lineage.
 
         Other ways from the column to itself stay.
         """
         own = self.number(self._target, column)
         bits = value.sources.get(own, 0)
-        if not bits & IDENTITY:
+        if not bits & exp.IDENTITY:
             return value
         others = {source: ways for source, ways in value.sources.items() if source != own}
-        if bits != IDENTITY:
-            others[own] = bits & ~IDENTITY
+        if bits != exp.IDENTITY:
+            others[own] = bits & ~exp.IDENTITY
         return replace(value, sources=others)
 
-    def _subquery(self, tree: Tree, find: Find) -> tuple[list[Value], Sources, bool]:
+    def _subquery(
+        self, tree: exp.Tree, find: exp.Find
+    ) -> tuple[list[exp.Value], exp.Sources, bool]:
         relation, choice = self.relation(tree, find)
         return relation.values(), choice.sources, choice.is_whole
