@@ -3,7 +3,7 @@
 Before the job has run, this is the lineage of the START event (:func:`declared_lineage`). START
 waits for the imports of this module, so the module imports no code that merges.
 
-After the job, this lineage replaces the parts that a try lacks (:class:`Completion`), because an
+After the job, this lineage replaces the parts that a try lacks (:func:`with_last_run`), because an
 event without datasets empties the graphs of backends. Policy, case by case:
 
 - If Spark reported no dataset on a side (inputs or outputs) of a failed try, the event names the
@@ -50,70 +50,47 @@ def last_and_declared(
     return tuple(every[name] for name in sorted(every))
 
 
-class Completion:
-    """Finds the missing parts of a try's lineage, and fills them with the last run's lineage.
+def with_last_run(
+    lineage: TaskLineage,
+    last: LastRun,
+    declared_inputs: Collection[DatasetName],
+    declared_outputs: Collection[DatasetName],
+    *,
+    versions_by_schema: bool,
+) -> TaskLineage | None:
+    """Fill the missing parts of a try's lineage with the last successful run's lineage.
 
     :param declared_inputs: inputs that the task declares; a declared dataset without facets counts
         as not reported by Spark
     :param declared_outputs: outputs that the task declares
     :param versions_by_schema: the attribute ``versions_by_schema`` of the
         :class:`~airflow_provider_sparklineage.event.backends.base.Backend`
+    :return: None if no part is missing
     """
-
-    def __init__(
-        self,
-        lineage: TaskLineage,
-        declared_inputs: Collection[DatasetName],
-        declared_outputs: Collection[DatasetName],
-        *,
-        versions_by_schema: bool,
-    ) -> None:
-        self._lineage = lineage
-        has_failed = lineage.outcome is Outcome.FAIL
-        self._misses_inputs = has_failed and _is_unreported(lineage.inputs, declared_inputs)
-        self._misses_outputs = has_failed and _is_unreported(lineage.outputs, declared_outputs)
-        self._without_facets = frozenset(
-            d.name
-            for d in lineage.outputs
-            if versions_by_schema and not has_failed and not d.facets
-        )
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether any part of the lineage is missing."""
-        return self._misses_inputs or self._misses_outputs or bool(self._without_facets)
-
-    def by(self, last: LastRun) -> TaskLineage:
-        """Give the lineage, with missing parts taken from the last successful run."""
-        lineage = self._lineage
-        inputs, outputs = lineage.inputs, lineage.outputs
-        filled = []
-        if self._misses_inputs and last.inputs:
-            inputs, filled = _with_last(last.inputs, inputs), ["inputs"]
-        if self._misses_outputs and last.outputs:
-            outputs = _with_last(last.outputs, outputs)
-            filled.append("outputs")
-        if self._without_facets:
-            outputs = self._with_facets(last)
-        note = Degradation(
-            DegradationCode.LAST_KNOWN,
-            f"Spark reported no {' and no '.join(filled)} of this try. Those of the "
-            f"last successful run ({last.run_id}) are in the event, so that backends keep "
-            "showing them.",
-        )
-        return replace(
-            lineage,
-            inputs=inputs,
-            outputs=outputs,
-            degradations=(*lineage.degradations, note) if filled else lineage.degradations,
-        )
-
-    def _with_facets(self, last: LastRun) -> tuple[LineageDataset, ...]:
-        known = {d.dataset: dict(d.facets) for d in last.outputs}
-        return tuple(
-            replace(d, facets=known[d.name]) if d.name in self._without_facets & known.keys() else d
-            for d in self._lineage.outputs
-        )
+    inputs, outputs = lineage.inputs, lineage.outputs
+    has_failed = lineage.outcome is Outcome.FAIL
+    misses_inputs = has_failed and _is_unreported(inputs, declared_inputs)
+    misses_outputs = has_failed and _is_unreported(outputs, declared_outputs)
+    is_versioned = versions_by_schema and not has_failed
+    without_facets = {d.name for d in outputs if is_versioned and not d.facets}
+    if not misses_inputs and not misses_outputs and not without_facets:
+        return None
+    filled = []
+    if misses_inputs and last.inputs:
+        inputs, filled = _with_last(last.inputs, inputs), ["inputs"]
+    if misses_outputs and last.outputs:
+        outputs = _with_last(last.outputs, outputs)
+        filled.append("outputs")
+    known = {d.dataset: dict(d.facets) for d in last.outputs if d.dataset in without_facets}
+    outputs = tuple(replace(d, facets=known[d.name]) if d.name in known else d for d in outputs)
+    note = Degradation(
+        DegradationCode.LAST_KNOWN,
+        f"Spark reported no {' and no '.join(filled)} of this try. Those of the "
+        f"last successful run ({last.run_id}) are in the event, so that backends keep "
+        "showing them.",
+    )
+    degradations = (*lineage.degradations, note) if filled else lineage.degradations
+    return replace(lineage, inputs=inputs, outputs=outputs, degradations=degradations)
 
 
 class Completed(NamedTuple):
@@ -131,13 +108,17 @@ class Completed(NamedTuple):
 
 
 def completed(lineage: TaskLineage, manifest: Manifest, last_known: BothForms) -> Completed:
-    """Fill the gaps of a try's lineage, see :class:`Completion`."""
+    """Fill the gaps of a try's lineage, see :func:`with_last_run`."""
     kept, sent, versions_by_schema = last_known
-    declared = manifest.declared_inputs, manifest.declared_outputs
-    missing = Completion(lineage, *declared, versions_by_schema=versions_by_schema)
-    if kept == NO_LAST_RUN or not missing.is_needed:
+
+    def by(last: LastRun) -> TaskLineage | None:
+        declared = manifest.declared_inputs, manifest.declared_outputs
+        return with_last_run(lineage, last, *declared, versions_by_schema=versions_by_schema)
+
+    filled = by(kept) if kept != NO_LAST_RUN else None
+    if filled is None:
         return Completed(lineage)
-    return Completed(missing.by(kept), None if sent is kept else missing.by(sent), kept)
+    return Completed(filled, None if sent is kept else by(sent), kept)
 
 
 def unmerged(manifest: Manifest, outcome: Outcome, last_known: BothForms) -> Completed:

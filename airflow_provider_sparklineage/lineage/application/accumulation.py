@@ -76,8 +76,7 @@ class Memory:
         if not 0 < size <= Limit.FACET_BYTES:
             return LEFT_OUT
         text = bytes(raw)  # a copy, because a view would hold the full line in memory
-        known = self._facets.get(text)
-        if known is None:
+        if (known := self._facets.get(text)) is None:
             if not self._facets_bytes.takes(size):
                 return LEFT_OUT
             known = self._facets[text] = msgspec.Raw(text)
@@ -155,9 +154,7 @@ class KeptReports:
 
     def kept(self, name: DatasetName, facets: RawFacets, sides: RawFacets) -> _Kept:
         """Give the kept report with the same facets; if there is none, keep a new one."""
-        latest = self._latest.get(name)
-        if latest is None:
-            latest = self._latest[name] = []
+        latest = self._latest.setdefault(name, [])
         for known in latest:
             if known.facets == facets and known.sides == sides:
                 return known
@@ -201,8 +198,6 @@ class _Kept:
 
 def _stated(facets: RawFacets) -> RawFacets:
     """Leave out facets that are null, {} or []."""
-    if not any(map(_is_empty, facets.values())):
-        return facets
     return {key: value for key, value in facets.items() if not _is_empty(value)}
 
 
@@ -248,18 +243,10 @@ class DatasetReports:
             name = DatasetName(entry.namespace, entry.name)
             facets = entry.facets or {}
             sides = (entry.input_facets if is_input else entry.output_facets) or {}
-            reports = self._of.get(name)
-            if reports is None:
-                if not self._all.memory.dataset():
-                    continue
-                reports = self._of[name] = {}
-            for kept, when in reports.items():
-                if kept.facets == facets and kept.sides == sides:
-                    when.add(rank)
-                    break
-            else:
-                kept = self._all.kept(name, facets, sides)
-                reports[kept] = _When(rank)
+            if name not in self._of and not self._all.memory.dataset():
+                continue
+            kept = self._all.kept(name, facets, sides)
+            self._of.setdefault(name, {}).setdefault(kept, _When(rank)).add(rank)
             if kept.lost:
                 self._all.memory.count_lost(kept.lost)
 
@@ -329,14 +316,10 @@ class _SubsetFacet(msgspec.Struct):
     )
 
 
-def _locations(side_facets: RawFacets | None) -> frozenset[str] | None:
+def _locations(side_facets: RawFacets) -> frozenset[str] | None:
     """Read the locations of a ``subset`` facet; None, the full dataset, if it names none."""
-    if not side_facets or "subset" not in side_facets:
-        return None
-    subset = decode_facet(side_facets["subset"], _SubsetFacet)
-    if subset is None:
-        return None
-    condition = subset.input_condition or subset.output_condition
+    subset = decode_facet(side_facets.get("subset"), _SubsetFacet)
+    condition = (subset.input_condition or subset.output_condition) if subset else None
     if condition is None or condition.type != "location" or not condition.locations:
         return None
     return frozenset(condition.locations)
@@ -417,22 +400,21 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
         elif event.parent_run_id == run_id:
             # On YARN the application's own START event does not have the application's id.
             own.identify(event)
-            run = runs.get(event.run.run_id)
-            if run is None:
+            if (run := runs.get(event.run.run_id)) is None:
                 if not memory.action(len(event.inputs or ()) + len(event.outputs or ())):
                     continue
-                run = runs[event.run.run_id] = _Run(event.run.run_id, memory, inputs, outputs)
+                run = runs[event.run.run_id] = _Run(event, memory, inputs, outputs)
             run.add(event)
         else:
             own.foreign += 1
     actions = sorted((r.action() for r in runs.values()), key=lambda a: (a.started, a.run_id))
-    last_events = [own.last, *(r.last for r in runs.values())]
+    last_events = [*own.times, *(r.last for r in runs.values())]
     return SparkApplication(
         run_id=run_id,
         namespace=own.namespace,
         job_name=own.job_name,
         actions=tuple(actions),
-        last_event=max((at for at in last_events if at is not None), default=None),
+        last_event=max(last_events, default=None),
         begun=bool(own.starts),
         finished=bool(own.ends) and len(own.ends) >= len(own.starts),
         events=own.events + sum(r.events for r in runs.values()),
@@ -448,16 +430,19 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
 
 
 class _Run:
-    """The events of one action so far, joined."""
+    """The events of one action so far, joined.
+
+    :param event: one of the events, which is added later as all are
+    """
 
     def __init__(
-        self, run_id: str, memory: Memory, inputs: KeptReports, outputs: KeptReports
+        self, event: SparkEvent, memory: Memory, inputs: KeptReports, outputs: KeptReports
     ) -> None:
-        self.run_id = run_id
+        self.run_id = event.run.run_id
         self._memory = memory
         self.events = 0
-        self._first: Rank | None = None
-        self._job: tuple[Rank, str] | None = None
+        self._first = _rank(event)
+        self._job = self._first, event.job.name
         self._job_type = ""
         self._ended: datetime | None = None
         self._failed = False
@@ -469,13 +454,10 @@ class _Run:
 
     def add(self, event: SparkEvent) -> None:
         self.events += 1
-        rank = event.event_time, _EVENT_ORDER.get(event.event_type or "OTHER", 1)
-        if self._first is None or rank < self._first:
-            self._first = rank
+        rank = _rank(event)
+        self._first = min(self._first, rank)
         # The job's name gets its output suffix once the output is known, so the latest name counts.
-        job = rank, event.job.name
-        if self._job is None or job > self._job:
-            self._job = job
+        self._job = max(self._job, (rank, event.job.name))
         self._job_type = max(self._job_type, event.job_type)
         if event.event_type in ("COMPLETE", "FAIL", "ABORT"):
             self._ended = max(self._ended or event.event_time, event.event_time)
@@ -493,15 +475,11 @@ class _Run:
         self._outputs.add(event.outputs, rank)
 
     @property
-    def last(self) -> datetime | None:
-        """The time of the run's last event; None before the first one is added."""
-        return self._job[0][0] if self._job else None
+    def last(self) -> datetime:
+        """The time of the run's last event."""
+        return self._job[0][0]
 
     def action(self) -> Action:
-        first, job = self._first, self._job
-        if first is None or job is None:
-            msg = f"run {self.run_id} has no events"
-            raise ValueError(msg)
         state = ActionState.COMPLETE
         if self._failed:
             state = ActionState.FAILED
@@ -509,9 +487,9 @@ class _Run:
             state = ActionState.UNFINISHED
         return Action(
             run_id=self.run_id,
-            job_name=job[1],
+            job_name=self._job[1],
             job_type=self._job_type,
-            started=first[0],
+            started=self._first[0],
             ended=self._ended,
             state=state,
             inputs=self._inputs.datasets(),
@@ -520,6 +498,10 @@ class _Run:
             properties={k: frozenset(v) for k, v in sorted(self._properties.items())},
             error=self._error,
         )
+
+
+def _rank(event: SparkEvent) -> Rank:
+    return event.event_time, _EVENT_ORDER.get(event.event_type or "OTHER", 1)
 
 
 _EXCEPTION_CLASS = re.compile(r"(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*(?=[:\s]|$)", re.ASCII)
@@ -546,8 +528,8 @@ class _ApplicationRun:
         self.run_id = run_id
         self.events = 0
         self.foreign = 0
-        self.last: datetime | None = None
         # Sets of times, so that a repeated event counts once.
+        self.times: set[datetime] = set()
         self.starts: set[datetime] = set()
         self.ends: set[datetime] = set()
         self.namespace = ""
@@ -558,7 +540,7 @@ class _ApplicationRun:
 
     def add(self, event: SparkEvent) -> None:
         self.events += 1
-        self.last = max(self.last or event.event_time, event.event_time)
+        self.times.add(event.event_time)
         if event.event_type == "START":
             self.starts.add(event.event_time)
         elif event.event_type in ("COMPLETE", "FAIL", "ABORT"):

@@ -41,7 +41,8 @@ from airflow_provider_sparklineage.lineage.application.accumulation import Actio
 from airflow_provider_sparklineage.model.datasets import is_files, looks_like_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from airflow_provider_sparklineage.lineage.application.accesses import ActionDataset
     from airflow_provider_sparklineage.lineage.application.accumulation import (
@@ -62,18 +63,16 @@ def with_canonical_names(application: SparkApplication, locator: Locator) -> Spa
     moved = {name: known for name, known in renamed.items() if known != name}
     if not moved:
         return application
-    return replace(
-        application, actions=tuple(_renamed_action(a, moved) for a in application.actions)
+    actions = (
+        replace(
+            action,
+            inputs=_renamed_datasets(action.inputs, moved),
+            outputs=_renamed_datasets(action.outputs, moved),
+            moved={**action.moved, **moved},
+        )
+        for action in application.actions
     )
-
-
-def _renamed_action(action: Action, moved: Mapping[DatasetName, DatasetName]) -> Action:
-    return replace(
-        action,
-        inputs=_renamed_datasets(action.inputs, moved),
-        outputs=_renamed_datasets(action.outputs, moved),
-        moved={**action.moved, **moved},
-    )
+    return replace(application, actions=tuple(actions))
 
 
 def _renamed_datasets(
@@ -205,14 +204,25 @@ def _join_inner_reads(actions: Sequence[Action]) -> list[Action]:
     for action in actions:
         outer = action
         if action.outputs or wraps_a_write(action):
-            first = bisect_left(started, action.started)
-            end = len(inner) if action.ended is None else bisect_right(started, action.ended)
-            for bare in inner[first:end]:
+            for bare in _within(action, inner, started):
                 if bare.run_id not in taken and _reads_for(bare, outer):
                     taken.add(bare.run_id)
                     outer = replace(outer, inputs=_united_inputs(outer, bare))
         found.append(outer)
     return [action for action in found if action.run_id not in taken]
+
+
+def _within(
+    outer: Action, actions: Sequence[Action], started: Sequence[datetime]
+) -> Iterator[Action]:
+    """Give the actions that began and ended within the time of an action.
+
+    :param started: the times at which the actions started, in ascending order
+    """
+    if outer.ended is None:
+        return iter(actions[bisect_left(started, outer.started) :])
+    begun = actions[bisect_left(started, outer.started) : bisect_right(started, outer.ended)]
+    return (a for a in begun if a.ended is not None and a.ended <= outer.ended)
 
 
 def _is_bare(action: Action) -> bool:
@@ -221,12 +231,10 @@ def _is_bare(action: Action) -> bool:
 
 
 def _reads_for(inner: Action, outer: Action) -> bool:
-    """Whether an action that started during a write is the reading part of that write.
+    """Whether an action within the time of a write is the reading part of that write.
 
     One of the two can have more inputs than the other: inputs that only a subquery reads.
     """
-    if outer.ended is not None and (inner.ended is None or inner.ended > outer.ended):
-        return False
     ours, theirs = ({d.name for d in action.inputs} for action in (inner, outer))
     return ours <= theirs or ours >= theirs
 
@@ -257,10 +265,8 @@ def _join_nested_writes(actions: Sequence[Action]) -> list[Action]:
             continue
         inner = None
         if wraps_a_write(outer):
-            first = bisect_left(started, outer.started)
-            end = len(actions) if outer.ended is None else bisect_right(started, outer.ended)
-            within = (a for a in actions[first:end] if a.run_id not in taken)
-            others = [a for a in within if _is_inner_write(a, outer)]
+            within = _within(outer, actions, started)
+            others = [a for a in within if a.run_id not in taken and _is_inner_write(a, outer)]
             # An outer execution without outputs (Spark 4.1 has one around saveAsTable) could be
             # joined with the write of another thread, so there must be only one candidate.
             if outer.outputs or len(others) == 1:
@@ -274,10 +280,8 @@ def _join_nested_writes(actions: Sequence[Action]) -> list[Action]:
 
 
 def _is_inner_write(inner: Action, outer: Action) -> bool:
-    """Whether an action that started during another one is the inner write of that one."""
+    """Whether an action within the time of another one is the inner write of that one."""
     if inner.run_id == outer.run_id or inner.witness is not outer.witness:
-        return False
-    if outer.ended is not None and (inner.ended is None or inner.ended > outer.ended):
         return False
     outputs = {d.name for d in inner.outputs}
     if outer.outputs:

@@ -10,7 +10,7 @@ from airflow_provider_sparklineage.event.stored import last_run
 from airflow_provider_sparklineage.lineage import declared_and_last_known
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset
-from airflow_provider_sparklineage.lineage.declared_and_last_known import Completion
+from airflow_provider_sparklineage.lineage.declared_and_last_known import with_last_run
 from airflow_provider_sparklineage.lineage.merge import Outcome, TaskLineage
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset
@@ -38,8 +38,8 @@ IN, OUT = LineageDataset(name("/in"), SCHEMA), LineageDataset(name("/out"), SCHE
 
 def completed(lineage, *, declared=(), versions_by_schema=True):
     declared = [name(path) for path in declared]
-    missing = Completion(lineage, declared, declared, versions_by_schema=versions_by_schema)
-    return missing.by(LAST) if missing.is_needed else lineage
+    declared = declared, declared
+    return with_last_run(lineage, LAST, *declared, versions_by_schema=versions_by_schema) or lineage
 
 
 def test_a_run_is_known_by_what_identifies_its_datasets(recorded):
@@ -108,10 +108,8 @@ def test_outputs_of_failed_actions_stay_bare_names():
 
 def test_expectations_of_declared_datasets_are_kept():
     table = LineageDataset(DatasetName("hive", "t"), locations=frozenset({"x"}))
-    missing = Completion(
-        TaskLineage(Outcome.FAIL, (), (table,)), [], [table.name], versions_by_schema=True
-    )
-    [out] = missing.by(LAST).outputs
+    failed = TaskLineage(Outcome.FAIL, (), (table,))
+    [out] = with_last_run(failed, LAST, [], [table.name], versions_by_schema=True).outputs
     assert out == replace(OUT, locations=frozenset({"x"}))
 
 
