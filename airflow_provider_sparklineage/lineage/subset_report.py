@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
+from airflow_provider_sparklineage.lineage.observed.accesses import Subset
 from airflow_provider_sparklineage.lineage.partitions.comparison import (
     PartitionStatus,
     Reconciliation,
-    Seen,
     reconcile,
 )
 from airflow_provider_sparklineage.lineage.partitions.expected import Expectations
@@ -104,15 +104,12 @@ class SubsetReport:
             subset = Selected()
         if subset.skipped:
             how = "read or planned to be read" if dataset.planned else _HOW[side]
-            self._degradations.append(
-                Degradation(
-                    DegradationCode.PARTITIONS_CUT,
-                    f"{subset.skipped} {subset.what} of {dataset.name} were {how}, more "
-                    f"than the event may name; [sparklineage] max_{subset.what} sets how many.",
-                    dataset.name,
-                    side=side,
-                )
+            text = (
+                f"{subset.skipped} {subset.what} of {dataset.name} were {how}, more than the event "
+                f"may name; [sparklineage] max_{subset.what} sets how many."
             )
+            code = DegradationCode.PARTITIONS_CUT
+            self._degradations.append(Degradation(code, text, dataset.name, side=side))
         try:
             self._allowance.check(Stage.MERGING)
             check = self._check(evidence, other, static if side is Side.READ else None)
@@ -178,15 +175,12 @@ class SubsetReport:
             )
         else:
             return
-        self._degradations.append(
-            Degradation(
-                DegradationCode.PARTITIONS_INEXACT,
-                f"Which partitions of {dataset.name} were {_HOW[side]} is not certain: "
-                f"{why}. A mismatch of them fails no task.",
-                dataset.name,
-                side=side,
-            )
+        text = (
+            f"Which partitions of {dataset.name} were {_HOW[side]} is not certain: {why}. "
+            "A mismatch of them fails no task."
         )
+        code = DegradationCode.PARTITIONS_INEXACT
+        self._degradations.append(Degradation(code, text, dataset.name, side=side))
 
     def at_risk(
         self, name: DatasetName, links: Collection[DatasetName], locations: Iterable[str]
@@ -225,28 +219,23 @@ class SubsetReport:
 
     def degradations(self) -> list[Degradation]:
         """Report subsets that are too long or uncertain, and declared tables without a dataset."""
-        return [
-            *self._degradations,
-            *(
-                Degradation(
-                    DegradationCode.DECLARATION_UNBOUND,
-                    f"The table {table} is declared, and Spark reported no dataset of that name.",
-                )
-                for table in self._expectations.unbound_tables()
-            ),
-        ]
+        unbound = (
+            f"The table {table} is declared, and Spark reported no dataset of that name."
+            for table in self._expectations.unbound_tables()
+        )
+        code = DegradationCode.DECLARATION_UNBOUND
+        return [*self._degradations, *(Degradation(code, text) for text in unbound)]
 
 
-def _seen(evidence: Evidence) -> Seen | None:
+def _seen(evidence: Evidence) -> Subset | None:
     """Give the accessed partitions: the observed partitions, else those of reported locations.
 
     :return: None if the partitions are not known, or all of an unpartitioned dataset was accessed
     """
     if evidence.observed:
-        subset = evidence.subset
-        return Seen(subset.dimensions, subset.partitions) if subset else None
+        return evidence.subset
     partitions = located(evidence)
     if partitions is None:
         return None
     labels = dict.fromkeys(label for p in partitions for label, _ in p.values)
-    return Seen(tuple(Dimension.of_column(label) for label in labels), partitions)
+    return Subset(tuple(Dimension.of_column(label) for label in labels), partitions)

@@ -63,6 +63,7 @@ from airflow_provider_sparklineage.model.timestamps import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from airflow_provider_sparklineage.lineage.observed.accesses import Subset
     from airflow_provider_sparklineage.lineage.partitions.expected import Expected
     from airflow_provider_sparklineage.model.allowance import Work
 
@@ -90,9 +91,7 @@ def by_labels(partitions: Iterable[Partition]) -> dict[Labels, Rows]:
     found: dict[Labels, Rows] = {}
     for partition in partitions:
         labels, values = zip(*partition.values, strict=True) if partition.values else ((), ())
-        rows = found.get(labels)
-        if rows is None:
-            rows = found[labels] = Rows([], [])
+        rows = found.setdefault(labels, Rows([], []))
         rows.partitions.append(partition)
         rows.values.append(values)
     return found
@@ -168,19 +167,14 @@ class CanonicalForms:
     def _canonical(self, label: str, form: str, values: Sequence[str]) -> list[str]:
         """Convert the values of one label to canonical form, each distinct value only once."""
         dimension = self._seen.get(label)
-        distinct = set(values)
-        if len(distinct) == len(values):
-            canonical = [canonical_value(value, form, dimension) for value in values]
-        else:
-            known = {value: canonical_value(value, form, dimension) for value in distinct}
-            canonical = [known[value] for value in values]
+        known = {value: canonical_value(value, form, dimension) for value in set(values)}
         if label not in self.texts:
             self._with_zone.setdefault(label, set()).update(
                 has_zone(value)
-                for value in canonical
+                for value in known.values()
                 if len(value) > PRECISION["day"] and value != NULL
             )
-        return canonical
+        return [known[value] for value in values]
 
     def are_comparable(self) -> bool:
         """Whether all or none of a label's times have zones, for each label; texts do not count."""
@@ -251,19 +245,12 @@ class Reconciliation(Frozen, frozen=True):
         return replace(self, missing=frozenset())
 
 
-class Seen(Frozen, frozen=True):
-    """Partitions that were accessed; for a full read, all partitions of the dataset."""
-
-    dimensions: tuple[Dimension, ...]
-    partitions: frozenset[Partition]
-
-
 def reconcile(
     expected: Expected | None,
-    seen: Seen | None,
+    seen: Subset | None,
     *,
     is_on_both_sides: bool = False,
-    other: Seen | None = None,
+    other: Subset | None = None,
     work: Work = lambda _: None,
 ) -> Reconciliation:
     """Compare expected with accessed partitions, in time linear in the number of both.
@@ -296,7 +283,7 @@ def _is_empty(expected: Expected) -> bool:
     return expected.partitions is None and not expected.choices and not expected.locations
 
 
-def _explained(expected: Expected, seen: Seen) -> bool:
+def _explained(expected: Expected, seen: Subset) -> bool:
     """Whether the first and the last accessed date of some label are dates of the arguments."""
     formats = {d.label: d.format for d in seen.dimensions}
     for label in dict.fromkeys(s.dimension for s in expected.sources if s.kind is Kind.INFERRED):
@@ -336,7 +323,7 @@ _Covered = tuple[set[Partition], set[Partition]]
 class _Comparison:
     """Compares the expected partitions of one dataset and side with the accessed ones."""
 
-    def __init__(self, expected: Expected, seen: Seen, work: Work) -> None:
+    def __init__(self, expected: Expected, seen: Subset, work: Work) -> None:
         self._expected = expected
         self._seen = seen
         self._work = work
@@ -349,7 +336,7 @@ class _Comparison:
             return Reconciliation(PartitionStatus.UNOBSERVED)
         return _differing(*found)
 
-    def by_paths_of_no_side(self, other: Seen | None) -> Reconciliation:
+    def by_paths_of_no_side(self, other: Subset | None) -> Reconciliation:
         """Compare paths that may belong to either side: one path may be read and another written.
 
         :param other: the accessed partitions of the other side; None where they are not known

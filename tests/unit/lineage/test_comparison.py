@@ -7,11 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.expectations import Kind, Source
-from airflow_provider_sparklineage.lineage.partitions.comparison import (
-    PartitionStatus,
-    Seen,
-    reconcile,
-)
+from airflow_provider_sparklineage.lineage.observed.accesses import Subset
+from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus, reconcile
 from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 from airflow_provider_sparklineage.model.partitioning import NULL, Dimension, Partition
 
@@ -27,7 +24,7 @@ def expected(*values, kind=Kind.PATH, dimensions=DT, **more):
 
 
 def seen(*values, dimensions=DT):
-    return Seen(dimensions, partitions(*values, label=dimensions[0].label))
+    return Subset(dimensions, partitions(*values, label=dimensions[0].label))
 
 
 def inferred(*dates):
@@ -163,7 +160,7 @@ def test_every_status(wanted, found, status):
 def test_values_are_compared_in_one_format(one, other, dimension):
     for a, b in ((one, other), (other, one)):
         wanted = Expected(Kind.PATH, partitions(a), (Dimension.of_column("dt"),))
-        found = Seen((dimension,), partitions(b))
+        found = Subset((dimension,), partitions(b))
         if dimension.format and b == other:
             continue  # the format is that of the table
         assert reconcile(wanted, found).status == PartitionStatus.MATCHED
@@ -240,7 +237,7 @@ def test_a_day_next_to_a_glob_covers_its_hours():
     wanted = Partition.from_values([("ts", "2024-05-06"), ("region", "*")])
     accessed = Partition.from_values([("ts_hour", "476379"), ("region", "eu")])
     check = reconcile(
-        Expected(Kind.PATH, frozenset({wanted}), is_glob=True), Seen(hours, frozenset({accessed}))
+        Expected(Kind.PATH, frozenset({wanted}), is_glob=True), Subset(hours, frozenset({accessed}))
     )
     assert check.status == "matched"
 
@@ -252,7 +249,7 @@ def test_an_inferred_date_matches_columns_that_are_a_date_together(day, status):
     sources = (Source(Kind.INFERRED, "a", "{{ ds }}", "2024-05-06", "year/month/day"),)
     wanted = Expected(Kind.INFERRED, sources=sources)
     assert (
-        reconcile(wanted, Seen(dimensions, frozenset({Partition.from_values(values)}))).status
+        reconcile(wanted, Subset(dimensions, frozenset({Partition.from_values(values)}))).status
         == status
     )
 
@@ -313,7 +310,7 @@ def test_labels_are_those_of_spark_whatever_their_case():
 
 def test_a_partial_partition_covers_all_that_have_its_values():
     both = frozenset(Partition.from_values([("dt", "1"), ("region", r)]) for r in ("a", "b"))
-    found = Seen((Dimension.of_column("dt"), Dimension.of_column("region")), both)
+    found = Subset((Dimension.of_column("dt"), Dimension.of_column("region")), both)
     assert reconcile(expected("1"), found).status == PartitionStatus.MATCHED
     assert reconcile(expected("2"), found).unexpected == both
 
@@ -394,7 +391,7 @@ def covers(wanted, found):
 )
 def test_a_partition_is_compared_with_each_other_one(wanted, found):
     check = reconcile(
-        Expected(Kind.DECLARED, wanted, (DAY, HOUR, REGION)), Seen((DAY, HOUR, REGION), found)
+        Expected(Kind.DECLARED, wanted, (DAY, HOUR, REGION)), Subset((DAY, HOUR, REGION), found)
     )
     alike = {p: {(k, FORMS[k].get(v, v)) for k, v in p.values} for p in wanted}
     missing = {p for p in wanted if not any(covers(p, f) for f in found)}
