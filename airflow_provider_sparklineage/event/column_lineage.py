@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.lineage.columns.edges import Transformations
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
-    from airflow_provider_sparklineage.model.datasets import DatasetName
     from airflow_provider_sparklineage.model.degradations import Degradation
 
 
@@ -136,16 +135,12 @@ def lineage_facet(outputs: Iterable[LineageDataset]) -> dict[str, Any] | None:
 
 def _output_entry(output: LineageDataset) -> dict[str, Any]:
     columns = output.columns
-    datasets = [
-        {"namespace": source.namespace, "name": source.name, "type": "DATASET"}
-        for source in sorted(output.sources or ())
-    ]
+    datasets = [{**source._asdict(), "type": "DATASET"} for source in sorted(output.sources or ())]
     influences = _column_inputs(columns.dataset) if columns else []
     made = mapped(columns.fields, _column_inputs) if columns else {}
     fields = {name: {"inputs": inputs} for name, inputs in sorted(made.items()) if inputs}
     entry: dict[str, Any] = {
-        "namespace": output.name.namespace,
-        "name": output.name.name,
+        **output.name._asdict(),
         "type": "DATASET",
         "inputs": [*datasets, *influences],
     }
@@ -202,15 +197,8 @@ def bounded(lineage: TaskLineage, max_bytes: int, option: str) -> TaskLineage:
         dropped += of_column_lineage(bare, option)
     if not dropped:
         return lineage
-    outputs = (_with_columns(d, of) for d in lineage.outputs)
-    degradations = (*lineage.degradations, *dropped)
-    return replace(lineage, outputs=tuple(outputs), degradations=degradations)
-
-
-def _with_columns(
-    dataset: LineageDataset, columns: dict[DatasetName, ColumnLineage]
-) -> LineageDataset:
-    return replace(dataset, columns=columns.get(dataset.name)) if dataset.columns else dataset
+    outputs = tuple(replace(d, columns=of.get(d.name)) if d.columns else d for d in lineage.outputs)
+    return replace(lineage, outputs=outputs, degradations=(*lineage.degradations, *dropped))
 
 
 class _LineageSize(NamedTuple):
@@ -245,12 +233,7 @@ def _size_of_edges(edges: Edges, *, is_of_all: bool = False) -> _LineageSize:
         length, described, is_indirect = of_list[id(transformations)]
         texts += length
         descriptions += described
-        edge = (
-            _EDGE_BYTES
-            + len(column.field)
-            + len(column.dataset.namespace)
-            + len(column.dataset.name)
-        )
+        edge = _EDGE_BYTES + len(column.field) + sum(map(len, column.dataset))
         size += edge
         if is_of_all or is_indirect:
             indirect += 1

@@ -89,14 +89,8 @@ def empty(header: Header | None, outcome: Outcome) -> Event:
 
     :param header: None for Airflow's hooks, which fill it in themselves
     """
-    event: Event = {
-        "run": {"facets": {}},
-        "job": {"facets": {}},
-        "inputs": [],
-        "outputs": [],
-    }
     if header is None:
-        return event
+        return {"run": {"facets": {}}, "job": {"facets": {}}, "inputs": [], "outputs": []}
     return {
         "eventTime": header.event_time,
         "producer": producer(),
@@ -123,7 +117,7 @@ def replaced(
     """
     changes: Event = {}
     for side, datasets in (("inputs", inputs), ("outputs", outputs)):
-        if datasets is not None and not _are_same(datasets, event[side]):
+        if datasets is not None and list(map(id, datasets)) != list(map(id, event[side])):
             changes[side] = datasets
     for of, facets in (("run", run_facets), ("job", job_facets)):
         if facets is not None and not same(facets, event[of]["facets"]):
@@ -136,10 +130,6 @@ def same(first: dict[str, Any], second: dict[str, Any]) -> bool:
     return len(first) == len(second) and all(
         key in second and second[key] is value for key, value in first.items()
     )
-
-
-def _are_same(first: list[Any], second: list[Any]) -> bool:
-    return len(first) == len(second) and all(a is b for a, b in zip(first, second, strict=True))
 
 
 # --- texts and numbers ----------------------------------------------------------------------------

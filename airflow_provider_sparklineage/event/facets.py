@@ -428,26 +428,17 @@ def _uuid(run_id: str) -> str | None:
     return run_id if _UUID.fullmatch(run_id) else None  # OpenLineage allows no other run ids
 
 
-def declared(
-    event: Event,
-    lost: Sequence[Degradation],
-    *,
-    inputs: list[Any],
-    outputs: list[Any],
-    run_facets: Facets,
-    job_facets: Facets,
-) -> Event:
-    """Give an event with the parts that a step has changed, and declare the losses in it.
+def declared(event: Event, lost: Sequence[Degradation]) -> Event:
+    """Declare the losses of a step in the event that the step gives.
 
     An event without the capture facet declares nothing: it is the event of a job that has not run,
     from which a step takes hardly anything.
     """
-    capture = run_facets.get(model.CAPTURE_KEY)
-    if capture is not None and lost:
-        run_facets = {**run_facets, model.CAPTURE_KEY: with_degradations(capture, lost)}
-    return replaced(
-        event, inputs=inputs, outputs=outputs, run_facets=run_facets, job_facets=job_facets
-    )
+    facets = event["run"]["facets"]
+    if not lost or (capture := facets.get(model.CAPTURE_KEY)) is None:
+        return event
+    declaring = {**facets, model.CAPTURE_KEY: with_degradations(capture, lost)}
+    return replaced(event, run_facets=declaring)
 
 
 def with_degradations(

@@ -254,8 +254,7 @@ def made(
 
 def _input(dataset: LineageDataset, forwarding: Forwarding) -> dict[str, Any]:
     return {
-        "namespace": dataset.name.namespace,
-        "name": dataset.name.name,
+        **dataset.name._asdict(),
         "facets": forwarding.of(dataset.facets, dataset.name),
         "inputFacets": forwarding.of(dataset.side_facets, dataset.name)
         | subset_facets(dataset, Side.READ),
@@ -269,8 +268,7 @@ def _output(dataset: LineageDataset, forwarding: Forwarding, bare: bool) -> dict
 
         facets[model.COLUMNS_KEY] = column_lineage_facet(dataset.columns)
     return {
-        "namespace": dataset.name.namespace,
-        "name": dataset.name.name,
+        **dataset.name._asdict(),
         "facets": facets | partitioning_facets(dataset, bare=bare),
         "outputFacets": forwarding.of(dataset.side_facets, dataset.name)
         | subset_facets(dataset, Side.WRITE),

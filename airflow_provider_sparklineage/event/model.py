@@ -876,19 +876,15 @@ def _read(text: bytes, of: type[Struct]) -> tuple[Any, int]:
 
 
 def _decoded(text: bytes) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except ValueError:
-        return _any_json(text)
-
-
-def _any_json(text: bytes) -> Any:
-    """Decode JSON that only Python's own module reads: with NaN, or half of a surrogate pair.
+    """Decode JSON, also if only Python's own module reads it.
 
     NaN and infinite numbers become None, and half of a surrogate pair becomes ``?``.
     """
-    value = json.loads(text, parse_constant=lambda _: None)
-    return msgspec.json.decode(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+    try:
+        return msgspec.json.decode(text)
+    except ValueError:
+        value = json.loads(text, parse_constant=lambda _: None)
+        return msgspec.json.decode(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
 
 
 class _Fitting:

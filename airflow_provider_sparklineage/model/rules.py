@@ -217,12 +217,10 @@ class Layout(Frozen, frozen=True, dict=True):
         The key is empty for text: for a field without a pattern, and for a null or a glob that
         stands in place of a time.
         """
-        if field.pattern and not self._is_raw(field.label, text):
+        is_raw = field.label in self._alone and (text == NULL or globs.is_glob(text))
+        if field.pattern and not is_raw:
             return timestamps.digits(field.pattern, text) or {}
         return {"": text}
-
-    def _is_raw(self, label: str, text: str) -> bool:
-        return label in self._alone and (text == NULL or globs.is_glob(text))
 
     def _value(self, label: str, parts: dict[str, str]) -> str:
         if "" in parts:

@@ -49,7 +49,7 @@ from urllib.parse import quote
 import msgspec
 
 from airflow_provider_sparklineage.event.backends.base import Backend
-from airflow_provider_sparklineage.event.document import Walk, same
+from airflow_provider_sparklineage.event.document import Walk, replaced, same
 from airflow_provider_sparklineage.event.facets import declared
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY, COLUMNS_KEY, name_of
 from airflow_provider_sparklineage.event.steps.size import reduced
@@ -123,14 +123,10 @@ class Marquez(Backend):
         run_facets = repairing.facets(event["run"]["facets"], "the run")
         job_facets = repairing.facets(event["job"]["facets"], "the job")
         outputs = [repairing.sized(d) for d in outputs]
-        return declared(
-            event,
-            repairing.notes,
-            inputs=inputs,
-            outputs=outputs,
-            run_facets=run_facets,
-            job_facets=job_facets,
+        repaired = replaced(
+            event, inputs=inputs, outputs=outputs, run_facets=run_facets, job_facets=job_facets
         )
+        return declared(repaired, repairing.notes)
 
     # --- pages ------------------------------------------------------------------------------------
 

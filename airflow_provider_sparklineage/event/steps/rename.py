@@ -21,6 +21,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event import model
+from airflow_provider_sparklineage.event.document import replaced
 from airflow_provider_sparklineage.event.facets import declared, with_renamed_datasets
 from airflow_provider_sparklineage.event.model import name_of
 from airflow_provider_sparklineage.expectations import Side
@@ -55,16 +56,14 @@ def renamed(
         side: {old: name_of(dataset) for old, dataset in datasets.items()}
         for side, datasets in ((Side.READ, inputs), (Side.WRITE, outputs))
     }
-    columns = [renaming.output(d) for d in outputs.values()]
-    job_facets = renaming.job_facets(event["job"]["facets"], names[Side.WRITE])
-    return declared(
+    changed = replaced(
         event,
-        renaming.notes,
         inputs=[*inputs.values()],
-        outputs=columns,
+        outputs=[renaming.output(d) for d in outputs.values()],
         run_facets=with_renamed_datasets(event["run"]["facets"], names),
-        job_facets=job_facets,
+        job_facets=renaming.job_facets(event["job"]["facets"], names[Side.WRITE]),
     )
+    return declared(changed, renaming.notes)
 
 
 class _Renaming:
