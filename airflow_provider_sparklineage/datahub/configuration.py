@@ -205,7 +205,9 @@ def read(config: Mapping[str, Any]) -> Configuration:
         secret
     """
     known = {key: value for key, value in config.items() if value is not None}
-    _check_keys(known)
+    for key in known:
+        if key not in KEYS and key not in _OF_THE_CLIENT:
+            _refuse(f"has an unknown key {key!r}", _hint(key, KEYS))
     if ("server" in known) == ("folder" in known):
         is_both = "server" in known
         problem = f"is {'to a server and' if is_both else 'neither to a server nor'} to a folder"
@@ -242,12 +244,6 @@ def conversion_of(config: Mapping[str, Any]) -> Conversion:
         symlinks=_flag(config, "symlinks", default=True),
         namespaces=read_namespaces(config.get("namespaces", {})),
     )
-
-
-def _check_keys(config: Mapping[str, Any]) -> None:
-    for key in config:
-        if key not in KEYS and key not in _OF_THE_CLIENT:
-            _refuse(f"has an unknown key {key!r}", _hint(key, KEYS))
 
 
 def _hint(key: object, keys: Iterable[str]) -> str:

@@ -45,23 +45,14 @@ def datasets(subject: Subject) -> Iterator[Proposal]:
         return
     written = {one.urn: one for one in reversed(subject.outputs)}
     read = {one.urn: one for one in reversed(subject.inputs) if one.urn not in written}
+    is_done = subject.state == "COMPLETE"  # a run that failed may have written nothing
     for one in written.values():
-        yield _output_status(one, subject.state)
+        removed = is_done and one.lifecycle == "DROP"
+        yield Proposal(one.urn, "status", {"removed": removed}, only_if_absent=not is_done)
         yield from _described(one, subject, [*_openlineage_names(one), *_output_properties(one)])
     for one in read.values():
         yield Proposal(one.urn, "status", {"removed": False}, only_if_absent=True)
         yield from _described(one, subject, _openlineage_names(one))
-
-
-def _output_status(one: Dataset, state: str) -> Proposal:
-    """Give the status of an output; it is ``removed`` if a completed run dropped the output.
-
-    A run that failed may have written nothing, so then the status is stored only where DataHub has
-    none.
-    """
-    is_done = state == "COMPLETE"
-    removed = is_done and one.lifecycle == "DROP"
-    return Proposal(one.urn, "status", {"removed": removed}, only_if_absent=not is_done)
 
 
 def _described(one: Dataset, subject: Subject, properties: list[Json]) -> Iterator[Proposal]:

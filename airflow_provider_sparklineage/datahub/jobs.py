@@ -16,6 +16,7 @@ from airflow_provider_sparklineage.datahub.configuration import ENVS
 from airflow_provider_sparklineage.datahub.proposals import (
     Proposal,
     add,
+    job_edges,
     keyed,
     plain,
     shown,
@@ -83,12 +84,13 @@ def job(subject: Subject) -> Iterator[Proposal]:
     """Yield the aspects of the DataJob; none if the event has no DataJob."""
     if not subject.has_job:
         return
+    source = read_facet(subject.job_facets, "sourceCodeLocation", model.SourceCodeLocation)
     fields = {
         "name": subject.names.job or subject.names.flow,
         "type": _TYPE,
         "flowUrn": subject.flow,
         "env": _environment(subject.how.cluster),
-        "externalUrl": task_page(subject) or _source_page(subject),
+        "externalUrl": task_page(subject) or web_page(source.url),
         "description": _documentation(subject),
     }
     aspect = _info(fields, _task_properties(subject))
@@ -145,11 +147,6 @@ def _task_properties(subject: Subject) -> dict[str, str]:
         "namespace": subject.event.job.namespace,
     }
     return shown(subject.airflow_values.get("task", {}), _TASK_PROPERTIES) | shown(more)
-
-
-def _source_page(subject: Subject) -> str:
-    source = read_facet(subject.job_facets, "sourceCodeLocation", model.SourceCodeLocation)
-    return web_page(source.url)
 
 
 # Patches of owners and tags leave alone the entries that people have added in DataHub. A patch
@@ -239,8 +236,10 @@ def silent_jobs(subject: Subject) -> Iterator[Proposal]:
         urn = _silent_job_urn(subject, task)
         yield Proposal(urn, "dataJobInfo", _silent_info(subject, task, tasks[task]), is_patch=True)
         yield Proposal(urn, "status", {"removed": False})
-        if edges := [_silent_job_urn(subject, one) for one in before[task]]:
-            yield Proposal(urn, "dataJobInputOutput", _edges_to(edges), is_patch=True)
+        urns = [_silent_job_urn(subject, one) for one in before[task]]
+        if edges := [add(_JOB_EDGES, one, value={"destinationUrn": one}) for one in urns]:
+            patch = job_edges([_JOB_EDGES], edges)
+            yield Proposal(urn, "dataJobInputOutput", patch, is_patch=True)
 
 
 def _tasks_before(tasks: Mapping[str, model.TaskOfDag]) -> dict[str, list[str]]:
@@ -258,17 +257,6 @@ def _silent_info(subject: Subject, task: str, details: model.TaskOfDag) -> list[
         "downstream_task_ids": ", ".join(map(stored, filter(None, details.downstream_task_ids))),
     }
     return _info({"name": task, "type": _TYPE, "flowUrn": subject.flow}, shown(properties))
-
-
-def _edges_to(urns: list[str]) -> Json:
-    """Give the patch that adds jobs before a job.
-
-    The patch names the lists of datasets as well: DataHub requires these lists, and makes empty
-    ones where there is no aspect yet.
-    """
-    edges = (add(_JOB_EDGES, urn, value={"destinationUrn": urn}) for urn in urns)
-    keys = {"inputDatasets": [], "outputDatasets": [], _JOB_EDGES: ["destinationUrn"]}
-    return {"arrayPrimaryKeys": keys, "patch": list(edges)}
 
 
 def _silent_job_urn(subject: Subject, task: str) -> str:

@@ -22,6 +22,7 @@ from airflow_provider_sparklineage.datahub.proposals import (
     Proposal,
     add,
     escaped,
+    job_edges,
     keyed,
     plain,
     remove,
@@ -177,7 +178,10 @@ def job_lineage(subject: Subject, columns: JobColumns) -> Iterator[Proposal]:
     """
     if not subject.has_job:
         return
-    edges, before = _dataset_edges(subject), _job_edges(subject)
+    sides = {"inputDatasetEdges": subject.inputs, "outputDatasetEdges": subject.outputs}
+    edges = {of: {one.urn: _edge(subject, one.urn) for one in side} for of, side in sides.items()}
+    jobs = [_edge(subject, urn) for urn in subject.jobs_before]
+    before: Json = {"inputDatajobEdges": jobs} if jobs else {}
     if subject.state == "COMPLETE" and (subject.inputs or subject.outputs):
         yield Proposal(subject.job, _JOB_LINEAGE, _job_aspect(edges, columns) | before)
     elif before or any(edges.values()):
@@ -188,16 +192,6 @@ _Edges = dict[str, dict[str, "Json"]]
 """A job's edges: by the field of the aspect, then by the URN of the dataset."""
 
 
-def _dataset_edges(subject: Subject) -> _Edges:
-    sides = {"inputDatasetEdges": subject.inputs, "outputDatasetEdges": subject.outputs}
-    return {of: {one.urn: _edge(subject, one.urn) for one in side} for of, side in sides.items()}
-
-
-def _job_edges(subject: Subject) -> Json:
-    edges = [_edge(subject, urn) for urn in subject.jobs_before]
-    return {"inputDatajobEdges": edges} if edges else {}
-
-
 def _edge(subject: Subject, urn: str) -> Json:
     return {"destinationUrn": urn, "lastModified": audit_stamp(subject)}
 
@@ -206,17 +200,13 @@ def _job_patch(edges: _Edges, before: Json) -> Json:
     """Give the patch that adds edges to datasets, and replaces the edges to the jobs before.
 
     The event names all jobs before the job, but perhaps not all of the job's datasets. So other
-    datasets and the columns stay in the aspect. The patch also names ``inputDatasets`` and
-    ``outputDatasets``: DataHub then makes empty lists where there is no aspect yet, and without
-    these lists it does not store the aspect.
+    datasets and the columns stay in the aspect.
     """
-    keys: dict[str, list[str]] = {"inputDatasets": [], "outputDatasets": []}
-    keys |= {of: ["destinationUrn"] for of in edges}
     added = [
         add(of, urn, value=edge) for of, by_urn in edges.items() for urn, edge in by_urn.items()
     ]
     replaced = [add(of, value=value) for of, value in before.items()]
-    return {"arrayPrimaryKeys": keys, "patch": [*added, *replaced]}
+    return job_edges(edges, [*added, *replaced])
 
 
 def _job_aspect(edges: _Edges, columns: JobColumns) -> Json:
@@ -285,10 +275,11 @@ class _Room:
         """Add all of the lineages if they fit, else none of them; return whether they fit."""
         fitting, left = {}, self._left
         for one in lineages:
-            left -= _lineage_size(one)
+            urns = *one["upstreams"], *one["downstreams"]
+            left -= 200 + sum(map(len, urns))
             if left < 0:
                 return False
-            fitting[_lineage_key(one)] = one
+            fitting[one.get("transformOperation", ""), *urns] = one
         self.taken |= fitting
         self._left = left
         return True
@@ -320,14 +311,6 @@ def _fine_grained_lineage(
         "confidenceScore": 1.0,
     }
     return aspect | ({} if operation == UNKNOWN_OPERATION else {"transformOperation": operation})
-
-
-def _lineage_key(one: Json) -> tuple[str, ...]:
-    return (one.get("transformOperation", ""), *one["upstreams"], *one["downstreams"])
-
-
-def _lineage_size(one: Json) -> int:
-    return 200 + sum(map(len, one["upstreams"])) + sum(map(len, one["downstreams"]))
 
 
 # A job has one Query, which holds the SQL that the job ran last. DataHub's own converter makes a

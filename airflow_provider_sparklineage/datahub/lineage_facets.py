@@ -23,7 +23,7 @@ from airflow_provider_sparklineage.event.model import COLUMNS_KEY, LINEAGE_KEY, 
 from airflow_provider_sparklineage.model.datasets import DatasetName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from airflow_provider_sparklineage.datahub.subject import Dataset, Subject
 
@@ -48,9 +48,6 @@ _MOST_KINDS = 16
 
 def transformation_kinds(transformations: Sequence[model.Transformation]) -> tuple[str, ...]:
     """Give the kind of each transformation once, in DataHub's notation; skip those without type."""
-    if len(transformations) == 1:  # the fast path: nearly all lists have one entry
-        only = _kind_of(transformations[0])
-        return (only,) if only else ()
     kinds = dict.fromkeys(map(_kind_of, transformations))
     return tuple(kind for kind in kinds if kind)[:_MOST_KINDS]
 
@@ -129,7 +126,10 @@ class Columns(NamedTuple):
 
     def direct(self) -> Columns:
         """Give only the sources whose values go into a column, without conditions."""
-        fields = {name: _direct_sources(sources) for name, sources in self.fields.items()}
+        fields = {
+            name: _filtered(sources, lambda _, kind: not is_indirect(kind))
+            for name, sources in self.fields.items()
+        }
         return Columns({name: sources for name, sources in fields.items() if sources}, {})
 
 
@@ -203,7 +203,10 @@ def _lifted(fields: dict[str, Sources], conditions: Sources) -> Columns:
     lifted = dict(conditions)
     for source, kind in sorted(everywhere):
         lifted[source] = tuple(dict.fromkeys((*lifted.get(source, ()), kind)))
-    left = {name: _without_lifted(sources, everywhere) for name, sources in fields.items()}
+    left = {
+        name: _filtered(sources, lambda *one: one not in everywhere)
+        for name, sources in fields.items()
+    }
     return Columns(left, lifted)
 
 
@@ -218,19 +221,11 @@ def _of_every_field(fields: dict[str, Sources]) -> Iterable[tuple[Source, str]]:
     return (one for one, count in times.items() if count == len(fields))
 
 
-def _without_lifted(sources: Sources, lifted: set[tuple[Source, str]]) -> Sources:
-    left: Sources = {}
-    for source, every in sources.items():
-        others = tuple(kind for kind in every if (source, kind) not in lifted)
-        if others or not every:
-            left[source] = others
-    return left
-
-
-def _direct_sources(sources: Sources) -> Sources:
+def _filtered(sources: Sources, is_left: Callable[[Source, str], bool]) -> Sources:
+    """Give the sources with some of their kinds; a source that has lost all of them is left out."""
     left = {
-        source: tuple(kind for kind in every if not is_indirect(kind))
-        for source, every in sources.items()
+        source: tuple(kind for kind in kinds if is_left(source, kind))
+        for source, kinds in sources.items()
     }
     return {source: kinds for source, kinds in left.items() if kinds or not sources[source]}
 

@@ -9,6 +9,7 @@ package and a connector write to one entity.
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, quote_plus
@@ -129,12 +130,9 @@ def _shortened(text: str, room: int) -> str:
     if _url_bytes(whole) <= room:
         return whole
     mark = f"~{sha256(text.encode(errors='surrogatepass')).hexdigest()[:_CHECKSUM_DIGITS]}"
-    low, high = 0, len(text)  # a beginning of `low` characters fits, one of `high` does not
-    while low + 1 < high:
-        middle = (low + high) // 2
-        fits = _url_bytes(encoded(text[:middle]) + mark) <= room
-        low, high = (middle, high) if fits else (low, middle)
-    return encoded(text[:low]) + mark
+    beginnings = range(1, len(text))
+    most = bisect(beginnings, room, key=lambda n: _url_bytes(encoded(text[:n]) + mark))
+    return encoded(text[:most]) + mark
 
 
 def _url_bytes(text: str) -> int:
@@ -175,13 +173,6 @@ UNKNOWN_PLATFORM = "unknown"
 """The platform of a dataset without a namespace; DataHub's own converter uses it too."""
 
 
-class Place(NamedTuple):
-    """A dataset's platform and name in DataHub, without instance and environment."""
-
-    platform: str
-    name: str
-
-
 # Platforms whose name is not the scheme itself.
 _BY_SCHEME = {
     "s3a": "s3", "s3n": "s3", "gs": "gcs",
@@ -202,7 +193,7 @@ _SCHEME = re.compile(r"(?:jdbc:)?([a-z][a-z0-9+.-]*):(?://)?(.*)", re.DOTALL | r
 _GLUE = re.compile(r"(?:arn:)?aws[a-z-]*:glue:")
 
 
-def placed(name: DatasetName, platform: str = "") -> Place:
+def placed(name: DatasetName, platform: str = "") -> tuple[str, str]:
     """Give a dataset's platform, and its name on that platform; never raises.
 
     :param platform: the platform, if it is known from more than the namespace; else empty
@@ -219,7 +210,7 @@ def placed(name: DatasetName, platform: str = "") -> Place:
         text = text.strip("/")
     if authority and platform not in _ON_SERVERS:
         text = f"{authority.rstrip('/')}/{text}".strip("/")
-    return Place(platform, text or "/")
+    return platform, text or "/"
 
 
 def is_on_server(name: DatasetName) -> bool:
@@ -258,10 +249,6 @@ def _glue(name: str) -> str:
     return name.removeprefix("table/").replace("/", ".")
 
 
-def _kusto(name: str) -> str:
-    return name.replace("/", ".")
-
-
 def _oracle(name: str) -> str:
     parts = name.split(".")
     shown = [part.lower() if part.isupper() else part for part in parts]
@@ -273,7 +260,7 @@ _NAMES_BY_PLATFORM: dict[str, Callable[[str], str]] = {
     "bigquery": _bigquery,
     "glue": _glue,
     "hive": _glue,  # old listeners write names of Hive's tables in that form, too
-    "kusto": _kusto,
+    "kusto": lambda name: name.replace("/", "."),
     "oracle": _oracle,
     "snowflake": str.lower,
 }
@@ -334,11 +321,11 @@ def identity(name: DatasetName, how: Conversion, platform: str = "") -> Identity
         platform in the settings of the namespace is used instead
     """
     known = namespace_settings(name.namespace, how.namespaces)
-    place = placed(name, known.platform or platform)
-    text = f"{known.name_prefix}{place.name}"
+    platform, text = placed(name, known.platform or platform)
+    text = f"{known.name_prefix}{text}"
     instance = known.platform_instance
     return Identity(
-        place.platform,
+        platform,
         text.lower() if known.lower_case else text,
         how.platform_instance if instance is None else instance,
         known.env or how.env,
@@ -378,7 +365,7 @@ def _preference(name: DatasetName) -> tuple[bool, bool, DatasetName]:
 
     The order in the facet may differ between events.
     """
-    platform = placed(name).platform
+    platform, _ = placed(name)
     return platform != "glue", platform != "hive", name
 
 

@@ -121,6 +121,19 @@ def keyed(name: str, keys: Sequence[str], operations: list[Json]) -> Json:
     return {"arrayPrimaryKeys": {name: list(keys)}, "patch": operations}
 
 
+def job_edges(names: Iterable[str], operations: list[Json]) -> Json:
+    """Give a patch of a job's lists of edges.
+
+    The patch names the lists of datasets as well: DataHub requires these lists, and makes empty
+    ones where there is no aspect yet.
+
+    :param names: the names of the lists of edges in ``dataJobInputOutput``
+    """
+    keys: dict[str, list[str]] = {"inputDatasets": [], "outputDatasets": []}
+    keys |= {name: ["destinationUrn"] for name in names}
+    return {"arrayPrimaryKeys": keys, "patch": operations}
+
+
 # The functions below make texts that DataHub can store. Custom properties and descriptions, which
 # users read, have no credentials.
 

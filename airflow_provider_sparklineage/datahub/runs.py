@@ -323,7 +323,9 @@ def missing(facets: model.Facets) -> dict[str, str]:
     if not counts:
         return {"lineage": "complete"}
     listed = dict(list(counts.items())[:MAX_CODES])
-    return {"lineage": _missing_summary(sum(counts.values()))} | {
+    total = sum(counts.values())
+    things = "thing is" if total == 1 else "things are"
+    return {"lineage": f"incomplete: {total} {things} missing"} | {
         name_of_property(f"missing: {code}"): _listed_sentences(sentences[code], count)
         for code, count in listed.items()
     }
@@ -347,10 +349,6 @@ def _counts_by_code(capture: model.Capture, sentences: dict[str, list[str]]) -> 
     listed = {code: len(texts) for code, texts in sentences.items()}
     counted = capture.degradationCounts or {}
     return listed | {stored(code): count for code, count in counted.items() if count}
-
-
-def _missing_summary(count: int) -> str:
-    return f"incomplete: {count} {'thing is' if count == 1 else 'things are'} missing"
 
 
 def _listed_sentences(sentences: list[str], count: int) -> str:
@@ -410,27 +408,18 @@ def _joined_properties(before: dict[str, str], properties: dict[str, str]) -> di
 
 
 def _access_properties(access: Access) -> dict[str, str]:
-    properties = {**_accessed_part(access), **_access_counts(access), **expectation(access)}
-    return {key: value for key, value in properties.items() if value}
-
-
-def _accessed_part(access: Access) -> dict[str, str]:
     witness = stored((access.seen and access.seen.witness) or "")
-    return {
+    part = {
         "partitions": access.summary,
         "condition": access.condition if access.condition != access.summary else "",
         "lifecycle": access.dataset.lifecycle,
         "reported by": witness or ("" if access.is_of_this_run else "nobody, but the last run"),
     }
-
-
-def _access_counts(access: Access) -> dict[str, str]:
-    statistics = access.statistics
-    return shown(
-        {
-            "rows": statistics.rowCount,
-            "bytes": statistics.size,
-            "files": statistics.fileCount,
-            "partitions only planned": access.seen.planned if access.seen else None,
-        }
-    )
+    counts: dict[str, model.Value] = {
+        "rows": access.statistics.rowCount,
+        "bytes": access.statistics.size,
+        "files": access.statistics.fileCount,
+        "partitions only planned": access.seen.planned if access.seen else None,
+    }
+    properties = {**part, **shown(counts), **expectation(access)}
+    return {key: value for key, value in properties.items() if value}

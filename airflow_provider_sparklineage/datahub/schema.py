@@ -99,7 +99,7 @@ def type_of_field(field: model.NestedField, depth: int = 0) -> ColumnType:
     """
     written = stored(field.type or "", MAX_TYPE)
     if not field.fields:
-        return type_of_text(written) if depth == 0 else _parsed_type(written, depth)
+        return _parsed_type(written, depth)
     kind = _NESTED_TYPES.get(_base_name(written), STRUCT)
     if depth >= MAX_DEPTH:
         return ColumnType(_shown_type(written or kind), kind, is_cut=True)
@@ -141,12 +141,8 @@ def _rendered_type(kind: str, children: Sequence[Child]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def type_of_text(written: str) -> ColumnType:
-    """Read a type from its text; a type that is not nested has no children."""
-    return _parsed_type(written, 0)
-
-
 def _parsed_type(written: str, depth: int) -> ColumnType:
+    """Read a type from its text; a type that is not nested has no children."""
     written = written.strip()
     kind = _NESTED_TYPES.get(_base_name(written))
     if kind is None:
@@ -402,20 +398,13 @@ class Field(NamedTuple):
     is_cut: bool = False
 
 
-def nested_fields(how: Naming, name: str, of: ColumnType, description: str = "") -> Iterator[Field]:
-    """Yield a nested column and the fields below it, parents first.
+def nested_fields(
+    how: Naming, prefix: str, at: ColumnType, field: Field, token: str = ""
+) -> Iterator[Field]:
+    """Walk down the type of a field, and yield the field and the fields below it, parents first.
 
     An array or a map within a field is a part of the field's path and has no field of its own; the
     key of a map has no field either. A union has a field of its own, and a field for each member.
-    """
-    prefix = _STRUCT_PREFIX if how.version is FieldPaths.V2 else ""
-    yield from _fields_below(how, prefix, of, Field("", (name,), of, description))
-
-
-def _fields_below(
-    how: Naming, prefix: str, at: ColumnType, field: Field, token: str = ""
-) -> Iterator[Field]:
-    """Walk down the type of a field, and yield the field and the fields below it.
 
     :param prefix: the path so far
     :param at: the current place in the type: the type itself, an element, a value, a member
@@ -425,17 +414,17 @@ def _fields_below(
     token = token or how.token(at)
     inner = _joined_path(prefix, token) if how.version is FieldPaths.V2 else prefix
     if at.children and at.name in (ARRAY, MAP):
-        yield from _fields_below(how, inner, at.children[-1].type, field)
+        yield from nested_fields(how, inner, at.children[-1].type, field)
         return
     path = _joined_path(inner, how.name(field.names[-1]))
     yield field._replace(path=path, is_cut=at.is_cut)
     if at.name == UNION:
         for number, member in enumerate(at.children):
             # The SDK numbers the structs of a union among themselves.
-            yield from _fields_below(how, inner, member.type, field, _member_token(at, number))
+            yield from nested_fields(how, inner, member.type, field, _member_token(at, number))
     else:
         for name, of, description in at.children:
-            yield from _fields_below(
+            yield from nested_fields(
                 how, path, of, Field("", (*field.names, name), of, description)
             )
 
@@ -533,7 +522,9 @@ class Schema:
         of = type_of_field(field)
         description = plain(field.description or "", MAX_DESCRIPTION)
         if of.children:
-            for one in nested_fields(self._naming, name, of, description):
+            prefix = _STRUCT_PREFIX if self._naming.version is FieldPaths.V2 else ""
+            column = Field("", (name,), of, description)
+            for one in nested_fields(self._naming, prefix, of, column):
                 self._add_nested(one)
             return
         path = self._naming.flat(of.name) + self._naming.name(name)
