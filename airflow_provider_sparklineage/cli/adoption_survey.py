@@ -41,19 +41,6 @@ if TYPE_CHECKING:
 DAG_FILE = "DAG file"
 
 
-class ParsedDags(Frozen, frozen=True):
-    """The DAGs from the files that were parsed.
-
-    :param dags: all DAGs that could be imported, sorted by their ids
-    :param problems: failed checks of the files and bundles that could not be imported or used
-    :param is_all: whether no file was left out
-    """
-
-    dags: list[Any]
-    problems: list[Check]
-    is_all: bool
-
-
 def parse_dags(
     given: str | None,
     progress: Callable[[int], None] = lambda _: None,
@@ -69,7 +56,7 @@ def parse_dags(
     :param fetches: whether bundles that are not local are fetched; if not, they are left out
     :raise UnusableInputError: if the folder or file does not exist
     """
-    parsing = _DagParsing(progress, budget)
+    parsed = ParsedDags(progress, budget)
     if given:
         path = Path(given).expanduser().absolute()
         if not path.exists():
@@ -77,25 +64,29 @@ def parse_dags(
             raise exceptions.UnusableInputError(
                 problem, "Give the folder of DAG files, or one file."
             )
-        parsing.add("dags-folder", path, path if path.is_dir() else path.parent)
+        parsed.add("dags-folder", path, path if path.is_dir() else path.parent)
     else:
-        parsing.add_bundles(fetches=fetches)
-    dags = sorted(parsing.dags, key=lambda dag: str(dag.dag_id))
-    return ParsedDags(dags, parsing.problems, parsing.is_all)
+        parsed.add_bundles(fetches=fetches)
+    parsed.dags.sort(key=lambda dag: str(dag.dag_id))
+    return parsed
 
 
-class _DagParsing:
-    """Parses the DAG files of folders, one folder after the other."""
+class ParsedDags:
+    """The DAGs of files, which are parsed one folder after the other."""
 
     def __init__(self, progress: Callable[[int], None], budget: Budget) -> None:
         self.dags: list[Any] = []
+        """All DAGs that could be imported."""
         self.problems: list[Check] = []
+        """Failed checks of the files and bundles that could not be imported or used."""
         self.is_all = True
+        """Whether no file was left out."""
         self._progress = progress
         self._budget = budget
         self._done = 0
 
     def add_bundles(self, *, fetches: bool) -> None:
+        """Add the DAGs of all bundles that are configured, of others than local ones if fetched."""
         try:
             for bundle in commands.quietly(DagBundlesManager).get_all_dag_bundles():
                 if fetches or isinstance(bundle, LocalDagBundle):

@@ -89,33 +89,28 @@ def note(line: str) -> None:
 
 def say_json(document: Any, *, sort_keys: bool = False) -> None:
     """Print a document as JSON; characters that control a terminal become JSON escapes."""
-    text = json.dumps(document, indent=2, ensure_ascii=not _is_unicode(), sort_keys=sort_keys)
-    print("\n".join(map(_escaped_json, text.split("\n"))))
+    print(_json_text(document, indent=2, sort_keys=sort_keys))
 
 
 def say_json_array(documents: Iterable[Any]) -> None:
     """Print documents as one JSON array, one document a line: for programs, and for ``grep``."""
-    is_unicode = _is_unicode()
     print("[", end="")
     for number, document in enumerate(documents):
-        text = json.dumps(document, ensure_ascii=not is_unicode)
-        print(",\n" if number else "\n", _escaped_json(text), sep="", end="")
+        print(",\n" if number else "\n", _json_text(document), sep="", end="")
     print("\n]")
 
 
 def say_json_lines(documents: Iterable[Any]) -> None:
     """Print each document as a line of JSON (NDJSON), as soon as the iterable yields it."""
-    is_unicode = _is_unicode()
     for document in documents:
-        print(_escaped_json(json.dumps(document, ensure_ascii=not is_unicode)))
+        print(_json_text(document))
 
 
-def _is_unicode() -> bool:
-    return (sys.stdout.encoding or "").lower().startswith("utf")
-
-
-def _escaped_json(line: str) -> str:
-    return texts.CONTROL_CHARACTERS.sub(lambda found: json.dumps(found[0])[1:-1], line)
+def _json_text(document: Any, **settings: Any) -> str:
+    is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    lines = json.dumps(document, ensure_ascii=not is_unicode, **settings).split("\n")
+    escaped = texts.CONTROL_CHARACTERS
+    return "\n".join(escaped.sub(lambda found: json.dumps(found[0])[1:-1], one) for one in lines)
 
 
 @contextmanager

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from airflow_provider_sparklineage.datahub.configuration import Conversion
-    from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, TaskIdentity
+    from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 
 
 # --- bundles at URLs ------------------------------------------------------------------------------
@@ -122,8 +122,10 @@ def merge(args: argparse.Namespace) -> int:
             problem = "The input has merged events already."
             fix = "See them with `sparklineage show`."
             raise exceptions.UnusableInputError(problem, fix)
-        with event_files.open_bundle(paths, application=args.application) as opened:
-            bundle = _with_limit(opened, args.max_event_bytes)
+        with event_files.open_bundle(paths, application=args.application) as bundle:
+            if args.max_event_bytes is not None:
+                manifest = replace(bundle.manifest, max_event_bytes=args.max_event_bytes)
+                bundle = replace(bundle, manifest=manifest)
             event = merged_event(bundle, task_lineage(bundle))
     if args.job_namespace:
         event["job"]["namespace"] = args.job_namespace
@@ -179,13 +181,6 @@ def _conversion(args: argparse.Namespace) -> Conversion:
         raise exceptions.UnusableInputError(msg, "Leave it out, or give both.")
     goes_nowhere = {} if "server" in document or "folder" in document else {"folder": "."}
     return configuration.read({**document, **goes_nowhere}).conversion
-
-
-def _with_limit(bundle: CaptureBundle, max_event_bytes: int | None) -> CaptureBundle:
-    if max_event_bytes is None:
-        return bundle
-    manifest = replace(bundle.manifest, max_event_bytes=max_event_bytes)
-    return replace(bundle, manifest=manifest)
 
 
 def _notes(event: dict[str, Any], *, strict: bool) -> int:

@@ -105,7 +105,7 @@ def answer_schema(name: str) -> dict[str, Any]:
     types = ANSWERS[name]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     named = {one.__name__: one for one in _all_structs(types)}
-    definitions = {key: _described(one, named.get(key)) for key, one in components.items()}
+    definitions = {key: _described(one, named[key]) for key, one in components.items()}
     if name == "plan":
         for one in types:
             definition = definitions[one.__name__]
@@ -131,24 +131,23 @@ def _all_structs(types: tuple[type[Struct], ...]) -> list[type[Struct]]:
     return list(structs.values())
 
 
-def _described(schema: dict[str, Any], of: type[Struct] | None) -> dict[str, Any]:
+def _described(schema: dict[str, Any], of: type[Struct]) -> dict[str, Any]:
     """Give an object's schema, with a meaning for each key; keys that are always there are in it.
 
-    :param of: type of the object, whose docstring has the meanings; None if the type is not known
+    :param of: type of the object, whose docstring has the meanings
     """
-    text = inspect.cleandoc(of.__doc__ or "") if of else ""
+    text = inspect.cleandoc(of.__doc__ or "")
     means = {name: " ".join(found.split()) for name, found in _PARAM.findall(text)}
     properties = {
         name: {key: part for key, part in one.items() if key != "default"}
         | ({"description": means[name]} if name in means else {})
         for name, one in schema["properties"].items()
     }
-    is_shortened = of is not None and of.__struct_config__.omit_defaults
     return {
         "title": schema["title"],
         "description": _PARAM.sub("", text).strip(),
         "type": "object",
         "properties": properties,
-        "required": schema.get("required", []) if is_shortened else list(properties),
+        "required": schema["required"] if of.__struct_config__.omit_defaults else list(properties),
         "additionalProperties": False,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape as escape_markup
@@ -18,7 +18,7 @@ from airflow_provider_sparklineage.model.subset import Comparison
 from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
@@ -51,9 +51,9 @@ def print_event(event: model.Event, file: IO[str]) -> None:
     _print_heading(out, event)
     inputs, outputs = event.inputs or [], event.outputs or []
     if inputs or outputs:
-        marks = _marks(event)
-        _print_datasets(out, "Inputs", "read", inputs, labels, marks)
-        _print_datasets(out, "Outputs", "write", outputs, labels, marks)
+        entries = event.accesses
+        _print_datasets(out, "Inputs", "read", inputs, labels, entries)
+        _print_datasets(out, "Outputs", "write", outputs, labels, entries)
         _print_check(out, event, labels)
     else:
         out.print("\nNothing was read or written.")
@@ -91,35 +91,24 @@ def _print_datasets(
     side: str,
     datasets: list[model.Dataset],
     labels: Mapping[DatasetName, str],
-    marks: Mapping[tuple[str, DatasetName], _Marks],
+    entries: Mapping[tuple[str, DatasetName], model.Seen],
 ) -> None:
+    has_observer = any(entry.witness in ("observer", "both") for entry in entries.values())
     table = folding_table(3)
     for dataset in datasets:
         name = dataset.dataset_name
         table.add_row(
             f"  [cyan]{escape(labels[name])}[/]",
             escape(str(name)),
-            escape(_facts(dataset, marks.get((side, name), _NO_MARKS))),
+            escape(
+                "; ".join(_facts(dataset, entries.get((side, name)), has_observer=has_observer))
+            ),
         )
     out.print(f"\n[bold]{title}[/]{'' if datasets else ' none'}")
     if datasets:
         out.print(table)
 
 
-class _Marks(NamedTuple):
-    """Remarks on a dataset; each is empty if there is nothing to remark.
-
-    :param accessed: how much was accessed; shown if no facet describes the accessed part
-    :param planned: how many partitions were only planned, and not read for certain
-    :param witness: which witness alone reported it
-    """
-
-    accessed: str = ""
-    planned: str = ""
-    witness: str = ""
-
-
-_NO_MARKS = _Marks()
 _FAILED = "was to be written, which failed"
 _ACCESSED = {(str(s), str(a)): a.text(s) for s in Side for a in Accessed}
 _WITNESSES = {
@@ -129,44 +118,45 @@ _WITNESSES = {
 }
 
 
-def _marks(event: model.Event) -> dict[tuple[str, DatasetName], _Marks]:
-    entries = event.accesses
-    has_observer = any(entry.witness in ("observer", "both") for entry in entries.values())
-    marks = {}
-    for key, entry in entries.items():
-        is_alone = has_observer or entry.witness != "listener"
-        witness = _WITNESSES.get(entry.witness or "", "") if is_alone else ""
-        accessed = _ACCESSED.get((entry.side, entry.accessed or ""), "")
-        accessed = _FAILED if entry.failed else accessed
-        planned = f"{entry.planned} only planned" if entry.planned else ""
-        marks[key] = _Marks(accessed, planned, witness)
-    return marks
+def _facts(
+    dataset: model.Dataset, entry: model.Seen | None, *, has_observer: bool
+) -> Iterator[str]:
+    """Yield the part of a dataset that was accessed, its rows and its witness, in a few words.
+
+    :param entry: the capture's entry of the dataset; None if it does not list the dataset
+    :param has_observer: whether an observer saw any dataset; if not, the listener is always alone
+    """
+    parts = list(_parts(dataset))
+    yield from parts
+    if entry and not parts and (accessed := _accessed(entry)):
+        yield accessed
+    if entry and entry.planned:
+        yield f"{entry.planned} only planned"
+    written = dataset.of_side.output_statistics
+    if written and written.rowCount is not None:
+        yield f"{written.rowCount} rows"
+    if entry and entry.witness in _WITNESSES and (has_observer or entry.witness != "listener"):
+        yield _WITNESSES[entry.witness]
 
 
-def _facts(dataset: model.Dataset, marks: _Marks) -> str:
-    """Describe the part of a dataset that was accessed, its rows and witness, in a few words."""
+def _accessed(entry: model.Seen) -> str:
+    return _FAILED if entry.failed else _ACCESSED.get((entry.side, entry.accessed or ""), "")
+
+
+def _parts(dataset: model.Dataset) -> Iterator[str]:
+    """Yield the facets' own descriptions of the part of a dataset that was accessed."""
     sides = dataset.of_side
-    facts = []
     subset = sides.subset or model.Subset()
     condition = subset.input or subset.output or model.Condition()
     if condition.partitions is not None:
-        facts.append(_partitions(dataset, condition.partitions))
+        yield _partitions(dataset, condition.partitions)
     if condition.type in ("compare", "binary"):
-        facts.append(_condition(condition))
+        yield _condition(condition)
     if sides.described and sides.described.description:
-        facts.append(sides.described.description)
+        yield sides.described.description
     if condition.locations:
         ends = [_below(dataset.name, location) for location in condition.locations]
-        facts.append(some(ends, _MAX_LOCATIONS))
-    if not facts and marks.accessed:
-        facts.append(marks.accessed)
-    if marks.planned:
-        facts.append(marks.planned)
-    if sides.output_statistics and sides.output_statistics.rowCount is not None:
-        facts.append(f"{sides.output_statistics.rowCount} rows")
-    if marks.witness:
-        facts.append(marks.witness)
-    return "; ".join(facts)
+        yield some(ends, _MAX_LOCATIONS)
 
 
 def print_run(event: model.Event, file: IO[str]) -> None:
