@@ -18,7 +18,7 @@ def _conn_id(reason: str = "") -> Argument:
         a comma or semicolon
     """
     help_ = f"the operator's lineage_conn_id{reason}"
-    return argument("--conn-id", default="sparklineage_default", metavar="ID", help=help_)
+    return argument("--conn-id", "ID", help_, default="sparklineage_default")
 
 
 def _count(text: str) -> int:
@@ -36,9 +36,7 @@ def _count(text: str) -> int:
 
 
 _APPLICATION = argument(
-    "--application",
-    metavar="RUN_ID",
-    help="OpenLineage run id of the application, if the files have several",
+    "--application", "RUN_ID", "OpenLineage run id of the application, if the files have several"
 )
 _STRICT = switch("--strict", "exit with 1 if anything is missing from the lineage")
 
@@ -49,31 +47,32 @@ _MERGE = Command(
     (
         argument(
             "input",
-            nargs="+",
-            metavar="BUNDLE_OR_FILE",
-            help="a capture bundle (directory, or URL where a driver in a cluster delivered it), "
+            "BUNDLE_OR_FILE",
+            "a capture bundle (directory, or URL where a driver in a cluster delivered it), "
             "or files of captured Spark events (NDJSON or JSON, - for stdin)",
+            nargs="+",
         ),
         argument(
             "--format",
+            None,
+            "print the event, or the metadata that DataHub would store, in the form of a file "
+            "for `datahub ingest`",
             choices=("openlineage", "datahub"),
             default="openlineage",
-            help="print the event, or the metadata that DataHub would store, in the form of a file "
-            "for `datahub ingest`",
         ),
         argument(
             "--transport",
-            metavar="JSON_OR_FILE",
-            help="with --format datahub: configuration of the DataHubTransport that names are to "
+            "JSON_OR_FILE",
+            "with --format datahub: configuration of the DataHubTransport that names are to "
             'be those of, e.g. \'{"env": "DEV"}\'',
         ),
-        argument("--job-namespace", metavar="NS", help="namespace of the merged event's job"),
-        argument("--job-name", metavar="NAME", help="name of the merged event's job"),
+        argument("--job-namespace", "NS", "namespace of the merged event's job"),
+        argument("--job-name", "NAME", "name of the merged event's job"),
         argument(
             "--max-event-bytes",
+            "N",
+            "how large the event may be, instead of [sparklineage] max_event_bytes",
             type=int,
-            metavar="N",
-            help="how large the event may be, instead of [sparklineage] max_event_bytes",
         ),
         _APPLICATION,
         _STRICT,
@@ -86,16 +85,16 @@ _SHOW = Command(
     (
         argument(
             "input",
-            nargs="+",
-            metavar="BUNDLE_OR_FILE",
-            help="capture bundles (directories, or URLs where drivers in a cluster delivered "
+            "BUNDLE_OR_FILE",
+            "capture bundles (directories, or URLs where drivers in a cluster delivered "
             "them), and files of captured Spark events of one application or of merged events, of "
             "which the last of each job counts (NDJSON or JSON, - for stdin)",
+            nargs="+",
         ),
         argument(
             "--html",
-            metavar="FILE",
-            help="write a page of it, as Airflow's tab shows it, instead of printing it",
+            "FILE",
+            "write a page of it, as Airflow's tab shows it, instead of printing it",
         ),
         _APPLICATION,
         _STRICT,
@@ -108,35 +107,31 @@ _SHOW = Command(
 
 _STORE = argument(
     "--store",
-    metavar="URL",
-    help="URL or folder of the store; without it, [sparklineage] history_url of Airflow's "
+    "URL",
+    "URL or folder of the store; without it, [sparklineage] history_url of Airflow's "
     "configuration, else the folder history next to the archive",
 )
 _EVENTS = argument(
     "--events",
-    nargs="+",
-    action="extend",
-    metavar="BUNDLE_OR_FILE",
-    help="ask these instead of a store: capture bundles (folders, or URLs where drivers in a "
+    "BUNDLE_OR_FILE",
+    "ask these instead of a store: capture bundles (folders, or URLs where drivers in a "
     "cluster delivered them), archive folders, files of OpenLineage events (JSON, NDJSON, - for "
     "stdin)",
+    nargs="+",
+    action="extend",
 )
 _ONE_DATASET = "namespace:name, its URI, or the end of its name if no other ends like that"
-_DATASET = argument("dataset", metavar="DATASET", help=_ONE_DATASET)
+_DATASET = argument("dataset", "DATASET", _ONE_DATASET)
 _PARTITION = argument(
-    "--partition",
-    metavar="PARTITION",
-    help="one partition, e.g. dt=2024-10-15 or dt=2024-10-15/region=eu",
+    "--partition", "PARTITION", "one partition, e.g. dt=2024-10-15 or dt=2024-10-15/region=eu"
 )
-_COLUMN = argument("--column", metavar="COLUMN", help="one column of the dataset")
+_COLUMN = argument("--column", "COLUMN", "one column of the dataset")
 _AS_OF = argument(
     "--as-of",
-    metavar="TIME",
-    help="as it was then, e.g. 2024-10-16 or 2024-10-16T08:00+02:00; UTC without an offset",
+    "TIME",
+    "as it was then, e.g. 2024-10-16 or 2024-10-16T08:00+02:00; UTC without an offset",
 )
-_DEPTH = argument(
-    "--depth", type=_count, metavar="N", help="at most so many runs away; all by default"
-)
+_DEPTH = argument("--depth", "N", "at most so many runs away; all by default", type=_count)
 _JSON = switch("--json", "print one JSON object a line, for programs")
 _ALL = switch("--all", "a line for each partition, however many there are")
 _IF_ANY = switch("--strict", "exit with 1 if anything is found")
@@ -162,17 +157,17 @@ _HISTORY = Group(
             (
                 argument(
                     "source",
-                    nargs="*",
-                    metavar="SOURCE",
-                    help="archive folders or their URLs, capture bundles, files of OpenLineage "
+                    "SOURCE",
+                    "archive folders or their URLs, capture bundles, files of OpenLineage "
                     "events of any producer (JSON, NDJSON), other stores; without one, the archive "
                     "of Airflow's configuration",
+                    nargs="*",
                 ),
                 argument(
                     "--keep",
+                    "DAYS",
+                    "forget events that are older, for good; without it nothing is forgotten",
                     type=float,
-                    metavar="DAYS",
-                    help="forget events that are older, for good; without it nothing is forgotten",
                 ),
                 _STORE,
                 switch("--json", "print it as JSON"),
@@ -219,14 +214,14 @@ _QUESTIONS = (
         "List partitions made of data that has changed since, the changes, and the runs to repeat",
         "history.questions:answer_stale",
         (
-            argument("dataset", metavar="DATASET", nargs="?", help=f"only of it: {_ONE_DATASET}"),
+            argument("dataset", "DATASET", f"only of it: {_ONE_DATASET}", nargs="?"),
             argument(
                 "--ignore",
+                "DATASET",
+                "a dataset whose changes make nothing stale, e.g. a table of dimensions that "
+                "is overwritten each day; as often as needed",
                 action="append",
                 default=[],
-                metavar="DATASET",
-                help="a dataset whose changes make nothing stale, e.g. a table of dimensions that "
-                "is overwritten each day; as often as needed",
             ),
             *_PLAN,
             _ALL,
@@ -248,8 +243,8 @@ _QUESTIONS = (
         (
             argument(
                 "task",
-                metavar="TASK",
-                help="dag_id.task_id, task_id if no other task is called that, or a job's name",
+                "TASK",
+                "dag_id.task_id, task_id if no other task is called that, or a job's name",
             ),
             *_OUTPUT,
             _IF_ANY,
@@ -270,29 +265,23 @@ _QUESTIONS = (
 
 _RUN = (
     argument(
-        "--logical-date",
-        metavar="TIME",
-        help="logical date of the run, e.g. 2024-05-06; UTC without a zone",
+        "--logical-date", "TIME", "logical date of the run, e.g. 2024-05-06; UTC without a zone"
     ),
     argument(
-        "--data-interval-start",
-        metavar="TIME",
-        help="start of the data interval; by default the logical date",
+        "--data-interval-start", "TIME", "start of the data interval; by default the logical date"
     ),
     argument(
-        "--data-interval-end",
-        metavar="TIME",
-        help="end of the data interval; by default the logical date",
+        "--data-interval-end", "TIME", "end of the data interval; by default the logical date"
     ),
-    argument("--partition-key", metavar="KEY", help="key of the run of a partition"),
-    argument("--partition-date", metavar="TIME", help="date of the run of a partition"),
-    argument("--rules", metavar="FILE", help="YAML file of partitioning rules to go by"),
+    argument("--partition-key", "KEY", "key of the run of a partition"),
+    argument("--partition-date", "TIME", "date of the run of a partition"),
+    argument("--rules", "FILE", "YAML file of partitioning rules to go by"),
     argument(
         "--run",
-        dest="of_run",
-        metavar="BUNDLE_OR_FILE",
-        help="show the partitions of a run that has ended: a capture bundle (directory or URL), or "
+        "BUNDLE_OR_FILE",
+        "show the partitions of a run that has ended: a capture bundle (directory or URL), or "
         "a file of events",
+        dest="of_run",
     ),
     switch("--json", "print the explanation as JSON"),
 )
@@ -303,10 +292,10 @@ _EXPLAIN_TEMPLATES = Command(
     (
         argument(
             "text",
-            nargs="*",
-            metavar="TEMPLATE",
-            help="path, URI or argument, e.g. 's3a://lake/revenue/dt={{ ds }}'; put -- before "
+            "TEMPLATE",
+            "path, URI or argument, e.g. 's3a://lake/revenue/dt={{ ds }}'; put -- before "
             "those that begin with a dash",
+            nargs="*",
         ),
         *_RUN,
     ),
@@ -316,11 +305,9 @@ _EXPLAIN_TASK = Command(
     "Show which datasets and partitions a task is expected to read and write in a run",
     "explain:explain_task",
     (
-        argument("dag_id", metavar="DAG_ID", help="id of the DAG"),
-        argument("task_id", metavar="TASK_ID", help="id of the task"),
-        argument(
-            "--map-index", type=int, default=-1, metavar="N", help="which instance of a mapped task"
-        ),
+        argument("dag_id", "DAG_ID", "id of the DAG"),
+        argument("task_id", "TASK_ID", "id of the task"),
+        argument("--map-index", "N", "which instance of a mapped task", type=int, default=-1),
         *_RUN,
     ),
 )
@@ -346,17 +333,13 @@ _ADOPTION = Command(
     "adoption_survey:show_adoption",
     (
         argument(
-            "--adopt",
-            metavar="RULES",
-            help="instead of [sparklineage] adopt: off, all, a YAML file, or rules",
+            "--adopt", "RULES", "instead of [sparklineage] adopt: off, all, a YAML file, or rules"
         ),
         argument(
-            "--dags-folder",
-            metavar="PATH",
-            help="a folder of DAG files, or one file, instead of Airflow's own",
+            "--dags-folder", "PATH", "a folder of DAG files, or one file, instead of Airflow's own"
         ),
-        argument("--dag-id", metavar="DAG", help="list the tasks of that DAG alone"),
-        argument("--output", choices=("table", "json"), default="table", help="table by default"),
+        argument("--dag-id", "DAG", "list the tasks of that DAG alone"),
+        argument("--output", None, "table by default", choices=("table", "json"), default="table"),
     ),
     needs_airflow=True,
 )
@@ -366,12 +349,10 @@ _RESEND = Command(
     "that are known not to have been sent",
     "sender:resend",
     (
-        argument("dag_id", nargs="?", metavar="DAG", help="all events of a DAG"),
-        argument("task_id", nargs="?", metavar="TASK", help="of one task of it"),
-        argument("run_id", nargs="?", metavar="RUN", help="of one DAG run"),
-        argument(
-            "--since", metavar="TIME", help="events of the last 30m, 2h or 7d, of the DAG if given"
-        ),
+        argument("dag_id", "DAG", "all events of a DAG", nargs="?"),
+        argument("task_id", "TASK", "of one task of it", nargs="?"),
+        argument("run_id", "RUN", "of one DAG run", nargs="?"),
+        argument("--since", "TIME", "events of the last 30m, 2h or 7d, of the DAG if given"),
         switch("--dry-run", "list them, and send nothing"),
         _conn_id(", by which events are adapted for its backend"),
     ),
@@ -384,14 +365,14 @@ _COLLECT = Command(
     (
         argument(
             "run",
-            metavar="RUN",
+            "RUN",
+            "id of a DAG run, or the URL or folder of one capture bundle; without it, all "
+            "commands with a spark-submit of their own whose lineage is not collected yet",
             nargs="?",
             default="",
-            help="id of a DAG run, or the URL or folder of one capture bundle; without it, all "
-            "commands with a spark-submit of their own whose lineage is not collected yet",
         ),
-        argument("--dag", metavar="DAG", help="of that DAG alone"),
-        argument("--task", metavar="TASK", help="of that task alone"),
+        argument("--dag", "DAG", "of that DAG alone"),
+        argument("--task", "TASK", "of that task alone"),
         switch("--now", "also of jobs that have not reported their end, because they were killed"),
         switch("--again", "also bundles that were collected already"),
         switch("--dry-run", "list the events that would be sent, and change nothing"),
@@ -410,19 +391,19 @@ _SCHEMA = Command(
     "history, or of a line that a question of the history answers under --json; without a name, "
     "list them",
     "schemas:print_schema",
-    (argument("name", nargs="?", metavar="NAME", help="name of the schema"),),
+    (argument("name", "NAME", "name of the schema", nargs="?"),),
 )
 _EXAMPLES = Command(
     "examples",
     "Copy the example DAGs and their Spark jobs into a folder",
     "examples:copy_examples",
     (
-        argument("folder", metavar="DIR", help="made if it is not there"),
+        argument("folder", "DIR", "made if it is not there"),
         switch("--force", "overwrite files that differ from the examples"),
     ),
 )
 _SPARK_BINARY = argument(
-    "--spark-binary", default="spark-submit", metavar="NAME", help="as in the Spark connection"
+    "--spark-binary", "NAME", "as in the Spark connection", default="spark-submit"
 )
 _FETCH_LISTENER = Command(
     "fetch-listener",
@@ -431,19 +412,16 @@ _FETCH_LISTENER = Command(
     (
         argument(
             "--spark-version",
-            metavar="VERSION",
-            help="version of Spark, e.g. 4.0.1 or 3.5.6-scala2.13; by default that of spark-submit",
+            "VERSION",
+            "version of Spark, e.g. 4.0.1 or 3.5.6-scala2.13; by default that of spark-submit",
         ),
         argument(
-            "--from",
-            dest="source",
-            metavar="URL_OR_FILE",
-            help="take the jar from there, and ask no repository",
+            "--from", "URL_OR_FILE", "take the jar from there, and ask no repository", dest="source"
         ),
         argument(
             "--repositories",
-            metavar="URLS",
-            help="further Maven repositories, with commas between, as for spark-submit",
+            "URLS",
+            "further Maven repositories, with commas between, as for spark-submit",
         ),
         _SPARK_BINARY,
     ),
@@ -465,15 +443,13 @@ _CHECK_AIRFLOW = Command(
     (
         *_CHECKS,
         _conn_id(),
-        argument(
-            "--spark-conn-id", default="spark_default", metavar="ID", help="the operator's conn_id"
-        ),
+        argument("--spark-conn-id", "ID", "the operator's conn_id", default="spark_default"),
         argument(
             "--conf",
+            "KEY=VALUE",
+            "a Spark property of the operator's conf, for an application in a cluster",
             action="append",
             default=[],
-            metavar="KEY=VALUE",
-            help="a Spark property of the operator's conf, for an application in a cluster",
         ),
     ),
 )

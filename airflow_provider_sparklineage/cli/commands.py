@@ -34,14 +34,18 @@ class Argument(Frozen, frozen=True):
     settings: dict[str, Any]
 
 
-def argument(*flags: str, **settings: Any) -> Argument:
-    """Describe an argument by the parameters of argparse's ``add_argument``."""
-    return Argument(flags, settings)
+def argument(flag: str, metavar: str | None, help_: str, **settings: Any) -> Argument:
+    """Describe an argument with a value.
+
+    :param metavar: name of the value in the help; None if the help lists its choices
+    :param settings: more parameters of argparse's ``add_argument``
+    """
+    return Argument((flag,), {"metavar": metavar, "help": help_, **settings})
 
 
 def switch(flag: str, help_: str) -> Argument:
     """Describe an argument that is true if it is given."""
-    return argument(flag, action="store_true", help=help_)
+    return Argument((flag,), {"action": "store_true", "help": help_})
 
 
 class Command(Frozen, frozen=True):
