@@ -14,15 +14,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sparklineage.datahub import naming
-from airflow_provider_sparklineage.datahub.partitions import (
-    WHOLE,
-    Access,
-    accesses,
-    can_be_stamped,
-    expectation,
-    stamped,
-)
+from airflow_provider_sparklineage.datahub import naming, partitions
 from airflow_provider_sparklineage.datahub.proposals import Json, Proposal, plain, stored
 from airflow_provider_sparklineage.datahub.subject import task_instance_page
 from airflow_provider_sparklineage.event import model
@@ -91,7 +83,7 @@ def _assertion_run_event(subject: Subject, check: Check, urn: str) -> Json:
         **({"externalUrl": log} if log else {}),
     }
     return {
-        **stamped(subject, WHOLE),
+        **partitions.stamped(subject, partitions.WHOLE),
         "assertionUrn": urn,
         "asserteeUrn": check.dataset,
         "runId": stored(subject.event.run.runId),
@@ -127,11 +119,11 @@ _CHECK_DESCRIPTIONS = {
 
 def partition_checks(subject: Subject) -> Iterator[Proposal]:
     """Yield the partition checks of the datasets that a run wrote, with their results."""
-    if not can_be_stamped(subject):
+    if not partitions.can_be_stamped(subject):
         return
-    reads = [access for access in accesses(subject, Side.READ) if _check_status(access)]
-    written: dict[str, list[Access]] = {}
-    for access in accesses(subject, Side.WRITE):
+    reads = [access for access in partitions.accesses(subject, Side.READ) if _check_status(access)]
+    written: dict[str, list[partitions.Access]] = {}
+    for access in partitions.accesses(subject, Side.WRITE):
         if access.is_of_this_run:
             written.setdefault(access.dataset.urn, []).append(access)
     of_reads = _summed_check(subject, Side.READ, reads)
@@ -141,7 +133,7 @@ def partition_checks(subject: Subject) -> Iterator[Proposal]:
                 yield from assertion(subject, check._replace(dataset=urn))
 
 
-def _summed_check(subject: Subject, side: Side, accessed: list[Access]) -> Check | None:
+def _summed_check(subject: Subject, side: Side, accessed: list[partitions.Access]) -> Check | None:
     """Make one check of all accesses of one side; None if no access has expected partitions.
 
     The check has the result of the worst access. The check's dataset is empty; the caller sets it.
@@ -160,18 +152,18 @@ def _summed_check(subject: Subject, side: Side, accessed: list[Access]) -> Check
     )
 
 
-def _partition_results(checked: list[Access]) -> dict[str, str]:
+def _partition_results(checked: list[partitions.Access]) -> dict[str, str]:
     """Give the expected and observed partitions of each dataset in words, in the given order."""
     results: dict[str, str] = {}
     for access in checked[:MAX_ACCESSES]:
         is_alone = len(checked) == 1 and access.side is Side.WRITE
         of = "" if is_alone else f"{scrub_name(stored(access.dataset.name.name, 500))}: "
-        each = {**expectation(access), "observed": access.summary}
+        each = {**partitions.expectation(access), "observed": access.summary}
         results |= {f"{of}{key}": value for key, value in each.items() if value}
     return results
 
 
-def _check_status(access: Access) -> str:
+def _check_status(access: partitions.Access) -> str:
     """Give the status of an access's partition check; empty if no partitions are expected."""
     status = access.check.status if access.check else None
     return status if status in _GRAVITY else ""
@@ -191,17 +183,17 @@ _QUALITY_KEY = "dataQualityAssertions"
 
 def quality(subject: Subject) -> Iterator[Proposal]:
     """Yield the data tests of a run that has ended, each once, with their results."""
-    if not can_be_stamped(subject):
+    if not partitions.can_be_stamped(subject):
         return
     done: set[tuple[str, str]] = set()
-    for access in (*accesses(subject, Side.READ), *accesses(subject, Side.WRITE)):
+    for access in (one for side in Side for one in partitions.accesses(subject, side)):
         for check in _quality_checks(subject, access):
             if (check.dataset, check.key) not in done:
                 done.add((check.dataset, check.key))
                 yield from assertion(subject, check)
 
 
-def _quality_checks(subject: Subject, access: Access) -> Iterator[Check]:
+def _quality_checks(subject: Subject, access: partitions.Access) -> Iterator[Check]:
     facet = access.read_facet(_QUALITY_KEY, model.QualityAssertions)
     counts: Counter[tuple[str, ...]] = Counter()
     for test in islice(facet.assertions, MAX_TESTS):
@@ -211,7 +203,9 @@ def _quality_checks(subject: Subject, access: Access) -> Iterator[Check]:
             yield _quality_check(subject, access, test, json.dumps(["quality", *of, counts[of]]))
 
 
-def _quality_check(subject: Subject, access: Access, test: model.DataTest, key: str) -> Check:
+def _quality_check(
+    subject: Subject, access: partitions.Access, test: model.DataTest, key: str
+) -> Check:
     column, name = stored(test.column), plain(test.name) or plain(test.assertion)
     about = plain(test.description) or (f"{name} of {column}" if column else name)
     field = subject.field(access.dataset.name, column) if column else ""

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING
 from airflow_provider_sparklineage.datahub import naming
 from airflow_provider_sparklineage.datahub.proposals import Json, Proposal, add, plain, stored
 from airflow_provider_sparklineage.event import model
-from airflow_provider_sparklineage.event.model import DOCUMENTATION_KEY, read_facet
 from airflow_provider_sparklineage.model.credentials import scrub_name
 
 if TYPE_CHECKING:
@@ -60,7 +59,8 @@ def _described(one: Dataset, subject: Subject, properties: list[Json]) -> Iterat
     identity = subject.identity(one.name)
     if identity.instance:
         platform = naming.platform_urn_of(one.urn)
-        aspect = {"platform": platform, "instance": identity.instance_urn}
+        instance = naming.platform_instance_urn(identity.platform, identity.instance)
+        aspect = {"platform": platform, "instance": instance}
         yield Proposal(one.urn, "dataPlatformInstance", aspect)
     files = subject.files(one.name)
     if files != one.urn:
@@ -82,8 +82,8 @@ def _openlineage_names(one: Dataset) -> list[Json]:
 
 
 def _output_properties(one: Dataset) -> Iterator[Json]:
-    storage = read_facet(one.facets, "storage", model.Storage)
-    version = read_facet(one.facets, "version", model.Version)
+    storage = model.read_facet(one.facets, "storage", model.Storage)
+    version = model.read_facet(one.facets, "version", model.Version)
     # The names of these properties are those of DataHub's own converter.
     properties = {
         "openlineage.datasetVersion": version.datasetVersion,
@@ -93,7 +93,7 @@ def _output_properties(one: Dataset) -> Iterator[Json]:
     for key, value in properties.items():
         if text := plain(value):
             yield _property(key, text)
-    documentation = read_facet(one.facets, DOCUMENTATION_KEY, model.Documentation)
+    documentation = model.read_facet(one.facets, model.DOCUMENTATION_KEY, model.Documentation)
     if description := plain(documentation.description, _MAX_DESCRIPTION):
         yield add("description", value=description)
 

@@ -104,21 +104,6 @@ def schema_field_urn(dataset: str, path: str) -> str:
 _FLOW_BYTES = 200  # leaves about as much room for the ids of the flow's jobs
 
 
-def data_flow_urn(flow_id: str, cluster: str, orchestrator: str = "airflow") -> str:
-    """Give the URN of a DataFlow, such as a DAG."""
-    parts = _shortened(orchestrator, 32), _shortened(flow_id, _FLOW_BYTES), _shortened(cluster, 32)
-    return f"urn:li:dataFlow:({','.join(parts)})"
-
-
-def data_job_urn(flow: str, job_id: str) -> str:
-    """Give the URN of a DataJob, such as a task.
-
-    :param flow: the URN of the job's flow
-    """
-    before = f"urn:li:dataJob:({flow},"
-    return f"{before}{fitted(job_id, before, ')')})"
-
-
 def process_instance_urn(run_id: str) -> str:
     """Give the URN of a DataProcessInstance, which is a run."""
     before = "urn:li:dataProcessInstance:"
@@ -298,11 +283,6 @@ class Identity(NamedTuple):
         name = f"{self.instance}.{self.name}" if self.instance else self.name
         return dataset_urn(self.platform, name, self.env)
 
-    @property
-    def instance_urn(self) -> str:
-        """Give the URN of the platform instance; only valid if ``instance`` is not empty."""
-        return platform_instance_urn(self.platform, self.instance)
-
 
 class Table(NamedTuple):
     """The table that a dataset's files belong to.
@@ -422,11 +402,13 @@ class JobName(NamedTuple):
         """Give the URN of the DataFlow, with the platform instance if one is configured."""
         name = self.flow or "unknown"
         flow = f"{how.platform_instance}.{name}" if how.platform_instance else name
-        return data_flow_urn(flow, how.cluster, self.orchestrator)
+        limits = (self.orchestrator, 32), (flow, _FLOW_BYTES), (how.cluster, 32)
+        return f"urn:li:dataFlow:({','.join(_shortened(*part) for part in limits)})"
 
     def job_urn(self, how: Conversion) -> str:
         """Give the URN of the DataJob."""
-        return data_job_urn(self.flow_urn(how), self.job or self.flow or "unknown")
+        before = f"urn:li:dataJob:({self.flow_urn(how)},"
+        return f"{before}{fitted(self.job or self.flow or 'unknown', before, ')')})"
 
 
 def job_name(event: model.PlainEvent) -> JobName:

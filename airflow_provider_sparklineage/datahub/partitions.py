@@ -21,19 +21,9 @@ from airflow_provider_sparklineage.datahub.proposals import (
     stored,
 )
 from airflow_provider_sparklineage.event import model
-from airflow_provider_sparklineage.event.model import CAPTURE_KEY, read_facet
+from airflow_provider_sparklineage.model import subset as conditions
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.partitioning import Partition
-from airflow_provider_sparklineage.model.subset import (
-    Binary,
-    Compare,
-    Comparison,
-    Condition,
-    Locations,
-    Operator,
-    Partitions,
-    to_text,
-)
 from airflow_provider_sparklineage.model.terms import Frozen, Side
 
 if TYPE_CHECKING:
@@ -50,7 +40,7 @@ _MAX_DEPTH = 50
 """The most levels of nested operators; no ordinary query has a deeper condition."""
 
 
-def read_condition(facet: model.Condition | None, depth: int = 0) -> Condition | None:
+def read_condition(facet: model.Condition | None, depth: int = 0) -> conditions.Condition | None:
     """Read a condition of OpenLineage's ``BaseSubsetDatasetFacet``.
 
     :return: None if the facet, or any part of it, is not a condition: half of a condition would be
@@ -60,9 +50,9 @@ def read_condition(facet: model.Condition | None, depth: int = 0) -> Condition |
         return None
     match facet.type:
         case "partition":
-            return Partitions(frozenset(map(_partition, facet.partitions or ())))
+            return conditions.Partitions(frozenset(map(_partition, facet.partitions or ())))
         case "location":
-            return Locations(frozenset(map(stored, filter(None, facet.locations or ()))))
+            return conditions.Locations(frozenset(map(stored, filter(None, facet.locations or ()))))
         case "compare":
             return _read_compare(facet)
         case "binary" if depth < _MAX_DEPTH:
@@ -76,9 +66,9 @@ def _partition(named: model.NamedPartition) -> Partition:
     return Partition.from_values((stored(key), _literal_text(value)) for key, value in values)
 
 
-def _read_compare(facet: model.Condition) -> Condition | None:
+def _read_compare(facet: model.Condition) -> conditions.Condition | None:
     left, right = facet.left, facet.right
-    comparison = Comparison.__members__.get(facet.comparison or "")
+    comparison = conditions.Comparison.__members__.get(facet.comparison or "")
     if comparison is None or left is None or right is None:
         return None
     if left.type == "literal":
@@ -86,7 +76,7 @@ def _read_compare(facet: model.Condition) -> Condition | None:
     value = _literal_text(right.value)
     if left.field is None or value is None:
         return None
-    return Compare(stored(left.field), comparison, value)
+    return conditions.Compare(stored(left.field), comparison, value)
 
 
 def _literal_text(value: model.Value) -> str | None:
@@ -95,12 +85,12 @@ def _literal_text(value: model.Value) -> str | None:
     return stored(value) if isinstance(value, str) else number_text(value)
 
 
-def _read_binary(facet: model.Condition, depth: int) -> Condition | None:
+def _read_binary(facet: model.Condition, depth: int) -> conditions.Condition | None:
     left, right = (read_condition(side, depth + 1) for side in (facet.left, facet.right))
-    operator = Operator.__members__.get(facet.operator or "")
+    operator = conditions.Operator.__members__.get(facet.operator or "")
     if left is None or right is None or operator is None:
         return None
-    return Binary(operator, left, right)
+    return conditions.Binary(operator, left, right)
 
 
 MAX_PARTITIONS = 100
@@ -152,7 +142,7 @@ class Access(Frozen, frozen=True, dict=True):
     def read_facet(self, key: str, of: type[_Json]) -> _Json:
         """Read a facet that can be a facet of this access, or of the dataset itself."""
         own = self.dataset.of_side
-        return read_facet(own if own.get(key) else self.dataset.facets, key, of)
+        return model.read_facet(own if own.get(key) else self.dataset.facets, key, of)
 
     @property
     def statistics(self) -> model.Statistics:
@@ -184,7 +174,7 @@ class Access(Frozen, frozen=True, dict=True):
         facet, described = self._condition, self.dataset.side.described
         condition = None if facet and facet.type == "partition" else read_condition(facet)
         words = stored((described and described.description) or "")
-        texts = [] if condition is None else [to_text(condition)]
+        texts = [] if condition is None else [conditions.to_text(condition)]
         return plain(" AND ".join([*texts, *([words] if words else [])]))
 
     @cached_property
@@ -303,24 +293,12 @@ def _is_witnessed(entry: model.Seen | None) -> bool:
 MAX_OPERATIONS = 1000
 """The most operations of one run, divided among its outputs: more take too long to send."""
 _TYPES_BY_STATEMENT = {
-    "INSERT": "INSERT",
-    "COPY": "INSERT",
-    "UPDATE": "UPDATE",
-    "MERGE": "UPDATE",
-    "DELETE": "DELETE",
-    "TRUNCATE": "DELETE",
-    "CREATE": "CREATE",
-    "REPLACE": "CREATE",
-    "ALTER": "ALTER",
-    "DROP": "DROP",
+    **{name: name for name in ("INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP")},
+    **{"COPY": "INSERT", "MERGE": "UPDATE", "TRUNCATE": "DELETE", "REPLACE": "CREATE"},
 }
 _TYPES_BY_LIFECYCLE = {
-    "CREATE": "CREATE",
-    "OVERWRITE": "INSERT",
-    "TRUNCATE": "DELETE",
-    "DROP": "DROP",
-    "ALTER": "ALTER",
-    "RENAME": "ALTER",
+    **{name: name for name in ("CREATE", "ALTER", "DROP")},
+    **{"OVERWRITE": "INSERT", "RENAME": "ALTER", "TRUNCATE": "DELETE"},
 }
 _SQL_COMMENT = re.compile(r"\s*(--[^\n]*\n|/\*.*?\*/)", re.DOTALL)
 _SQL_WORD = re.compile(r"\s*([A-Za-z]+)\b")
@@ -353,8 +331,8 @@ def can_be_stamped(subject: Subject) -> bool:
 
 def is_below_a_task(subject: Subject) -> bool:
     """Whether the event comes from Spark itself, for a job below a task of Airflow."""
-    engine = read_facet(subject.run_facets, "processing_engine", model.Engine)
-    return engine.name == "spark" and CAPTURE_KEY not in subject.run_facets
+    engine = model.read_facet(subject.run_facets, "processing_engine", model.Engine)
+    return engine.name == "spark" and model.CAPTURE_KEY not in subject.run_facets
 
 
 def stamped(subject: Subject, part: Part) -> Json:
@@ -405,7 +383,7 @@ def _statement_type(subject: Subject) -> str:
 
     The type is known only if the SQL is one statement, and the run has one output.
     """
-    query = read_facet(subject.job_facets, "sql", model.Sql).query
+    query = model.read_facet(subject.job_facets, "sql", model.Sql).query
     if len(subject.outputs) != 1:
         return ""
     start = 0
@@ -470,7 +448,7 @@ def _replaced_rows(subject: Subject, access: Access) -> Json:
 
 def _is_replaced(access: Access) -> bool:
     lifecycle = access.dataset.lifecycle
-    layer = read_facet(access.dataset.facets, "storage", model.Storage).storageLayer.lower()
+    layer = model.read_facet(access.dataset.facets, "storage", model.Storage).storageLayer.lower()
     is_rewritten = lifecycle != "CREATE" and layer in _TABLE_FORMATS
     is_summed = access.seen is not None and access.seen.writes is not None
     return lifecycle in _REPLACING and not is_summed and not is_rewritten

@@ -36,7 +36,6 @@ from airflow_provider_sparklineage.datahub.subject import (
     web_page,
 )
 from airflow_provider_sparklineage.event import model
-from airflow_provider_sparklineage.event.model import CAPTURE_KEY, CHECK_KEY, read_facet
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.terms import Side
 from airflow_provider_sparklineage.model.texts import some, truncated
@@ -77,7 +76,10 @@ def run(subject: Subject) -> Iterator[Proposal]:
 
 
 def _instance_properties(subject: Subject) -> Json:
-    url = task_instance_page(subject) or _spark_page(subject)
+    # The page in Spark's history server comes before that of the driver, because it outlives it.
+    details = _spark_application(subject)
+    pages = details.historyUrl, details.proxyUrl
+    url = task_instance_page(subject) or next(filter(None, map(web_page, pages)), "")
     kind = _process_type(subject)
     return {
         "name": run_name(subject),
@@ -151,7 +153,7 @@ def _process_type(subject: Subject) -> str:
 
     A streaming job has the type ``STREAMING``; any other type depends on the type of the DAG run.
     """
-    if read_facet(subject.job_facets, "jobType", model.JobType).processingType == "STREAMING":
+    if model.read_facet(subject.job_facets, "jobType", model.JobType).processingType == "STREAMING":
         return "STREAMING"
     run_type = subject.dag_run.run_type
     if not run_type:
@@ -159,17 +161,8 @@ def _process_type(subject: Subject) -> str:
     return "BATCH_AD_HOC" if run_type in _AD_HOC_TYPES else "BATCH_SCHEDULED"
 
 
-def _spark_page(subject: Subject) -> str:
-    """Give the URL of a Spark application's page; empty if the event has no such URL.
-
-    The page in the history server comes first, because it outlives the driver.
-    """
-    details = _spark_application(subject)
-    return web_page(details.historyUrl) or web_page(details.proxyUrl)
-
-
 def _spark_application(subject: Subject) -> model.SparkApplication:
-    return read_facet(subject.run_facets, "spark_applicationDetails", model.SparkApplication)
+    return model.read_facet(subject.run_facets, "spark_applicationDetails", model.SparkApplication)
 
 
 # Custom properties of a run have Airflow's own names, as in DataHub's Airflow plugin. The
@@ -227,7 +220,7 @@ def _airflow_properties(subject: Subject) -> dict[str, str]:
 
 def _nominal_time(subject: Subject) -> dict[str, str]:
     """Give the start and end of the nominal time; in Airflow, this is the data interval."""
-    nominal = read_facet(subject.run_facets, "nominalTime", model.NominalTime)
+    nominal = model.read_facet(subject.run_facets, "nominalTime", model.NominalTime)
     start, end = nominal.nominalStartTime, nominal.nominalEndTime
     if subject.names.orchestrator == naming.AIRFLOW:
         return shown({"data_interval_start": start, "data_interval_end": end})
@@ -237,9 +230,9 @@ def _nominal_time(subject: Subject) -> dict[str, str]:
 def _spark_properties(subject: Subject) -> dict[str, str]:
     facets, capture = subject.run_facets, subject.capture
     application = _spark_application(subject)
-    engine = read_facet(facets, "processing_engine", model.Engine)
+    engine = model.read_facet(facets, "processing_engine", model.Engine)
     version = engine.version if engine.name.lower() == "spark" else None
-    query = read_facet(facets, "externalQuery", model.ExternalQuery)
+    query = model.read_facet(facets, "externalQuery", model.ExternalQuery)
     return shown(
         {
             "spark_application_id": capture.applicationId or application.applicationId,
@@ -253,14 +246,14 @@ def _spark_properties(subject: Subject) -> dict[str, str]:
 
 def _run_tags(subject: Subject) -> dict[str, str]:
     """Give the tags of the run: the client adds its version, users add any other tags."""
-    tags = read_facet(subject.run_facets, "tags", model.Tags).tags[:MAX_ACCESSES]
+    tags = model.read_facet(subject.run_facets, "tags", model.Tags).tags[:MAX_ACCESSES]
     texts = ((name_of_property(one.key), value_of(one.value)) for one in tags)
     return {key: value for key, value in texts if key and value}
 
 
 def _task_states(subject: Subject) -> dict[str, str]:
     """Give the tasks of a DAG's run by their state, including tasks that sent no event."""
-    states = read_facet(subject.run_facets, "airflowState", model.TaskStates).tasksState
+    states = model.read_facet(subject.run_facets, "airflowState", model.TaskStates).tasksState
     by_state = defaultdict(list)
     for task, state in states.items():
         by_state[stored(state or "") or "none"].append(stored(task))
@@ -271,14 +264,14 @@ def _task_states(subject: Subject) -> dict[str, str]:
 
 
 def _error(subject: Subject) -> dict[str, str]:
-    message = read_facet(subject.run_facets, "errorMessage", model.ErrorMessage).message
+    message = model.read_facet(subject.run_facets, "errorMessage", model.ErrorMessage).message
     text = truncated(scrub(stored(message, 10 * MAX_ERROR)), MAX_ERROR)
     return {"error": text} if text else {}
 
 
 def _partition_check(subject: Subject) -> dict[str, str]:
     """Give the accessed partitions, and the result of their comparison to the expected ones."""
-    values = read_facet(subject.run_facets, CHECK_KEY, dict[str, model.Value])
+    values = model.read_facet(subject.run_facets, model.CHECK_KEY, dict[str, model.Value])
     sentences = [key for key in values if key.startswith(_ACCESS_SENTENCES)]
     check = {"partitions": values.get("status"), "partition_summary": values.get("summary")}
     return shown(check) | {
@@ -315,9 +308,9 @@ def missing(facets: model.Facets) -> dict[str, str]:
     :param facets: the facets of the run
     :return: {} if the run has no facet ``sparkLineage_capture``
     """
-    if CAPTURE_KEY not in facets:
+    if model.CAPTURE_KEY not in facets:
         return {}
-    capture = read_facet(facets, CAPTURE_KEY, model.Capture)
+    capture = model.read_facet(facets, model.CAPTURE_KEY, model.Capture)
     sentences = _sentences_by_code(capture)
     counts = _counts_by_code(capture, sentences)
     if not counts:

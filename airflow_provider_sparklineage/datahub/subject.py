@@ -19,14 +19,6 @@ from airflow_provider_sparklineage.datahub.naming import JobName
 from airflow_provider_sparklineage.datahub.proposals import stored
 from airflow_provider_sparklineage.datahub.schema import Schema, naming_of_platform
 from airflow_provider_sparklineage.event import model
-from airflow_provider_sparklineage.event.model import (
-    BARE_PARTITIONS_KEY,
-    CAPTURE_KEY,
-    CHECK_KEY,
-    LIFECYCLE_KEY,
-    PARTITIONS_KEY,
-    read_facet,
-)
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.datasets import DatasetName, canonical
 from airflow_provider_sparklineage.model.terms import Frozen
@@ -59,17 +51,19 @@ class Dataset(Frozen, frozen=True, dict=True):
     @cached_property
     def schema_fields(self) -> list[model.NestedField]:
         """Give the fields of the dataset's schema facet; [] if it has no such facet."""
-        return read_facet(self.facets, "schema", model.NestedSchema).fields or []
+        return model.read_facet(self.facets, "schema", model.NestedSchema).fields or []
 
     @cached_property
     def partitions(self) -> model.Partitions:
         """Give the facet ``sparkLineage_partitions``; an empty facet if it is absent."""
-        return read_facet(self.facets, PARTITIONS_KEY, model.Partitions)
+        return model.read_facet(self.facets, model.PARTITIONS_KEY, model.Partitions)
 
     @cached_property
     def lifecycle(self) -> str:
         """Give the lifecycle change: CREATE, OVERWRITE, TRUNCATE, …; empty if it is not known."""
-        return stored(read_facet(self.facets, LIFECYCLE_KEY, model.Lifecycle).change or "")
+        return stored(
+            model.read_facet(self.facets, model.LIFECYCLE_KEY, model.Lifecycle).change or ""
+        )
 
 
 class Subject:
@@ -119,12 +113,14 @@ class Subject:
     @cached_property
     def airflow(self) -> model.AirflowFacet:
         """Give Airflow's facet of a try or of a DAG's run; an empty facet if it is absent."""
-        return read_facet(self.run_facets, self._airflow_key, model.AirflowFacet)
+        return model.read_facet(self.run_facets, self._airflow_key, model.AirflowFacet)
 
     @cached_property
     def airflow_values(self) -> dict[str, dict[str, model.Value]]:
         """Give the values in the parts of Airflow's facet: dag, dagRun, task, taskInstance."""
-        return read_facet(self.run_facets, self._airflow_key, dict[str, dict[str, model.Value]])
+        return model.read_facet(
+            self.run_facets, self._airflow_key, dict[str, dict[str, model.Value]]
+        )
 
     @property
     def task(self) -> model.Task:
@@ -144,12 +140,12 @@ class Subject:
     @cached_property
     def capture(self) -> model.Capture:
         """Give the facet ``sparkLineage_capture``; an empty facet if it is absent."""
-        return read_facet(self.run_facets, CAPTURE_KEY, model.Capture)
+        return model.read_facet(self.run_facets, model.CAPTURE_KEY, model.Capture)
 
     @cached_property
     def check(self) -> model.Check:
         """Give the facet ``sparkLineage_partitionCheck``; an empty facet if it is absent."""
-        return read_facet(self.run_facets, CHECK_KEY, model.Check)
+        return model.read_facet(self.run_facets, model.CHECK_KEY, model.Check)
 
     @cached_property
     def names(self) -> JobName:
@@ -198,7 +194,7 @@ class Subject:
     @cached_property
     def parent_run(self) -> str:
         """Give the URN of the run that this run is a part of; empty if the event names none."""
-        return _run_urn(read_facet(self.run_facets, "parent", model.Parent).run)
+        return _run_urn(model.read_facet(self.run_facets, "parent", model.Parent).run)
 
     @cached_property
     def runs_before(self) -> list[str]:
@@ -209,7 +205,7 @@ class Subject:
     @cached_property
     def dependencies(self) -> list[model.JobDependency]:
         """Give the jobs before this job, or the runs before this run, of any producer."""
-        return read_facet(self.run_facets, "jobDependencies", model.JobDependencies).upstream
+        return model.read_facet(self.run_facets, "jobDependencies", model.JobDependencies).upstream
 
     # --- datasets ---------------------------------------------------------------------------------
 
@@ -303,7 +299,7 @@ def _partitioning_columns(
     For an input, only the run's facet ``sparkLineage_partitionCheck`` has these columns.
     """
     entry = checked.get(dataset.name)
-    bare = read_facet(dataset.facets, BARE_PARTITIONS_KEY, model.Partitions)
+    bare = model.read_facet(dataset.facets, model.BARE_PARTITIONS_KEY, model.Partitions)
     dimensions = chain(
         dataset.partitions.dimensions or (),
         bare.dimensions or (),
