@@ -147,11 +147,9 @@ class Access(Frozen, frozen=True, dict=True):
     @property
     def statistics(self) -> model.Statistics:
         """Give ``rowCount``, ``size`` and ``fileCount``; a value that is not known is None."""
-        facets = self.dataset.side
-        is_read = self.side is Side.READ
-        return (
-            facets.input_statistics if is_read else facets.output_statistics
-        ) or model.Statistics()
+        of = self.dataset.side
+        known = of.input_statistics if self.side is Side.READ else of.output_statistics
+        return known or model.Statistics()
 
     @cached_property
     def named(self) -> tuple[str, ...]:

@@ -35,14 +35,7 @@ from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.settings import connection as connections
 from airflow_provider_sparklineage.settings import resolution as settings
-from airflow_provider_sparklineage.settings.checks import (
-    Check,
-    Status,
-    UrlPlace,
-    failed,
-    passed,
-    warning,
-)
+from airflow_provider_sparklineage.settings.checks import Check, UrlPlace, failed, passed, warning
 from airflow_provider_sparklineage.settings.options import SECTION
 from airflow_provider_sparklineage.spark.submit import deploy_mode
 from airflow_provider_sparklineage.spark.submit.submission import Submission
@@ -167,7 +160,7 @@ def _transport(
     compared = backend.compare(connection, transport, config_conn_id)
     if transport is None and sources.is_kept_unsent(resolved):
         text = "Airflow's OpenLineage provider has no transport: lineage is kept, and not sent."
-        return [replace(compared, status=Status.WARNING, message=text)]
+        return [warning(compared.name, text, compared.fix)]
     if transport is None:
         return [compared]
     place = _transport_place(config_conn_id)
@@ -347,7 +340,7 @@ def _spark_connection(
             delivers=bool(resolved.capture_location.url),
         )
     except exceptions.RemoteDriverError as error:
-        return replace(failed(SPARK_CONNECTION, error), status=Status.WARNING), binary, host
+        return warning(SPARK_CONNECTION, error.problem, error.fix), binary, host
     text = f"{conn_id} submits to {master}."
     if host.is_remote:
         text = f"{conn_id} submits to {master}; the driver runs in {host}."
