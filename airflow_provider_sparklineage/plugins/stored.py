@@ -152,18 +152,9 @@ MAX_LATER = 15
 """Most runs after the wanted run in an answer, if enough runs come before it."""
 
 
-class OtherInstance(NamedTuple):
-    """An instance of the same task that has succeeded.
-
-    :param identity: the instance, with its last try
-    :param date: logical date of its run; None if the run has none
-    """
-
-    identity: TaskIdentity
-    date: datetime | None
-
-
-def instances_around(wanted: TaskIdentity, session: Session, limit: int) -> list[OtherInstance]:
+def instances_around(
+    wanted: TaskIdentity, session: Session, limit: int
+) -> list[tuple[TaskIdentity, datetime | None]]:
     """List a task's successful instances around one: the earlier, newest first, then the later.
 
     For a mapped task these instances are of the same map index, and siblings follow: other indexes
@@ -171,6 +162,7 @@ def instances_around(wanted: TaskIdentity, session: Session, limit: int) -> list
     were due if they have no logical date.
 
     :param limit: the most instances in the list; at most half are siblings if there are enough runs
+    :return: each instance with its last try, and the logical date of its run
     """
     when = func.coalesce(DagRun.logical_date, DagRun.run_after)
     own = session.scalar(
@@ -208,6 +200,6 @@ def instances_around(wanted: TaskIdentity, session: Session, limit: int) -> list
     after = after[: max(min(MAX_LATER, most // 2), most - len(before))]
     nearest = (*before[: most - len(after)], *after, *siblings)
     return [
-        OtherInstance(replace(wanted, run_id=run_id, map_index=map_index, try_number=number), date)
+        (replace(wanted, run_id=run_id, map_index=map_index, try_number=number), date)
         for run_id, map_index, number, date in nearest[:limit]
     ]

@@ -167,23 +167,13 @@ def _awaiting(
 ) -> Answer:
     """Add the expectations of a latest try without an event, and the lineage of the last run."""
     expected = pushed_expectations(wanted, session)
-    last = last_lineage(wanted, answer.tries[:-1], archive, session)
+    last = last_lineage(wanted, answer.tries[:-1], archive, resolved, session)
     message = answer.message
     if message == NOTHING and not answer.has_ended:
         message = RUNNING
     elif message == NOTHING and (expected or last):
         message = NOT_SUBMITTED
-    shown = None
-    if last is not None:
-        shown = {
-            "event": last.event,
-            "links": _links(last.identity, last.event, resolved, session),
-            "run_id": last.identity.run_id,
-            "try_number": last.identity.try_number,
-            "map_index": last.identity.map_index,
-            "date": last.date and last.date.isoformat(),
-        }
-    return answer._replace(message=message, expected=expected, last=shown)
+    return answer._replace(message=message, expected=expected, last=last)
 
 
 def _settings() -> tuple[Settings, list[str]]:
@@ -248,18 +238,6 @@ MAX_ARCHIVED = 3
 """Limit of the runs for which the archive is asked."""
 
 
-class LastLineage(NamedTuple):
-    """The lineage of a try that has succeeded.
-
-    :param identity: the try
-    :param date: logical date of its run; None if it has none, or is the same run
-    """
-
-    event: dict[str, Any]
-    identity: TaskIdentity
-    date: datetime | None
-
-
 def pushed_expectations(wanted: TaskIdentity, session: Session) -> dict[str, Any] | None:
     """Give the expectations that a try pushed when it began; None if it has not pushed any."""
     value = stored.xcom_value(wanted, xcom.EXPECTED_KEY, session)
@@ -278,18 +256,30 @@ def expected_at(wanted: TaskIdentity, session: Session) -> str | None:
 
 
 def last_lineage(
-    wanted: TaskIdentity, tries: Sequence[int], archive: stored.BoundedArchive, session: Session
-) -> LastLineage | None:
+    wanted: TaskIdentity,
+    tries: Sequence[int],
+    archive: stored.BoundedArchive,
+    resolved: Settings,
+    session: Session,
+) -> dict[str, Any] | None:
     """Find the lineage that a try will probably have; None if no other try has lineage.
 
     It is that of an earlier try of the same run, which was cleared. Else it is that of another run,
     the nearest one before this run first, or of a mapped sibling.
 
     :param tries: tries of this task instance that have an event in the archive
+    :return: as in :class:`Answer`; no ``date`` if it is of the same run
     """
     for event, identity, date in _last_candidates(wanted, tries, archive, session):
         if event is not None and event.get("eventType") == "COMPLETE":
-            return LastLineage(event, identity, date)
+            return {
+                "event": event,
+                "links": _links(identity, event, resolved, session),
+                "run_id": identity.run_id,
+                "try_number": identity.try_number,
+                "map_index": identity.map_index,
+                "date": date and date.isoformat(),
+            }
     return None
 
 
@@ -394,15 +384,15 @@ def history(wanted: TaskIdentity, session: Session) -> PartitionHistory | None:
     # Instances for which the archive may have a more complete event. Only their names are kept,
     # because their events would fill the memory.
     in_part = []
-    for instance in instances:
+    for identity, _ in instances:
         if archive.is_over:
             break
-        pushed = stored.pushed(instance.identity, session)
+        pushed = stored.pushed(identity, session)
         if pushed.is_whole or not archive.is_there:
             values.add(pushed.event)
             unread -= 1
         else:
-            in_part.append(instance.identity)
+            in_part.append(identity)
     for identity in in_part:
         if archive.is_over:
             break

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cache, partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
@@ -90,14 +91,18 @@ def plan_for(
     """
     if not affected:
         return answers.Plan()
-    rows = history.rows(_TASKS, sql.lists(sql.RUN, affected.items()))
-    tasks = _Tasks(rows)
-    waves = _waves(tasks, history.rows(_ORDER, sql.lists(sql.RUN, affected.items())))
+    tasks: dict[_Key, list[dict[str, Any]]] = defaultdict(list)
+    for row in history.rows(_TASKS, sql.lists(sql.RUN, affected.items())):
+        tasks[_key(row)].append(row)
+    last = {key: max(rows, key=itemgetter("ended")) for key, rows in tasks.items()}
+    keys = {row["run_id"]: key for key, rows in tasks.items() for row in rows}
+    place = {key: (row["ended"], str(key)) for key, row in last.items()}
+    waves = _waves(keys, place, history.rows(_ORDER, sql.lists(sql.RUN, affected.items())))
     columns = _columns(history, affected)
     steps, by_hand = [], []
-    for key in sorted(waves, key=lambda one: (waves[one], tasks.ended(one), str(one))):
-        row = tasks.row(key)
-        why = _reasons(tasks.runs[key], reasons, columns)
+    for key in sorted(waves, key=lambda one: (waves[one], place[one])):
+        row = last[key]
+        why = _reasons((one["run_id"] for one in tasks[key]), reasons, columns)
         wave = waves[key]
         if len(key) == 1:
             by_hand.append(
@@ -116,24 +121,7 @@ def plan_for(
 
 
 _Key = tuple[Any, ...]
-
-
-class _Tasks:
-    """The affected runs, by task instance; a run that has no task instance has a key of its own."""
-
-    def __init__(self, rows: Iterable[dict[str, Any]]) -> None:
-        self.rows = {row["run_id"]: row for row in rows}
-        self.key = {run_id: _key(row) for run_id, row in self.rows.items()}
-        self.runs: dict[_Key, list[str]] = defaultdict(list)
-        for run_id, key in self.key.items():
-            self.runs[key].append(run_id)
-
-    def row(self, key: _Key) -> dict[str, Any]:
-        return max((self.rows[run] for run in self.runs[key]), key=lambda row: row["ended"])
-
-    def ended(self, key: _Key) -> datetime:
-        ended: datetime = self.row(key)["ended"]
-        return ended
+"""A task instance; a run that has no task instance has a key of its own."""
 
 
 def _key(row: dict[str, Any]) -> _Key:
@@ -141,15 +129,20 @@ def _key(row: dict[str, Any]) -> _Key:
     return (row["run_id"],) if None in instance else (*instance, row["map_index"])
 
 
-def _waves(tasks: _Tasks, order: Iterable[dict[str, Any]]) -> dict[_Key, int]:
+def _waves(
+    keys: Mapping[str, _Key], place: Mapping[_Key, Any], order: Iterable[dict[str, Any]]
+) -> dict[_Key, int]:
     """Give each task instance a wave, later than the waves of all task instances it reads from.
 
     In a circle of task instances that read from each other, the one that ended first comes first.
+
+    :param keys: the task instance of each run
+    :param place: the place of each task instance in the order of their ends
     """
-    before: dict[_Key, set[_Key]] = {key: set() for key in tasks.runs}
+    before: dict[_Key, set[_Key]] = {key: set() for key in place}
     after: dict[_Key, set[_Key]] = defaultdict(set)
     for row in order:
-        writer, reader = tasks.key.get(row["writer"]), tasks.key.get(row["reader"])
+        writer, reader = keys.get(row["writer"]), keys.get(row["reader"])
         if writer is not None and reader is not None and writer != reader:
             before[reader].add(writer)
             after[writer].add(reader)
@@ -158,8 +151,7 @@ def _waves(tasks: _Tasks, order: Iterable[dict[str, Any]]) -> dict[_Key, int]:
     while before:
         ready = [key for key, others in before.items() if not others]
         if not ready:
-            circle = _circle(before, after)
-            ready = [min(circle, key=lambda key: (tasks.ended(key), str(key)))]
+            ready = [min(_circle(before, after), key=place.__getitem__)]
         for key in ready:
             waves[key] = wave
             del before[key]

@@ -20,20 +20,19 @@ REPLACING = "('overwrite', 'create', 'truncate', 'drop')"
 
 RUN = ("run_id", "ended")
 """The columns by which a run is looked up; tables are sorted by its end."""
-_TYPES = dict.fromkeys(("at", "ended", "read_at", "started"), "TIMESTAMP")
-_TYPES |= {"is_read_certain": "BOOLEAN"}
+_TIMES = ("at", "ended", "started")
 
 
 def table_of(*names: str) -> str:
     """Give SQL that makes a table from parameters: each parameter is the list of a column's values.
 
     Each list is cast to the type of its column, because an empty list has no type. The column's
-    name decides the type: the type in ``_TYPES``, else VARCHAR.
+    name decides the type: TIMESTAMP for the names in ``_TIMES``, else VARCHAR.
 
     :param names: the names of the parameters, which become the names of the columns
     """
-    types = ((name, _TYPES.get(name, "VARCHAR")) for name in names)
-    columns = (f"unnest(CAST(${name} AS {type}[])) AS {name}" for name, type in types)
+    types = ((name, "TIMESTAMP" if name in _TIMES else "VARCHAR") for name in names)
+    columns = (f"unnest(CAST(${name} AS {type_}[])) AS {name}" for name, type_ in types)
     return f"SELECT {', '.join(columns)}"
 
 

@@ -28,30 +28,23 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
-# The join is by run_id alone: it would take longer to look up when each run started than to find
-# the run's reads.
+# A read of a partition has its version in the bindings; the versions in a read of more than one
+# partition are found in the changes. The join with `f` is by run_id alone: it would take longer to
+# look up when each run started than to find the run's reads.
 _READS = f"""
-WITH f AS ({sql.table_of("run_id")})
-SELECT b.reader_run_id, b.namespace, b.name, COALESCE(b.version_cell, b.cell) AS cell,
-    b.version_run_id AS run_id, b.valid_from, {sql.SURELY_BOUND} AS is_certain,
-    b.extent, b.read_at, b.first_partition, b.last_partition, b.evidence,
-    b.is_certain AS is_read_certain
-FROM bindings_by_run AS b JOIN f ON b.reader_run_id = f.run_id
-WHERE b.read_at <= $last
-"""
-_WHOLE = (
-    *("reader_run_id", "namespace", "name", "extent", "read_at", "ended"),
-    *("first_partition", "last_partition", "evidence", "is_read_certain"),
+WITH f AS ({sql.table_of(*sql.RUN)}), b AS (
+    SELECT b.*, f.ended FROM bindings_by_run AS b JOIN f ON b.reader_run_id = f.run_id
+    WHERE b.read_at <= $last
 )
-# The versions in reads of more than one cell. These are most of a dataset's versions, so this query
-# runs only if there are such reads.
-_FOUND = f"""
-WITH f AS ({sql.table_of(*_WHOLE)}),
-b AS (SELECT f.*, f.is_read_certain AS is_certain FROM f)
+SELECT b.reader_run_id, b.namespace, b.name, COALESCE(b.version_cell, b.cell) AS cell,
+    b.version_run_id AS run_id, b.valid_from, {sql.SURELY_BOUND} AS is_certain
+FROM b WHERE b.extent = 'partition'
+UNION ALL
 SELECT b.reader_run_id, b.namespace, b.name, c.cell, c.run_id, c.valid_from,
-    {sql.surely_found("b", "c")} AS is_certain
+    {sql.surely_found("b", "c")}
 FROM b LEFT JOIN changes AS c
     ON c.namespace = b.namespace AND c.name = b.name AND {sql.found_by("b", "c")}
+WHERE b.extent <> 'partition'
 """
 
 _EDGES = f"""
@@ -93,17 +86,9 @@ def sources(
 
 def _reads(history: sql.Rows, runs: Iterable[tuple[str, Any]]) -> _Reads:
     ended = dict(runs)
-    rows = history.rows(_READS, {"run_id": list(ended), "last": max(ended.values())})
-    whole = [
-        [*map({**row, "ended": ended[row["reader_run_id"]]}.get, _WHOLE)]
-        for row in rows
-        if row["extent"] != "partition"
-    ]
-    rows = [row for row in rows if row["extent"] == "partition"]
-    if whole:
-        rows += history.rows(_FOUND, sql.lists(_WHOLE, whole))
+    parameters = {**sql.lists(sql.RUN, ended.items()), "last": max(ended.values())}
     reads: _Reads = defaultdict(lambda: defaultdict(list))
-    for row in rows:
+    for row in history.rows(_READS, parameters):
         reads[row["reader_run_id"]][row["namespace"], row["name"]].append(row)
     return reads
 

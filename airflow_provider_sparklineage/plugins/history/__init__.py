@@ -12,14 +12,10 @@ the page was not built.
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
 from pathlib import Path
 
 STATIC = Path(__file__).parent / "static"
-SOURCES = Path(__file__).parent / "ui"
-_SHARED = ("../../page/calendar.js",)
-"""Modules that the page shares with the tab; the paths are relative to ``ui``."""
 _TYPES = {
     ".js": "text/javascript",
     ".css": "text/css",
@@ -47,20 +43,3 @@ def content(file: str) -> bytes:
 def is_of_one_content(file: str) -> bool:
     """Whether a file's name contains a checksum, so that browsers may keep the file forever."""
     return "-" in file
-
-
-def checksum(folder: Path = SOURCES) -> str:
-    """Give SHA-256, in hex, over names and contents of all files that the page is built from.
-
-    ``ui/sources.mjs`` computes the same during the build.
-    """
-    found = (p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
-    own = (name for name in found if not name.startswith("node_modules/"))
-    digests = (
-        f"{name} {_sha256((folder / name).read_bytes())}\n" for name in sorted([*own, *_SHARED])
-    )
-    return _sha256("".join(digests).encode())
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

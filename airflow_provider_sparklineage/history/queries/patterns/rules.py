@@ -432,9 +432,10 @@ class InverseRelation:
         self._axes = relation.given.axes
         read = map(relation.given.read, () if relation.special else known)
         self._seen = [points for points in read if points is not None]
-        # The steps of axes, and the values of axes that no rule uses, are found only once, and not
-        # for each partition.
-        self._step = cache(self._step_of)
+        columns = [[points[n] for points in self._seen] for n in range(len(self._axes))]
+        steps = zip(self._axes, columns, strict=True)
+        self._steps = [Step.of(axis.unit, column) for axis, column in steps]
+        # The values of axes that no rule uses are found only once, and not for each partition.
         self._others = cache(self._others_of)
 
     def given_cells(self, cell: str) -> list[str]:
@@ -446,13 +447,10 @@ class InverseRelation:
         free = tuple(n for n, side in enumerate(sides) if side is None)
         bound = [
             [p for p in islice(side, MOST_CELLS) if step.has(p)]
-            for n, side in enumerate(sides)
-            if side is not None and (step := self._step(n))
+            for side, step in zip(sides, self._steps, strict=True)
+            if side is not None
         ]
         return written(self._relation.given, self._joined(bound, free))
-
-    def _step_of(self, axis: int) -> Step | None:
-        return Step.of(self._axes[axis].unit, [points[axis] for points in self._seen])
 
     def _others_of(self, free: tuple[int, ...]) -> Collection[Points]:
         if not free:

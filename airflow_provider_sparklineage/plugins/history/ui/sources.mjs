@@ -1,5 +1,5 @@
 // Writes sources.json next to what is built: a checksum over all that it is built from. Python makes
-// the same (plugins/history/__init__.py), and a test compares the two.
+// the same in tests/unit/plugins/test_history_page.py, which compares the two.
 
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
