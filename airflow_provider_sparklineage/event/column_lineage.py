@@ -21,7 +21,7 @@ because it would save little time.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -39,7 +39,7 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
 from airflow_provider_sparklineage.model.producer import facet, present
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from airflow_provider_sparklineage.lineage.columns.edges import Transformations
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset, TaskLineage
@@ -176,23 +176,24 @@ def bounded(lineage: TaskLineage, max_bytes: int, option: str) -> TaskLineage:
     :param option: the setting that allows more
     """
     of = {d.name: d.columns for d in lineage.outputs if d.columns}
-    sizes = {name: _LineageSize.of(columns) for name, columns in of.items()}
+    limit = max(CHEAP, max_bytes)
     dropped: list[Degradation] = []
-    if sum(size.texts for size in sizes.values()) > max(CHEAP, max_bytes):
-        count = sum(size.descriptions for size in sizes.values())
+    if sum(_total(columns, _bytes_of_texts) for columns in of.values()) > limit:
+        count = sum(_total(columns, _number_of_texts) for columns in of.values())
         dropped.append(of_dropped(f"{count} descriptions of column lineage", option))
         of = {name: columns.changed(_undescribed) for name, columns in of.items()}
-    if sum(size.edges for size in sizes.values()) > max(CHEAP, max_bytes):
-        if count := sum(size.indirect for size in sizes.values()):
+    if sum(map(_bytes_of, of.values())) > limit:
+        if count := sum(map(_number_of_indirect, of.values())):
             dropped.append(of_dropped(f"{count} INDIRECT edges of column lineage", option))
             of = {name: _without_indirect(columns) for name, columns in of.items()}
-        left = sum(size.direct for size in sizes.values())
+        sizes = {name: _bytes_of(columns) for name, columns in of.items()}
+        left = sum(sizes.values())
         bare = []
-        for name in sorted(sizes, key=lambda name: (-sizes[name].direct, name)):
+        for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
             if left <= max_bytes:
                 break
             del of[name]
-            left -= sizes[name].direct
+            left -= sizes[name]
             bare.append(name)
         dropped += of_column_lineage(bare, option)
     if not dropped:
@@ -201,50 +202,36 @@ def bounded(lineage: TaskLineage, max_bytes: int, option: str) -> TaskLineage:
     return replace(lineage, outputs=outputs, degradations=(*lineage.degradations, *dropped))
 
 
-class _LineageSize(NamedTuple):
-    """The least bytes of JSON that column lineage takes, with two counts.
+def _total(lineage: ColumnLineage, of_edges: Callable[[Edges], int]) -> int:
+    return sum(mapped(lineage.fields, of_edges).values()) + of_edges(lineage.dataset)
 
-    :param texts: bytes of its descriptions
-    :param descriptions: number of its descriptions
-    :param edges: bytes of all of its edges, without their transformations
-    :param indirect: number of edges that have INDIRECT transformations only
-    :param direct: bytes of the other edges
+
+def _bytes_of_texts(edges: Edges) -> int:
+    return sum(len(t.description) for ts in edges.values() for t in ts)
+
+
+def _number_of_texts(edges: Edges) -> int:
+    return sum(bool(t.description) for ts in edges.values() for t in ts)
+
+
+def _number_of_indirect(lineage: ColumnLineage) -> int:
+    """Give the number of edges that are INDIRECT only, as those of the whole dataset are."""
+    of_columns = mapped(lineage.fields, lambda es: sum(not _direct(ts) for ts in es.values()))
+    return sum(of_columns.values()) + len(lineage.dataset)
+
+
+def _bytes_of(lineage: ColumnLineage) -> int:
+    """Give the least bytes of JSON that edges take, without their transformations.
+
+    A column that has INDIRECT edges only may go with them, and counts only by its edges.
     """
-
-    texts: int
-    descriptions: int
-    edges: int
-    indirect: int
-    direct: int
-
-    @classmethod
-    def of(cls, lineage: ColumnLineage) -> _LineageSize:
-        sizes = mapped(lineage.fields, _size_of_edges)
-        columns = sum(_FIELD_BYTES + len(name) for name, size in sizes.items() if size.direct)
-        of_all = _size_of_edges(lineage.dataset, is_of_all=True)
-        parts = (_LineageSize(0, 0, columns, 0, columns), of_all, *sizes.values())
-        return cls(*map(sum, zip(*parts, strict=True)))
+    stays = mapped(lineage.fields, lambda edges: any(map(_direct, edges.values())))
+    columns = sum(_FIELD_BYTES + len(name) for name, is_direct in stays.items() if is_direct)
+    return columns + _total(lineage, _bytes_of_edges)
 
 
-def _size_of_edges(edges: Edges, *, is_of_all: bool = False) -> _LineageSize:
-    of_list = {id(ts): _size_of_list(ts) for ts in lists(edges)}
-    texts = descriptions = size = indirect = direct = 0
-    for column, transformations in edges.items():
-        length, described, is_indirect = of_list[id(transformations)]
-        texts += length
-        descriptions += described
-        edge = _EDGE_BYTES + len(column.field) + sum(map(len, column.dataset))
-        size += edge
-        if is_of_all or is_indirect:
-            indirect += 1
-        else:
-            direct += edge
-    return _LineageSize(texts, descriptions, size, indirect, direct)
-
-
-def _size_of_list(transformations: Transformations) -> tuple[int, int, bool]:
-    texts = [t.description for t in transformations if t.description]
-    return sum(map(len, texts)), len(texts), all(t.type == INDIRECT for t in transformations)
+def _bytes_of_edges(edges: Edges) -> int:
+    return sum(_EDGE_BYTES + len(c.field) + sum(map(len, c.dataset)) for c in edges)
 
 
 def _undescribed(transformations: Transformations) -> Transformations:

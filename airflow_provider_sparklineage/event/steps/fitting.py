@@ -19,7 +19,7 @@ import msgspec
 from airflow_provider_sparklineage.event.document import HEADER
 from airflow_provider_sparklineage.event.facets import with_degradations
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY, COLUMNS_KEY, name_of
-from airflow_provider_sparklineage.lineage.columns.edges import DIRECT, INDIRECT
+from airflow_provider_sparklineage.lineage.columns.edges import DIRECT, INDIRECT, mapped
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.model.texts import some
@@ -146,9 +146,9 @@ def _without_direct_transformations(facet: Facet) -> Reduced:
 
 
 def _is_of_type(given: list[Json], field: Json) -> bool:
-    if len(given) != 1 or given[0]["type"] != DIRECT or "description" in given[0]:
+    how, *others = given
+    if others or how["type"] != DIRECT or "description" in how:
         return False
-    [how] = given
     kind = f"{DIRECT}:{how['subtype']}" if how.get("subtype") else DIRECT
     return field["transformationType"] == kind and not how.get("masking")
 
@@ -175,18 +175,15 @@ def _with_fewer_sources(
     :param without: key of the columns' entries that is also removed
     :return: the new entries by column, and the number of dropped transformations and sources
     """
-    fields, count = {}, 0
-    seen: dict[int, tuple[Json | None, int]] = {}
-    for name, field in facet["fields"].items():
-        if id(field) not in seen:
-            sources, gone = _fewer_sources(field["inputFields"], left, field)
-            kept = _without(field, without) | {"inputFields": sources}
-            seen[id(field)] = (kept if sources or not gone else None), gone
-        kept_field, gone = seen[id(field)]
-        count += gone
-        if kept_field is not None:
-            fields[name] = kept_field
-    return fields, count
+
+    def reduced(field: Json) -> Reduced:
+        sources, gone = _fewer_sources(field["inputFields"], left, field)
+        kept = _without(field, without) | {"inputFields": sources}
+        return (kept if sources or not gone else None), gone
+
+    fields = mapped(facet["fields"], reduced)
+    count = sum(gone for _, gone in fields.values())
+    return {name: kept for name, (kept, _) in fields.items() if kept is not None}, count
 
 
 def _fewer_sources(
@@ -259,23 +256,21 @@ def left_of(schema: dict[str, Any], is_left: Callable[[str], bool]) -> Reduced:
     fields = schema.get("fields")
     if not isinstance(fields, list):
         return schema, 0
-    names = (field.get("name") if isinstance(field, dict) else None for field in fields)
-    kept = [
-        field
-        for field, name in zip(fields, names, strict=True)
-        if not isinstance(name, str) or is_left(name)
-    ]
+
+    def stays(field: Any) -> bool:
+        name = field.get("name") if isinstance(field, dict) else None
+        return not isinstance(name, str) or is_left(name)
+
+    kept = list(filter(stays, fields))
     return (schema | {"fields": kept} if kept else None), len(fields) - len(kept)
 
 
 def _named(output: DatasetName, facet: Mapping[str, Any]) -> Iterator[Named]:
     for column in facet["fields"]:
         yield from _and_outer(output, column)
-    seen: set[int] = set()  # columns with the same sources have one list of them
-    for sources in (*(f["inputFields"] for f in facet["fields"].values()), facet["dataset"]):
-        if id(sources) in seen:
-            continue
-        seen.add(id(sources))
+    lists = (*(f["inputFields"] for f in facet["fields"].values()), facet["dataset"])
+    # Columns with the same sources have one list of them.
+    for sources in {id(sources): sources for sources in lists}.values():
         for source in sources:
             yield from _and_outer(name_of(source), source["field"])
 

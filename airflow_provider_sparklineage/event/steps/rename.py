@@ -82,21 +82,16 @@ class _Renaming:
 
     def is_needed(self, event: Event) -> bool:
         """Whether the event has a name or a text that the backend cannot hold."""
-        names = {(d["namespace"], d["name"]) for d in (*event["inputs"], *event["outputs"])}
-        texts: set[str] = set()
-        seen: set[int] = set()  # ids, because the same objects stand in many places
-        for sources, columns in _edges(event):
-            texts.update(columns)
-            if id(sources) in seen:
-                continue
-            seen.add(id(sources))
-            for source in sources:
-                names.add((source["namespace"], source["name"]))
-                texts.add(source.get("field", ""))
-                for transformation in source.get("transformations", ()):
-                    if id(transformation) not in seen:
-                        seen.add(id(transformation))
-                        texts.add(transformation.get("description", ""))
+        edges = [*_edges(event)]
+        # By their ids, because the same objects stand in many places.
+        lists = {id(sources): sources for sources, _ in edges}.values()
+        sources = [source for sources in lists for source in sources]
+        transformations = {id(t): t for s in sources for t in s.get("transformations", ())}.values()
+        named = (*event["inputs"], *event["outputs"], *sources)
+        names = {(one["namespace"], one["name"]) for one in named}
+        texts = {column for _, columns in edges for column in columns}
+        texts |= {source.get("field", "") for source in sources}
+        texts |= {transformation.get("description", "") for transformation in transformations}
         return any(self._identity(name) != name for name in starmap(DatasetName, names)) or any(
             self._text(text) != text for text in texts
         )

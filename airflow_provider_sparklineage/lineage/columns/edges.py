@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.datasets import DatasetName
 
 
+K = TypeVar("K")
+V = TypeVar("V")
 T = TypeVar("T")
 
 DIRECT = "DIRECT"
@@ -98,13 +100,10 @@ def each_once(lineage: ColumnLineage) -> Iterable[Edges]:
     return {id(edges): edges for edges in (*lineage.fields.values(), lineage.dataset)}.values()
 
 
-def mapped(fields: Mapping[str, Edges], of: Callable[[Edges], T]) -> dict[str, T]:
-    """Apply a function to the edges of each column; once for edges that are one object."""
-    found: dict[int, T] = {}
-    for edges in fields.values():
-        if id(edges) not in found:
-            found[id(edges)] = of(edges)
-    return {name: found[id(edges)] for name, edges in fields.items()}
+def mapped(values: Mapping[K, V], of: Callable[[V], T]) -> dict[K, T]:
+    """Apply a function to each value, such as the edges of each column; to one object only once."""
+    found = {key: of(value) for key, value in {id(v): v for v in values.values()}.items()}
+    return {key: found[id(value)] for key, value in values.items()}
 
 
 def lists(edges: Edges) -> Iterable[Transformations]:
