@@ -60,9 +60,8 @@ def parse_dags(
     if given:
         path = Path(given).expanduser().absolute()
         if not path.exists():
-            problem = f"There is no folder {given}."
-            raise exceptions.UnusableInputError(
-                problem, "Give the folder of DAG files, or one file."
+            commands.refuse(
+                f"There is no folder {given}.", "Give the folder of DAG files, or one file."
             )
         parsed.add("dags-folder", path, path if path.is_dir() else path.parent)
     else:
@@ -397,8 +396,7 @@ def show_adoption(args: argparse.Namespace) -> int:
         with commands.progress("Parsing DAG files", None) as done:
             parsed = parse_dags(args.dags_folder, done)
         if args.dag_id and args.dag_id not in {dag.dag_id for dag in parsed.dags}:
-            problem = f"No DAG file that can be imported has a DAG {args.dag_id}."
-            raise exceptions.UnusableInputError(problem)
+            commands.refuse(f"No DAG file that can be imported has a DAG {args.dag_id}.")
         every = survey(parsed.dags, rules)
         shown = Survey(
             [row for row in every.rows if args.dag_id in (None, row.dag_id)],

@@ -15,11 +15,11 @@ import os
 import sys
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pkgutil import resolve_name
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from msgspec import to_builtins
 
-from airflow_provider_sparklineage.model import texts
+from airflow_provider_sparklineage.model import exceptions, texts
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.settings.checks import Check, Status
 
@@ -79,6 +79,14 @@ class Group(Frozen, frozen=True):
 
 
 T = TypeVar("T")
+
+
+def refuse(problem: str, fix: str = "") -> NoReturn:
+    """Refuse the input of a command.
+
+    :raise UnusableInputError: always
+    """
+    raise exceptions.UnusableInputError(problem, fix)
 
 
 def say(line: str) -> None:

@@ -68,9 +68,7 @@ def _download(url: str, into: Path) -> None:
         try:
             fetched(place, into, UNLIMITED)  # the user can stop it if it takes long
         except exceptions.CaptureError as error:
-            raise exceptions.UnusableInputError(
-                error.problem, f"{error.fix}{_elsewhere(place)}"
-            ) from error
+            commands.refuse(error.problem, f"{error.fix}{_elsewhere(place)}")
 
 
 def _as_configured(url: str) -> str:
@@ -119,9 +117,9 @@ def merge(args: argparse.Namespace) -> int:
     how = _conversion(args)
     with downloaded(args.input) as inputs, event_files.materialised(inputs) as paths:
         if event_files.merged_events(paths).events:
-            problem = "The input has merged events already."
-            fix = "See them with `sparklineage show`."
-            raise exceptions.UnusableInputError(problem, fix)
+            commands.refuse(
+                "The input has merged events already.", "See them with `sparklineage show`."
+            )
         with event_files.open_bundle(paths, application=args.application) as bundle:
             if args.max_event_bytes is not None:
                 manifest = replace(bundle.manifest, max_event_bytes=args.max_event_bytes)
@@ -171,14 +169,14 @@ def _conversion(args: argparse.Namespace) -> Conversion:
     try:
         document = json.loads(text if "{" in text else Path(text).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        problem = f"--transport is neither JSON nor a file of it ({type(error).__name__})."
-        raise exceptions.UnusableInputError(problem, _TRANSPORT_EXAMPLE) from None
+        commands.refuse(
+            f"--transport is neither JSON nor a file of it ({type(error).__name__}).",
+            _TRANSPORT_EXAMPLE,
+        )
     if not isinstance(document, dict):
-        msg = "--transport is no JSON object."
-        raise exceptions.UnusableInputError(msg, _TRANSPORT_EXAMPLE)
+        commands.refuse("--transport is no JSON object.", _TRANSPORT_EXAMPLE)
     if args.format != _DATAHUB and args.transport:
-        msg = "--transport is for --format datahub."
-        raise exceptions.UnusableInputError(msg, "Leave it out, or give both.")
+        commands.refuse("--transport is for --format datahub.", "Leave it out, or give both.")
     goes_nowhere = {} if "server" in document or "folder" in document else {"folder": "."}
     return configuration.read({**document, **goes_nowhere}).conversion
 
@@ -216,8 +214,7 @@ def _write_page(file: Path, events: list[dict[str, Any]]) -> None:
     try:
         file.write_text(page.self_contained(events), encoding="utf-8")
     except OSError as error:
-        msg = f"{file} cannot be written: {error.strerror or error}."
-        raise exceptions.UnusableInputError(msg) from error
+        commands.refuse(f"{file} cannot be written: {error.strerror or error}.")
     print(file)  # not escaped: a script uses the line as a path
 
 
@@ -238,8 +235,7 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[sto
         try:
             return stored.readable(event)
         except exceptions.DocumentError as error:
-            problem = f"{place}: {error.problem}"
-            raise exceptions.UnusableInputError(problem, error.fix) from error
+            commands.refuse(f"{place}: {error.problem}", error.fix)
 
     with downloaded(inputs) as here, event_files.materialised(here) as paths:
         events = [merged([path]) for path in paths if Path(path).is_dir()]

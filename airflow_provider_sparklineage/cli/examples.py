@@ -38,17 +38,17 @@ def copy_examples(args: argparse.Namespace) -> int:
         states = {file: _state(source / file, folder / file) for file in files}
         changed = [str(folder / file) for file in files if states[file] == "overwritten"]
         if changed and not args.force:
-            problem = f"Not as this version has them: {', '.join(changed)}."
-            fix = "Name another folder, or overwrite them with --force. Nothing was written."
-            raise UnusableInputError(problem, fix)
+            commands.refuse(
+                f"Not as this version has them: {', '.join(changed)}.",
+                "Name another folder, or overwrite them with --force. Nothing was written.",
+            )
         for file, state in states.items():
             if state != "unchanged":
                 (folder / file).parent.mkdir(parents=True, exist_ok=True)
                 (folder / file).write_bytes((source / file).read_bytes())
             commands.say(f"{state:11}  {folder / file}")
     except OSError as error:
-        msg = f"{error.filename or folder} cannot be written: {error.strerror or error}."
-        raise UnusableInputError(msg) from error
+        commands.refuse(f"{error.filename or folder} cannot be written: {error.strerror or error}.")
     for line in _NEXT.split("\n"):
         commands.say(line)
     return 0

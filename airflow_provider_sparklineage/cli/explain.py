@@ -14,7 +14,7 @@ from airflow_provider_sparklineage.cli import commands, show
 from airflow_provider_sparklineage.cli.events import events_of
 from airflow_provider_sparklineage.event.model import CHECK_KEY
 from airflow_provider_sparklineage.expectations import declared
-from airflow_provider_sparklineage.model import exceptions, rules
+from airflow_provider_sparklineage.model import rules
 from airflow_provider_sparklineage.model.locations import Locator
 from airflow_provider_sparklineage.model.representation import DEFAULT_LIMITS
 from airflow_provider_sparklineage.settings import resolution
@@ -34,16 +34,14 @@ def _explain_run(args: argparse.Namespace, job: str = "") -> int:
     :raise UnusableInputError: if a run is of another job, or arguments for a run to come are given
     """
     if any(getattr(args, name) for name in _OF_A_RUN_TO_COME):
-        msg = "Give --run by itself: the bundle says which run it was."
-        raise exceptions.UnusableInputError(msg)
+        commands.refuse("Give --run by itself: the bundle says which run it was.")
     events = events_of([args.of_run])
     if job and (others := {e.event.job.name or "" for e in events} - {job}):
-        problem = (
+        commands.refuse(
             f"{args.of_run} holds a run of {', '.join(sorted(others))}, and one of {job} is asked "
-            "for."
+            "for.",
+            f"`sparklineage explain --run {args.of_run}` shows the former.",
         )
-        fix = f"`sparklineage explain --run {args.of_run}` shows the former."
-        raise exceptions.UnusableInputError(problem, fix)
     if args.json:
         documents = [_document_of(one) for one in events]
         commands.say_json(documents)
@@ -76,13 +74,13 @@ _OF_A_RUN_TO_COME = (
 def explain_templates(args: argparse.Namespace) -> int:
     """Print the partitions that templates mean, or those of a run; return the exit code."""
     if args.of_run and args.text:
-        msg = "Give templates, or --run for a run that has ended."
-        raise exceptions.UnusableInputError(msg)
+        commands.refuse("Give templates, or --run for a run that has ended.")
     if args.of_run:
         return _explain_run(args)
     if not args.text:
-        msg = "Give a template such as 's3a://lake/revenue/dt={{ ds }}', or --run BUNDLE."
-        raise exceptions.UnusableInputError(msg)
+        commands.refuse(
+            "Give a template such as 's3a://lake/revenue/dt={{ ds }}', or --run BUNDLE."
+        )
     known = rules.load_partition_rules(args.rules) if args.rules else rules.NO_RULES
     with commands.logging_to_stderr():
         from airflow_provider_sparklineage.cli import explanation
@@ -124,15 +122,13 @@ def _run_of(args: argparse.Namespace) -> DryRun:
 
     ends = [args.data_interval_start, args.data_interval_end]
     if any(ends) and not all(ends):
-        msg = "Give --data-interval-start and --data-interval-end together."
-        raise exceptions.UnusableInputError(msg)
+        commands.refuse("Give --data-interval-start and --data-interval-end together.")
     if any(ends) and not args.logical_date:
-        problem = "A run with a data interval has a logical date."
-        fix = "Give --logical-date as well."
-        raise exceptions.UnusableInputError(problem, fix)
+        commands.refuse(
+            "A run with a data interval has a logical date.", "Give --logical-date as well."
+        )
     if not args.logical_date and not args.partition_key:
-        msg = "Give --logical-date, or --partition-key for the run of a partition."
-        raise exceptions.UnusableInputError(msg)
+        commands.refuse("Give --logical-date, or --partition-key for the run of a partition.")
     interval = tuple(explanation.timestamp(end) for end in ends) if all(ends) else None
     return explanation.DryRun(
         explanation.timestamp(args.logical_date) if args.logical_date else None,

@@ -23,7 +23,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 from openlineage.client.serde import Serde
 
-from airflow_provider_sparklineage.cli.commands import quietly
+from airflow_provider_sparklineage.cli.commands import quietly, refuse
 from airflow_provider_sparklineage.cli.show import console, escape, folding_table
 from airflow_provider_sparklineage.event.facets import subset_facets
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
@@ -31,7 +31,6 @@ from airflow_provider_sparklineage.lineage.dataset import LineageDataset
 from airflow_provider_sparklineage.lineage.partitions.expected import united
 from airflow_provider_sparklineage.lineage.partitions.selection import Evidence, selected
 from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.templates import TracedText, Tracer
@@ -118,13 +117,12 @@ def timestamp(text: str) -> datetime:
     """
     try:
         parsed: object = pendulum.parse(text, tz="UTC", exact=False)
-    except (ValueError, TypeError) as error:
-        problem = f"{text!r} is no date or time."
-        fix = "Write it as 2024-05-06 or 2024-05-06T03:00:00+00:00."
-        raise UnusableInputError(problem, fix) from error
+    except (ValueError, TypeError):
+        refuse(
+            f"{text!r} is no date or time.", "Write it as 2024-05-06 or 2024-05-06T03:00:00+00:00."
+        )
     if not isinstance(parsed, datetime):
-        msg = f"{text!r} is a span of time, and a single time is needed."
-        raise UnusableInputError(msg)
+        refuse(f"{text!r} is a span of time, and a single time is needed.")
     return parsed
 
 
@@ -140,8 +138,7 @@ def trace_text(text: str, number: int, run: DryRun) -> list[TracedText]:
     try:
         rendered = environment.from_string(text).render(context)
     except Exception as error:
-        problem = f"{text!r} cannot be rendered: {error}."
-        raise UnusableInputError(problem, _hint(error)) from error
+        refuse(f"{text!r} cannot be rendered: {error}.", _hint(error))
     return Tracer(environment, context).trace_all(f"text[{number}]", text, rendered)
 
 
@@ -181,27 +178,21 @@ def explain_task(dag_id: str, task_id: str, run: DryRun, rules: PartitionRules) 
     try:
         dag = quietly(lambda: get_bagged_dag(None, dag_id))
     except AirflowException as error:
-        problem = str(error)
-        fix = "`airflow dags list-import-errors` says why one failed."
-        raise UnusableInputError(problem, fix) from error
+        refuse(str(error), "`airflow dags list-import-errors` says why one failed.")
     except SQLAlchemyError as error:  # its text, which can have the database's URL, is not shown
-        problem = (
+        refuse(
             "Airflow's database, by which it finds the DAG of an id, cannot be used "
-            f"({type(error).__name__})."
+            f"({type(error).__name__}).",
+            "`airflow db check` says why.",
         )
-        fix = "`airflow db check` says why."
-        raise UnusableInputError(problem, fix) from error
     try:
         task = dag.get_task(task_id)
-    except AirflowException as error:
+    except AirflowException:
         known = ", ".join(sorted(dag.task_ids))
-        problem = f"There is no task {task_id} in {dag_id}."
-        fix = f"There are: {known}."
-        raise UnusableInputError(problem, fix) from error
+        refuse(f"There is no task {task_id} in {dag_id}.", f"There are: {known}.")
     operator_class: Any = getattr(task, "operator_class", type(task))
     if not issubclass(operator_class, LineageMixin):
-        msg = f"{dag_id}.{task_id} is a {operator_class.__name__}, which has no Spark lineage."
-        raise UnusableInputError(msg)
+        refuse(f"{dag_id}.{task_id} is a {operator_class.__name__}, which has no Spark lineage.")
     run = _with_interval(run, dag)
     mapped = operator_class is not type(task)
     if mapped and run.map_index < 0:
@@ -212,8 +203,7 @@ def explain_task(dag_id: str, task_id: str, run: DryRun, rules: PartitionRules) 
     try:
         quietly(lambda: copy.render_template_fields(context))
     except Exception as error:
-        problem = f"The fields of {dag_id}.{task_id} cannot be rendered: {error}."
-        raise UnusableInputError(problem, _hint(error)) from error
+        refuse(f"The fields of {dag_id}.{task_id} cannot be rendered: {error}.", _hint(error))
     operator: Any = context["task"]
     current = operator.lineage_try
     texts = tuple(_masked(t) for t in current.rendered.texts or () if t.template != t.value)

@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.cli import commands
-from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.spark.submit import (
     distribution,
     listener_selection,
@@ -25,8 +24,7 @@ def fetch_listener(args: argparse.Namespace) -> int:
         if args.spark_version:
             declared = distribution.declared(args.spark_version)
     except ValueError as error:
-        msg = f"--spark-version: {error}."
-        raise UnusableInputError(msg) from error
+        commands.refuse(f"--spark-version: {error}.")
     if declared is not None and args.source is not None:  # then Spark need not be installed
         spark = distribution.SparkDistribution(None, *declared)
     else:

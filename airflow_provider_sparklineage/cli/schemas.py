@@ -18,7 +18,6 @@ from airflow_provider_sparklineage.cli import commands
 from airflow_provider_sparklineage.history.queries import answers, drift, gaps
 from airflow_provider_sparklineage.history.queries.patterns.observed import Pattern
 from airflow_provider_sparklineage.history.tables import TABLES, VERSION
-from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 
 if TYPE_CHECKING:
     import argparse
@@ -57,9 +56,7 @@ def print_schema(args: argparse.Namespace) -> int:
     elif args.name in names:
         commands.say_json(answer_schema(args.name.removeprefix(_TABLE)))
     else:
-        problem = f"There is no schema {args.name}."
-        fix = f"There are: {', '.join(names)}."
-        raise UnusableInputError(problem, fix)
+        commands.refuse(f"There is no schema {args.name}.", f"There are: {', '.join(names)}.")
     return 0
 
 

@@ -99,9 +99,9 @@ def _chosen_entries(
     if any(ids) or since is not None:
         return [e for e in archive.entries(*ids) if since is None or not _is_before(e, since)]
     if not archive.has_marks:
-        problem = f"In {archive.url} it is not noted which events were not sent."
-        raise exceptions.UnusableInputError(
-            problem, "Choose some: --since 2h, or DAG [TASK [RUN]]."
+        commands.refuse(
+            f"In {archive.url} it is not noted which events were not sent.",
+            "Choose some: --since 2h, or DAG [TASK [RUN]].",
         )
     return archive.unsent()
 
@@ -326,8 +326,10 @@ def resend(args: argparse.Namespace) -> int:
         resolved = resolution.resolve(*sources.for_settings(sources.connection(args.conn_id)))
         archive = archive_of(resolved, _RESEND_S)
         if archive is None:
-            problem = "There is no archive, so nothing can be sent again."
-            raise exceptions.UnusableInputError(problem, "See [sparklineage] archive_url.")
+            commands.refuse(
+                "There is no archive, so nothing can be sent again.",
+                "See [sparklineage] archive_url.",
+            )
         ids = args.dag_id or "", args.task_id or "", args.run_id or ""
         chosen = choose(archive, ids, since)
         if args.dry_run or not chosen.events:
@@ -346,6 +348,5 @@ def _since(text: str | None, now: datetime) -> datetime | None:
         return None
     parts = re.fullmatch(r"(\d{1,6})([mhd])", text.strip())
     if not parts:
-        problem = f"--since {text} is no time."
-        raise exceptions.UnusableInputError(problem, "Write it as 30m, 2h or 7d.")
+        commands.refuse(f"--since {text} is no time.", "Write it as 30m, 2h or 7d.")
     return now - timedelta(**{_UNITS[parts[2]]: int(parts[1])})

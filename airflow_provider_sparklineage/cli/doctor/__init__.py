@@ -63,8 +63,10 @@ def check_airflow(args: argparse.Namespace) -> int:
 def _properties(given: list[str]) -> dict[str, str]:
     wrong = [text for text in given if not re.match(r"spark\.[^=\s]+=", text)]
     if wrong:
-        problem = f"--conf {wrong[0]} is no Spark property."
-        raise exceptions.UnusableInputError(problem, "Write it as --conf spark.executor.memory=2g.")
+        commands.refuse(
+            f"--conf {wrong[0]} is no Spark property.",
+            "Write it as --conf spark.executor.memory=2g.",
+        )
     return dict(text.split("=", 1) for text in given)
 
 
