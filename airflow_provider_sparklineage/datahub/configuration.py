@@ -126,23 +126,18 @@ def _namespace(glob: str, says: object) -> Namespace:
         raise _namespace_error(glob, "say nothing", f"Write them as {_NAMESPACES_EXAMPLE}.")
     known: dict[str, Any] = {}
     for key, value in says.items():
-        _check_namespace_key(glob, key, value)
+        if key not in _NAMESPACE_KEYS:
+            fix = _hint(key, _NAMESPACE_KEYS)
+            raise _namespace_error(glob, f"have an unknown key {key!r}", fix)
+        is_flag = key == "lower_case"
+        if not isinstance(value, bool if is_flag else str):
+            fix = f"Write {key} as {'true or false' if is_flag else 'a JSON string'}."
+            raise _namespace_error(glob, f"have an impossible {key} {value!r}", fix)
+        if key == "env" and value.upper() not in ENVS:
+            problem = f"have an unknown env {value!r}"
+            raise _namespace_error(glob, problem, f"There are: {', '.join(ENVS)}.")
         known[key] = value.upper() if key == "env" else value
     return Namespace(glob, **known)
-
-
-def _check_namespace_key(glob: str, key: str, value: object) -> None:
-    if key not in _NAMESPACE_KEYS:
-        fix = _hint(key, _NAMESPACE_KEYS)
-        raise _namespace_error(glob, f"have an unknown key {key!r}", fix)
-    is_flag = key == "lower_case"
-    if not isinstance(value, bool if is_flag else str):
-        fix = f"Write {key} as {'true or false' if is_flag else 'a JSON string'}."
-        raise _namespace_error(glob, f"have an impossible {key} {value!r}", fix)
-    if key == "env" and str(value).upper() not in ENVS:
-        raise _namespace_error(
-            glob, f"have an unknown env {value!r}", f"There are: {', '.join(ENVS)}."
-        )
 
 
 def _namespace_error(glob: str | None, problem: str, fix: str) -> SettingsError:

@@ -383,7 +383,7 @@ def cased(how: Naming, names: Sequence[str]) -> Naming:
 
 
 class Field(NamedTuple):
-    """A nested column, or a field within a nested column.
+    """A column, or a field within a nested column.
 
     :param path: the field's path in DataHub
     :param names: the names of the column and of the fields down to this one, as the event has them
@@ -521,32 +521,28 @@ class Schema:
     def _add(self, name: str, field: model.NestedField) -> None:
         of = type_of_field(field)
         description = plain(field.description or "", MAX_DESCRIPTION)
-        if of.children:
-            prefix = _STRUCT_PREFIX if self._naming.version is FieldPaths.V2 else ""
-            column = Field("", (name,), of, description)
-            for one in nested_fields(self._naming, prefix, of, column):
-                self._add_nested(one)
+        if not of.children:
+            path = self._naming.flat(of.name) + self._naming.name(name)
+            if self._put(Field(path, (name,), of, description)):
+                self._flat[name] = path
             return
-        path = self._naming.flat(of.name) + self._naming.name(name)
-        if self._put(path, of, description, is_key=name in self._partitioning):
-            self._flat[name] = path
+        prefix = _STRUCT_PREFIX if self._naming.version is FieldPaths.V2 else ""
+        for one in nested_fields(self._naming, prefix, of, Field("", (name,), of, description)):
+            if self._put(one):
+                self._nested.setdefault(".".join(one.names), one.path)
 
-    def _add_nested(self, field: Field) -> None:
-        notes = filter(None, (field.description, _TOO_DEEP if field.is_cut else ""))
-        is_key = len(field.names) == 1 and field.names[0] in self._partitioning
-        if self._put(field.path, field.type, "\n\n".join(notes), is_key=is_key):
-            self._nested.setdefault(".".join(field.names), field.path)
-
-    def _put(self, path: str, of: ColumnType, description: str, *, is_key: bool) -> bool:
-        if path in self._fields or len(self._fields) >= MAX_FIELDS:
+    def _put(self, one: Field) -> bool:
+        """Add a field and return True; return False if its path is in use or the schema is full."""
+        if one.path in self._fields or len(self._fields) >= MAX_FIELDS:
             self.left_out += 1
             return False
         # No event shows whether a column is nullable. Spark's columns are nullable by default.
-        field = {"fieldPath": path, "nullable": True, "type": data_type(of)}
-        field["nativeDataType"] = of.native
-        if description:
+        field = {"fieldPath": one.path, "nullable": True, "type": data_type(one.type)}
+        field["nativeDataType"] = one.type.native
+        notes = filter(None, (one.description, _TOO_DEEP if one.is_cut else ""))
+        if description := "\n\n".join(notes):
             field["description"] = description
-        if is_key:
+        if len(one.names) == 1 and one.names[0] in self._partitioning:
             field["isPartitioningKey"] = True
-        self._fields[path] = field
+        self._fields[one.path] = field
         return True

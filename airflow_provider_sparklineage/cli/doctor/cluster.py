@@ -97,14 +97,6 @@ def _probe(url: str, steps: list[str]) -> None:
         store.remove_folder(folder)
 
 
-def deleted(url: str, timeout_s: float = _PROBE_S) -> None:
-    """Delete a folder that the doctor made, as far as that can be done in time."""
-    with suppress(Exception):  # the rest is removed later, with the remains of tasks
-        bounded.within(
-            timeout_s, lambda: objects.Objects(url).remove_folder(""), "sparklineage-doctor"
-        )
-
-
 # --- the capture endpoint -------------------------------------------------------------------------
 
 
@@ -160,7 +152,10 @@ def run(machine: spark.Machine, conn_id: str, conf: Mapping[str, str], settings:
         return failed(spark.TRIAL, text)
     finally:
         bundle.remove()
-        deleted(url)
+        with suppress(Exception):  # the rest is removed later, with the remains of tasks
+            bounded.within(
+                _PROBE_S, lambda: objects.Objects(url).remove_folder(""), "sparklineage-doctor"
+            )
 
 
 def _tried(
