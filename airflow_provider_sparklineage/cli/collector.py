@@ -507,17 +507,16 @@ def collect(args: argparse.Namespace) -> int:
     """Collect bundles and send their events; return 1 if one of them is left, else 0."""
     with commands.logging_to_stderr():
         resolved = resolution.resolve(*sources.for_settings(sources.connection(args.conn_id)))
-        deadline = Deadline()
-        deadline.begin(_COLLECT_S)
+        budget = Deadline().part(_COLLECT_S)
         mask_connections()
         choice = BundleChoice(args.run, args.dag or "", args.task or "")
-        bundles = find_bundles(resolved.capture_location, choice, deadline.budget)
+        bundles = find_bundles(resolved.capture_location, choice, budget)
         with tempfile.TemporaryDirectory(prefix="sparklineage-") as work:
             # If no archive is configured, a temporary archive holds the events while they are sent,
             # because the sender reads events from an archive, by their names in it.
             own = Archive(f"file://{work}/archive", is_default=True)
             archive = archive_of(resolved, _ARCHIVE_S) or own
-            collecting = Collector(resolved, archive, deadline.budget)
+            collecting = Collector(resolved, archive, budget)
             events = collecting.events(bundles, Path(work), now=args.now, again=args.again)
             if args.dry_run:
                 collecting.plan(events)

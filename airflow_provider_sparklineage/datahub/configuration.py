@@ -133,10 +133,10 @@ def _namespace(glob: str, says: object) -> Namespace:
         if not isinstance(value, bool if is_flag else str):
             fix = f"Write {key} as {'true or false' if is_flag else 'a JSON string'}."
             raise _namespace_error(glob, f"have an impossible {key} {value!r}", fix)
-        if key == "env" and value.upper() not in ENVS:
+        if key == "env" and str(value).upper() not in ENVS:
             problem = f"have an unknown env {value!r}"
             raise _namespace_error(glob, problem, f"There are: {', '.join(ENVS)}.")
-        known[key] = value.upper() if key == "env" else value
+        known[key] = str(value).upper() if key == "env" else value
     return Namespace(glob, **known)
 
 

@@ -391,9 +391,8 @@ def _adoption_is_on(rules: adoption_survey.Rules) -> Check:
 def _adoption_of_dags(rules: adoption_survey.Rules) -> list[Check]:
     if not rules.adoption.rules and not rules.declarations.rules:
         return []
-    deadline = Deadline()
-    deadline.begin(PARSING_S)
-    parsed = adoption_survey.parse_dags(None, budget=deadline.budget, fetches=False)
+    budget = Deadline().part(PARSING_S)
+    parsed = adoption_survey.parse_dags(None, budget=budget, fetches=False)
     if not parsed.is_all:
         text = (
             f"Not all DAG files were parsed: {PARSING_S:.0f} s are for that, and no bundle is "

@@ -183,10 +183,9 @@ def _tried(
         raise
     except Exception as error:  # AirflowException, with the end of spark-submit's log
         return ended_badly(credentials.scrub(str(error)), url, in_spark)
-    deadline = Deadline()
-    deadline.begin(_COLLECT_S)
+    budget = Deadline().part(_COLLECT_S)
     manifest = replace(bundle.manifest, remote=url, outcome="COMPLETE", injected=("py_files",))
-    delivered = received(manifest, cast("Path", bundle.path), deadline.budget, waits=True)
+    delivered = received(manifest, cast("Path", bundle.path), budget, waits=True)
     if not delivered.has_begun:
         return failed(
             spark.TRIAL,
