@@ -125,6 +125,25 @@ def replaced(
     return {**event, **changes} if changes else event
 
 
+GROUPS = ("inputs", "outputs", "run", "job")
+"""Keys of the parts of an event that have facets; the first two are lists of datasets."""
+KINDS_OF_FACETS = ("facets", "inputFacets", "outputFacets")
+"""Keys of facets in these parts."""
+
+
+def with_facets(event: Event, change: Callable[[Facets], Facets]) -> Event:
+    """Give an event in which the facets of each dataset, of the run and of the job are changed."""
+
+    def changed(owner: dict[str, Any]) -> dict[str, Any]:
+        return owner | {kind: change(owner[kind]) for kind in KINDS_OF_FACETS if kind in owner}
+
+    owners = ((group, event[group]) for group in GROUPS)
+    return event | {
+        group: list(map(changed, owner)) if isinstance(owner, list) else changed(owner)
+        for group, owner in owners
+    }
+
+
 def same(first: dict[str, Any], second: dict[str, Any]) -> bool:
     """Whether two dicts have equal keys, and the same objects as values."""
     return len(first) == len(second) and all(

@@ -385,14 +385,10 @@ class Dimension(Struct):
     transform: str | None = None
 
 
-class Partitions(Struct):
+class Partitions(Counted):
     """Dataset facet ``sparkLineage_partitions``: an output's partitioning, and its partitions."""
 
-    summary: str | None = None
     dimensions: list[Dimension] | None = None
-    count: Count | None = None
-    first: str | None = None
-    last: str | None = None
 
 
 class Produced(Struct):

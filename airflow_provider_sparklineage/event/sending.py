@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sparklineage.event import emitter
-from airflow_provider_sparklineage.event.document import replaced
+from airflow_provider_sparklineage.event.document import replaced, with_facets
 from airflow_provider_sparklineage.event.model import DOCUMENTATION_KEY, name_of
 from airflow_provider_sparklineage.event.pipeline import sent_of
 from airflow_provider_sparklineage.model.last_run import KEPT
@@ -83,20 +83,7 @@ def redacted(event: Event, redact: Callable[[Facets], Facets]) -> Event:
         }
         return {**facets, **redact(others)} if others else facets
 
-    def datasets(side: str, own: str) -> list[Any]:
-        return [
-            {**d, "facets": safe(d.get("facets") or {}), own: safe(d.get(own) or {})}
-            for d in event.get(side) or ()
-        ]
-
-    run, job = event["run"], event["job"]
-    return {
-        **event,
-        "run": {**run, "facets": safe(run.get("facets") or {})},
-        "job": {**job, "facets": safe(job.get("facets") or {})},
-        "inputs": datasets("inputs", "inputFacets"),
-        "outputs": datasets("outputs", "outputFacets"),
-    }
+    return with_facets(event, safe)
 
 
 # --- events of the archive ------------------------------------------------------------------------

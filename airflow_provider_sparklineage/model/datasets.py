@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.model.terms import Frozen
@@ -284,13 +285,9 @@ def short_names(names: Iterable[DatasetName]) -> dict[DatasetName, str]:
 
     :return: end of the name, by dataset; the full name if other datasets share each of its ends
     """
-    segments = {name: [s for s in str(name).split("/") if s] for name in sorted(set(names))}
-    ends = Counter(
-        tuple(parts[-n:]) for parts in segments.values() for n in range(1, len(parts) + 1)
-    )
-    shortest = {}
-    for name, parts in segments.items():
-        from_short = (parts[-n:] for n in range(1, len(parts) + 1))
-        end = next((end for end in from_short if ends[tuple(end)] == 1), parts)
-        shortest[name] = "/".join(end) or str(name)
-    return shortest
+    ends: dict[DatasetName, list[str]] = {}
+    for name in sorted(set(names)):
+        parts = [part for part in str(name).split("/") if part]
+        ends[name] = ["/".join(parts[-n:]) for n in range(1, len(parts) + 1)] or [str(name)]
+    times = Counter(chain.from_iterable(ends.values()))
+    return {name: next((e for e in of if times[e] == 1), of[-1]) for name, of in ends.items()}

@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from airflow_provider_sparklineage.event.document import HEADER
+from airflow_provider_sparklineage.event.document import (
+    GROUPS,
+    HEADER,
+    KINDS_OF_FACETS,
+    with_facets,
+)
 from airflow_provider_sparklineage.event.facets import with_degradations
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY, COLUMNS_KEY, name_of
 from airflow_provider_sparklineage.lineage.columns.edges import DIRECT, INDIRECT, mapped
@@ -338,10 +343,10 @@ class MeasuredEvent:
     """
 
     def __init__(self, event: Event, cost: Cost | None = None) -> None:
-        self._event = _with_facets(event, dict)
+        self._event = with_facets(event, dict)
         self.cost = cost or _bytes_of_facet
         self._sizes = {place: self.cost(place.key, facet) for place, facet in _facets(event)}
-        rest = 0 if cost else HEADER + size_of(_with_facets(event, lambda _: {}))
+        rest = 0 if cost else HEADER + size_of(with_facets(event, lambda _: {}))
         self.size = rest + sum(self._sizes.values())
         """The present size of the event."""
 
@@ -386,7 +391,7 @@ class MeasuredEvent:
 
     def event(self) -> Event:
         """Give the event with the remaining facets."""
-        return _with_facets(self._event, dict)
+        return with_facets(self._event, dict)
 
     def _facets_at(self, place: Place) -> Facet:
         owner = self._event[place.group]
@@ -394,30 +399,13 @@ class MeasuredEvent:
         return facets
 
 
-_GROUPS = ("inputs", "outputs", "run", "job")
-_KINDS_OF_FACETS = ("facets", "inputFacets", "outputFacets")
-
-
 def _facets(event: Event) -> Iterator[tuple[Place, Any]]:
-    for group in _GROUPS:
+    for group in GROUPS:
         owners = event[group] if isinstance(event[group], list) else [event[group]]
         for number, owner in enumerate(owners):
-            for of in _KINDS_OF_FACETS:
+            for of in KINDS_OF_FACETS:
                 for key, facet in owner.get(of, {}).items():
                     yield Place(group, number, of, key), facet
-
-
-def _with_facets(event: Event, change: Callable[[Facet], Facet]) -> Event:
-    """Give an event in which each dict of facets is changed."""
-
-    def changed(owner: Json) -> Json:
-        return owner | {of: change(owner[of]) for of in _KINDS_OF_FACETS if of in owner}
-
-    owners = ((group, event[group]) for group in _GROUPS)
-    return event | {
-        group: list(map(changed, owner)) if isinstance(owner, list) else changed(owner)
-        for group, owner in owners
-    }
 
 
 # --- one after the other --------------------------------------------------------------------------

@@ -96,7 +96,7 @@ class EventParts(NamedTuple):
         return entry.accessed if entry else None
 
     @property
-    def counted(self) -> model.Counted | model.Partitions | None:
+    def counted(self) -> model.Counted | None:
         """The number and the ends of the accessed partitions; None if the event does not give them.
 
         A count of 0 in an output's own facet ``sparkLineage_partitions`` is ignored.
@@ -149,9 +149,7 @@ def _of_cell(cell: Cell) -> Extent:
     return Extent(PARTITION, *cell)
 
 
-def _counted(
-    counted: model.Counted | model.Partitions, condition: model.Condition | None
-) -> Extent:
+def _counted(counted: model.Counted, condition: model.Condition | None) -> Extent:
     if counted.count == 1 and (cell := cell_of_text(counted.first or "")):
         return _of_cell(cell)
     text = _condition_text(condition) if condition else None
