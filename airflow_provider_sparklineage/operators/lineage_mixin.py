@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Mapping
 from contextlib import contextmanager
 from copy import copy
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout
 from airflow.sdk import BaseOperator, XComArg
@@ -156,30 +156,26 @@ def check_arguments(
 
     :raise SettingsError: if an argument is wrong; the error names its possible values
     """
+
+    def refuse(name: str, value: object, needed: str) -> NoReturn:
+        problem = f"{name}={value!r}."
+        raise SettingsError(problem, f"It must be {needed}.")
+
     if on_partition_mismatch not in MISMATCH_POLICIES:
-        problem = f"on_partition_mismatch={on_partition_mismatch!r}."
-        fix = "It must be 'warn', 'ignore' or 'fail'."
-        raise SettingsError(problem, fix)
+        refuse("on_partition_mismatch", on_partition_mismatch, "'warn', 'ignore' or 'fail'")
     of = check_partitions_of
     chosen = [of] if isinstance(of, str) else of if isinstance(of, Collection) else []
     is_usable = of is None or (chosen and all(isinstance(c, str) and c.strip() for c in chosen))
     mistakes = [c for c in chosen if c not in _SIDES and _LIKE_SIDE.fullmatch(str(c).strip())]
     if mistakes or not is_usable:
-        problem = f"check_partitions_of={of!r}."
-        fix = (
-            "It must be 'reads', 'writes', a glob of datasets such as '*/lake/revenue', or a list "
-            "of these."
-        )
-        raise SettingsError(problem, fix)
+        globs = "a glob of datasets such as '*/lake/revenue'"
+        refuse("check_partitions_of", of, f"'reads', 'writes', {globs}, or a list of these")
     if callback is not None and not callable(callback):
-        problem = f"on_partition_mismatch_callback={callback!r}."
-        fix = "It must be a function."
-        raise SettingsError(problem, fix)
+        refuse("on_partition_mismatch_callback", callback, "a function")
     key = record_asset_partitions
     if not isinstance(key, bool) and not (isinstance(key, str) and re.search(r"\{[^{}]+\}", key)):
-        problem = f"record_asset_partitions={key!r}."
-        fix = "It must be True, False, or a format of keys such as '{dt}|{region}'."
-        raise SettingsError(problem, fix)
+        formats = "a format of keys such as '{dt}|{region}'"
+        refuse("record_asset_partitions", key, f"True, False, or {formats}")
 
 
 # At each assignment to an attribute Airflow looks for a method `_convert_<attribute>`: a hundred
@@ -284,6 +280,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         relay_spark_events: bool | None = None,
         **kwargs: Any,
     ) -> None:
+        values = dict(locals())  # of the arguments: nothing else has been assigned yet
         super().__init__(**kwargs)
         if self.is_adopted:  # a mapped task; the arguments are `default_args` of other operators
             return
@@ -293,25 +290,10 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             on_partition_mismatch_callback,
             record_asset_partitions,
         )
-        values = {
-            "lineage": lineage,
-            "reads": reads,
-            "writes": writes,
-            "strict": strict,
-            "observe": observe,
-            "partition_key_dimensions": partition_key_dimensions,
-            "on_partition_mismatch": on_partition_mismatch,
-            "check_partitions_of": check_partitions_of,
-            "on_partition_mismatch_callback": on_partition_mismatch_callback,
-            "record_asset_partitions": record_asset_partitions,
-            "listener_extensions": listener_extensions,
-            "lineage_conn_id": lineage_conn_id,
-            "relay_spark_events": relay_spark_events,
-        }
         defaults: dict[str, object] = self._lineage_defaults  # type: ignore[attr-defined]
-        for name, value in values.items():
-            if value is not defaults[name]:
-                setattr(self, name, value)
+        for name, default in defaults.items():
+            if values[name] is not default:
+                setattr(self, name, values[name])
         if reads or writes:  # unusual; only then is a module imported for it
             self._depend_on_declared_lineage()
 

@@ -125,7 +125,7 @@ def checks(lineage: TaskLineage, of: str | Collection[str] | None = None) -> lis
     :param of: the datasets to check: ``reads``, ``writes``, a glob of datasets, or several of
         these; None checks all datasets
     """
-    chosen = [of] if isinstance(of, str) else list(of or ())
+    sides, globs = _chosen(of)
     return [
         PartitionCheck(
             side,
@@ -138,8 +138,15 @@ def checks(lineage: TaskLineage, of: str | Collection[str] | None = None) -> lis
         )
         for side, datasets in ((Side.READ, lineage.inputs), (Side.WRITE, lineage.outputs))
         for dataset in datasets
-        if _counts(side, str(dataset.name), chosen)
+        if not sides or f"{side}s" in sides
+        if not globs or any(compiled(glob).fullmatch(str(dataset.name)) for glob in globs)
     ]
+
+
+def _chosen(of: str | Collection[str] | None) -> tuple[list[str], list[str]]:
+    """Give the sides and the globs of the argument ``check_partitions_of``."""
+    chosen = [of] if isinstance(of, str) else of or ()
+    return [c for c in chosen if c in _SIDES], [c for c in chosen if c not in _SIDES]
 
 
 def _is_only_planned(dataset: LineageDataset) -> bool:
@@ -148,20 +155,10 @@ def _is_only_planned(dataset: LineageDataset) -> bool:
     return not check.missing and bool(check.unexpected) and check.unexpected <= dataset.planned
 
 
-def _counts(side: Side, name: str, chosen: list[str]) -> bool:
-    if not chosen:
-        return True
-    sides = [c for c in chosen if c in _SIDES]
-    globs = [c for c in chosen if c not in _SIDES]
-    return (not sides or f"{side}s" in sides) and (
-        not globs or any(compiled(glob).fullmatch(name) for glob in globs)
-    )
-
-
 def unmatched_globs(lineage: TaskLineage, of: str | Collection[str] | None) -> list[str]:
     """List the globs that match no dataset of the task, perhaps because they are misspelt."""
     names = {str(d.name) for d in (*lineage.inputs, *lineage.outputs)}
-    globs = [c for c in ([of] if isinstance(of, str) else of or ()) if c not in _SIDES]
+    _, globs = _chosen(of)
     return [glob for glob in globs if not any(map(compiled(glob).fullmatch, names))]
 
 

@@ -30,7 +30,7 @@ from airflow_provider_sparklineage.operators.lineage_mixin import LineageMixin
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 
-    from airflow_provider_sparklineage.model.task_rules import AdoptionRules, Verdict
+    from airflow_provider_sparklineage.model.task_rules import AdoptionRules
     from airflow_provider_sparklineage.operators.adoption.kinds import Kind
 
 
@@ -307,12 +307,14 @@ def decide(task: Any, rules: AdoptionRules) -> Decision:
     if rules.is_off:
         return Decision(False, OFF)
     verdict = rules.verdict(_names(task, known))
+    number = verdict.rule
     if not verdict.adopts:
-        return Decision(False, f"left alone: {_unchosen(verdict)}", verdict.rule)
+        reason = "no rule is for it" if number is None else f"rule {number + 1} excludes it"
+        return Decision(False, f"left alone: {reason}", number)
     obstacle = known.obstacle or _of_task(task, known)
     if obstacle:
-        return Decision(False, f"left alone: {obstacle}", verdict.rule)
-    return Decision(True, f"adopted{_of_rule(verdict)}", verdict.rule)
+        return Decision(False, f"left alone: {obstacle}", number)
+    return Decision(True, "adopted" if number is None else f"adopted (rule {number + 1})", number)
 
 
 def names_of(task: Any) -> TaskNames | None:
@@ -325,14 +327,6 @@ def _names(task: Any, known: _Class) -> TaskNames:
     dag = task.get_dag()
     tags = tuple(map(str, dag.tags or ())) if dag is not None else ()
     return TaskNames(task.dag_id, task.task_id, known.names, tags)
-
-
-def _unchosen(verdict: Verdict) -> str:
-    return "no rule is for it" if verdict.rule is None else f"rule {verdict.rule + 1} excludes it"
-
-
-def _of_rule(verdict: Verdict) -> str:
-    return "" if verdict.rule is None else f" (rule {verdict.rule + 1})"
 
 
 def _class(cls: type, kind: Kind) -> _Class:
@@ -366,7 +360,8 @@ def _look_at(cls: type, kind: Kind) -> _Class:
         reserved |= {*kind.methods}
         return _Class(False, names, reserved, obstacle, _is_deferrable(own))
     except Exception as error:
-        return _Class(False, names, obstacle=_failed(error))
+        obstacle = f"its class cannot be extended ({type(error).__name__}: {error})"
+        return _Class(False, names, obstacle=obstacle)
 
 
 def _class_names(cls: type) -> tuple[str, ...]:
@@ -388,10 +383,6 @@ def _reserved(ours: type, stock: type) -> frozenset[str]:
 
 def _own_name(name: str) -> str:
     return f"it has something of its own called {name}, as lineage has"
-
-
-def _failed(error: Exception) -> str:
-    return f"its class cannot be extended ({type(error).__name__}: {error})"
 
 
 def _is_deferrable(own: Sequence[type]) -> bool:

@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from openlineage.client.event_v2 import Dataset
 
 from airflow_provider_sparklineage.event import openlineage, pipeline, xcom
+from airflow_provider_sparklineage.event.archive import archive_of
 from airflow_provider_sparklineage.event.backends import backend_of
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY
 from airflow_provider_sparklineage.event.sending import neutral
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
     from jinja2 import Environment
 
-    from airflow_provider_sparklineage.event.archive import Archive
     from airflow_provider_sparklineage.event.document import Event, Facets
     from airflow_provider_sparklineage.expectations.declarations import DatasetSubset
     from airflow_provider_sparklineage.model.representation import Adaptation
@@ -110,11 +110,10 @@ def prepared(
     """
     is_wanted = is_converted(sources.ready_client())
     ti = context.get("ti")
-    archive = _archive(resolved)
-    is_dated = context.get("logical_date") is not None
     known = NO_EARLIER_LINEAGE
     if ti is not None:
-        known = other_runs.last_known(ti, archive, is_dated=is_dated)
+        is_dated = context.get("logical_date") is not None
+        known = other_runs.last_known(ti, archive_of(resolved), is_dated=is_dated)
     written: tuple[Event, ...] = ()
     if ti is not None and pipeline.shows_descriptions(resolved.adaptation):
         written = other_runs.upstream_events(ti, context.get("task") or getattr(ti, "task", None))
@@ -138,14 +137,6 @@ def _adapted(event: Event | None, how: Adaptation) -> Event | None:
     except Exception:
         log.debug("The event of another run is not understood.", exc_info=True)
         return None
-
-
-def _archive(resolved: Settings) -> Archive | None:
-    if not resolved.archive_url:
-        return None
-    from airflow_provider_sparklineage.event.archive import archive_of
-
-    return archive_of(resolved)
 
 
 class TryEndedError(BaseException):
@@ -281,7 +272,11 @@ def declared_in_fields(
     :param naming: Spark properties of the submission; None: the operator's own properties
     """
     conf = {str(k): str(v) for k, v in operator.lineage_properties.items()}
-    own_naming = naming_properties(conf if naming is None else naming)
+    own_naming = {
+        key: value
+        for key, value in (conf if naming is None else naming).items()
+        if key.startswith("spark.openlineage.dataset.")
+    }
     locator = Locator(Naming.from_properties(own_naming), rules)
     task = TaskFields(
         texts,
@@ -319,11 +314,6 @@ def _without_secrets(declared: Declared) -> Declared:
         )
         kept.append(replace(expectation, sources=sources))
     return replace(declared, expectations=tuple(kept), problems=tuple(dict.fromkeys(problems)))
-
-
-def naming_properties(conf: Mapping[str, str]) -> dict[str, str]:
-    """Choose the Spark properties that change how the listener names datasets."""
-    return {k: v for k, v in conf.items() if k.startswith("spark.openlineage.dataset.")}
 
 
 def _datasets(entries: Iterable[object], locator: Locator) -> list[DatasetName]:

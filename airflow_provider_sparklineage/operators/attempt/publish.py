@@ -88,20 +88,27 @@ def own_documentation(task: Any) -> Facets | None:
     """
     if task is None:
         return None
-    from airflow.providers.openlineage.utils import utils
-    from openlineage.client.facet_v2 import documentation_job
     from openlineage.client.serde import Serde
 
     texts = {name: getattr(task, name, None) for name in _DOC_FIELDS}
-    own: Any = SimpleNamespace(**texts | {"doc": vars(task).get("doc")})
-    text, kind = utils.get_task_documentation(own)
-    if not text:
-        text, kind = utils.get_dag_documentation(getattr(task, "dag", None))
-    if not text:
-        return None
-    facet = Serde.to_dict(documentation_job.DocumentationJobFacet(text, kind))
-    safe: Facets = redacted({DOCUMENTATION_KEY: facet})[DOCUMENTATION_KEY]
-    return safe
+    own = SimpleNamespace(**texts | {"doc": vars(task).get("doc")})
+    documentation = _documentation(own, task)
+    safe: Facets = redacted({key: Serde.to_dict(facet) for key, facet in documentation.items()})
+    return safe.get(DOCUMENTATION_KEY)
+
+
+def _documentation(described: Any, task: Any) -> dict[str, Any]:
+    """Make the facet of a task's own text, or of its DAG's text; ``{}`` if there is none.
+
+    :param described: the object with the task's texts: the operator, or a copy of its fields
+    """
+    from airflow.providers.openlineage.utils import utils
+    from openlineage.client.facet_v2 import documentation_job
+
+    text, kind = utils.get_task_documentation(described)
+    if not text and getattr(task, "dag", None):
+        text, kind = utils.get_dag_documentation(task.dag)
+    return {DOCUMENTATION_KEY: documentation_job.DocumentationJobFacet(text, kind)} if text else {}
 
 
 _BETWEEN_DOCS = "\n\n—\n\n"
@@ -193,17 +200,11 @@ def _airflow_facet(run_id: str, context: Context) -> dict[str, Any]:
 
 
 def _job_facets(task: Any) -> dict[str, Any]:
-    from airflow.providers.openlineage.utils import utils
-    from openlineage.client.facet_v2 import documentation_job, job_type_job
+    from openlineage.client.facet_v2 import job_type_job
 
-    facets: dict[str, Any] = {"jobType": job_type_job.JobTypeJobFacet("BATCH", "AIRFLOW", "TASK")}
-    # For a task whose job has ended, this text begins with a description of its run.
-    text, kind = utils.get_task_documentation(task)
-    if not text and getattr(task, "dag", None):
-        text, kind = utils.get_dag_documentation(task.dag)
-    if text:
-        facets["documentation"] = documentation_job.DocumentationJobFacet(text, kind)
-    return _as_sent(facets)
+    kind = job_type_job.JobTypeJobFacet("BATCH", "AIRFLOW", "TASK")
+    # For a task whose job has ended, its text begins with a description of its run.
+    return _as_sent({"jobType": kind, **_documentation(task, task)})
 
 
 def _as_sent(facets: dict[str, Any]) -> dict[str, Any]:
@@ -419,12 +420,15 @@ def _relay(bundle: CaptureBundle, task: Any, deadline: Deadline) -> str:
 
     from airflow_provider_sparklineage.event.relay import relay
 
+    def is_over() -> bool:
+        return deadline.is_killed or not deadline.left
+
     if not is_openlineage_active():
         return "Spark's events were not sent on, because Airflow's OpenLineage provider is off."
     identity = bundle.manifest.task
     if identity and not resolve_task_emission_policy(task, identity.dag_id, identity.task_id).emit:
         return ""  # neither are the task's own events
-    if deadline.is_killed or deadline.has_passed():
+    if is_over():
         # When a task is killed, Airflow's server may have sent the event of its end already.
         return "Spark's events were not sent on, because there was no time left."
     path = bundle.events_path
@@ -436,7 +440,7 @@ def _relay(bundle: CaptureBundle, task: Any, deadline: Deadline) -> str:
         masked,
         seconds=deadline.left,
         literals=bundle.manifest.redact_literals,
-        past_deadline=lambda: deadline.is_killed or deadline.has_passed(),
+        past_deadline=is_over,
     )
     for line in sent.printed.splitlines():  # events of the console transport, warnings of others
         log.info("%s", line)

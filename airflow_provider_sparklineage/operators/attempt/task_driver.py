@@ -166,13 +166,11 @@ def noted(
     names |= {"jars"} if chosen.paths else set()
     names |= {"observer"} if capture.settings.observe else set()
     versions = {"spark": spark.version, "scala": spark.scala}
-    capture = capture.noted(
+    return capture.noted(
+        *((DegradationCode.EXTENSION_UNAVAILABLE, str(error)) for error in chosen.errors),
         injected=tuple(sorted(names)),
         versions={**capture.bundle.manifest.versions, **versions},
     )
-    for error in chosen.errors:
-        capture = capture.degraded(DegradationCode.EXTENSION_UNAVAILABLE, str(error))
-    return capture
 
 
 _DRAIN_MS = 10_000

@@ -74,10 +74,6 @@ class Deadline:
 
         return Budget(left)
 
-    def has_passed(self) -> bool:
-        """Whether no time is left; also True before the clock was started."""
-        return self.left <= 0
-
 
 class Cost:
     """The seconds that lineage adds to the duration of one try, measured by the clock.
