@@ -341,11 +341,13 @@ MORE_KEY = "and more"
 
 
 def with_lines(event: Event) -> Event:
-    """Add a line for each dataset to the event's partition check, which must be there.
+    """Add a line for each dataset to the event's partition check, which a START does not have.
 
     Existing lines are replaced, because datasets may have got other names.
     """
     facets = event["run"]["facets"]
+    if model.CHECK_KEY not in facets:
+        return event
     check = {key: value for key, value in facets[model.CHECK_KEY].items() if " " not in key}
     entries = [(side, e) for side in (Side.WRITE, Side.READ) for e in check[f"{side}s"]]
     names = short_names(name_of(entry["dataset"]) for _, entry in entries)

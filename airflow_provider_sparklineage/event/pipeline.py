@@ -53,7 +53,6 @@ from airflow_provider_sparklineage.event.descriptions import described
 from airflow_provider_sparklineage.event.document import header as header_of
 from airflow_provider_sparklineage.event.facets import with_lines
 from airflow_provider_sparklineage.event.make import SIZE_OPTION, made
-from airflow_provider_sparklineage.event.model import CHECK_KEY
 from airflow_provider_sparklineage.event.steps.rename import renamed
 from airflow_provider_sparklineage.event.steps.size import fitted, with_few_columns
 from airflow_provider_sparklineage.event.steps.texts import (
@@ -110,15 +109,21 @@ def adapted(event: Event, how: Adaptation, is_late: Callable[[], bool] = lambda:
     :return: the same object if the backend needs no change
     """
     backend = backend_of(how.backend)
-    held = backend.repaired(renamed(event, backend.identity, backend.text))
+    rename = partial(renamed, identity=backend.identity, text=backend.text)
+    held = _through(event, rename, backend.repaired)
     return event if held is event else _finished(held, how.max_event_bytes, is_late)
 
 
 def _finished(event: Event, max_bytes: int, is_late: Callable[[], bool] = lambda: False) -> Event:
     """Do the last two steps of an event, whose names are final: lines of the check, and size."""
-    if CHECK_KEY in event["run"]["facets"]:  # a START has no check
-        event = with_lines(event)
-    return fitted(event, max_bytes, SIZE_OPTION, is_late)
+    fit = partial(fitted, max_bytes=max_bytes, option=SIZE_OPTION, is_late=is_late)
+    return _through(event, with_lines, fit)
+
+
+def _through(event: Event, *steps: Callable[[Event], Event]) -> Event:
+    for step in steps:
+        event = step(event)
+    return event
 
 
 def sent_of(kept: Event, how: Adaptation, last: Event | None = None) -> Event:
@@ -219,7 +224,7 @@ def _clean(
 ) -> Event:
     """Make the event of a lineage, without credentials and secrets, and with short texts."""
     event = made(lineage, report, representation, header, allowance)
-    return shortened(masked(without_credentials(event), mask))
+    return _through(event, without_credentials, partial(masked, mask=mask), shortened)
 
 
 # --- the event of a bundle ------------------------------------------------------------------------
