@@ -32,7 +32,7 @@ from airflow_provider_sparklineage.history.tables import FACTS, TEXT, VERSION, C
 from airflow_provider_sparklineage.model.terms import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime, timedelta
 
     import duckdb
@@ -126,72 +126,40 @@ def stage(
     :param progress: a function that is called with the number of lines so far
     :return: the files, and the number of lines that DuckDB could not parse, and that are in no file
     """
-    writer, count = _Writer(connection, scratch), 0
-    with writer.pool:
-        for line in lines:
-            writer.add(line)
-            count += 1
-            if progress and count % _OFTEN == 0:
-                progress(count)
-        writer.flush()
-        writer.wait()
+    cursor, files, count = connection.cursor(), [], 0
+    written: list[Future[int]] = []
+    with ThreadPoolExecutor(1, "sparklineage-history") as pool:
+        for heads, columns in _chunks(lines, progress):
+            count += len(heads)
+            if written:
+                written[-1].result()  # so that only two chunks are in memory
+            files.append(scratch / f"facts-{len(files):05}.parquet")
+            written.append(pool.submit(_write, cursor, heads, columns, files[-1]))
     if progress:
         progress(count)
-    return writer.files, count - writer.rows
+    return files, count - sum(one.result() for one in written)
 
 
-class _Writer:
-    """Collects lines; when there are enough, a second thread writes them to a file."""
-
-    def __init__(self, connection: duckdb.DuckDBPyConnection, scratch: Path) -> None:
-        self.pool = ThreadPoolExecutor(1, "sparklineage-history")
-        self.files: list[Path] = []
-        self.rows = 0
-        self._connection = connection.cursor()
-        self._scratch = scratch
-        self._heads: list[bytes] = []
-        self._columns: dict[bytes, bytes] = {}
-        self._size = 0
-        self._pending: Future[int] | None = None
-
-    def add(self, line: Line) -> None:
-        """Add a line; when there are enough lines, start to write them to a file."""
-        columns = line.columns
-        self._heads.append(b'%b,"columns_id":"%b"}' % (line.head, columns.checksum))
-        self._columns[columns.checksum] = columns.text
+def _chunks(
+    lines: Iterable[Line], progress: Callable[[int], None] | None
+) -> Iterator[tuple[list[bytes], dict[bytes, bytes]]]:
+    """Yield the lines for one file after another: their heads, and their columns by checksum."""
+    heads: list[bytes] = []
+    columns: dict[bytes, bytes] = {}
+    size = 0
+    for count, line in enumerate(lines, 1):
+        text, checksum = line.columns
+        heads.append(b'%b,"columns_id":"%b"}' % (line.head, checksum))
+        columns[checksum] = text
         # Counted for each line: the join in DuckDB repeats the columns in each row.
-        self._size += len(line.head) + len(columns.text)
-        if self._size >= _CHUNK:
-            self.flush()
-
-    def flush(self) -> None:
-        """Wait for the file being written, and start to write the collected lines to a new one."""
-        self.wait()
-        if self._heads:
-            columns = [b'{"columns_id":"%b","columns":%b}' % one for one in self._columns.items()]
-            self.files.append(self._scratch / f"facts-{len(self.files):05}.parquet")
-            self._pending = self.pool.submit(self._write, self._heads, columns, self.files[-1])
-            self._heads, self._columns, self._size = [], {}, 0
-
-    def wait(self) -> None:
-        """Wait for the file that is being written; raise the error of the second thread, if any."""
-        if self._pending is not None:
-            self.rows += self._pending.result()
-            self._pending = None
-
-    def _write(self, heads: list[bytes], columns: list[bytes], file: Path) -> int:
-        head = _JsonLines(file.with_suffix(".heads"), heads, _HEAD)
-        shared = _JsonLines(file.with_suffix(".columns"), columns, _COLUMNS)
-        names = ", ".join(f'"{one.name}"' for one in FACTS.columns)
-        # With ignore_errors, a line that cannot be parsed becomes a row of nulls.
-        query = (
-            f"SELECT {names} FROM {head.scan} LEFT JOIN {shared.scan} USING (columns_id) "
-            "WHERE event_id IS NOT NULL AND run_id IS NOT NULL AND event_time IS NOT NULL"
-        )
-        count = _copy(self._connection, query, file)
-        for text in (head, shared):
-            text.file.unlink()
-        return count
+        size += len(line.head) + len(text)
+        if size >= _CHUNK:
+            yield heads, columns
+            heads, columns, size = [], {}, 0
+        if progress and count % _OFTEN == 0:
+            progress(count)
+    if heads:
+        yield heads, columns
 
 
 _ID = Column("columns_id", TEXT, "Checksum of the columns.")
@@ -199,18 +167,37 @@ _HEAD = (*(one for one in FACTS.columns if one.name != "columns"), _ID)
 _COLUMNS = (_ID, *(one for one in FACTS.columns if one.name == "columns"))
 
 
-class _JsonLines:
-    """A file of JSON lines, with the call of DuckDB's ``read_json`` that reads it."""
+def _write(
+    connection: duckdb.DuckDBPyConnection,
+    heads: list[bytes],
+    columns: dict[bytes, bytes],
+    file: Path,
+) -> int:
+    """Write lines to a Parquet file; give the number of lines that could be parsed."""
+    head, shared = file.with_suffix(".heads"), file.with_suffix(".columns")
+    texts = [b'{"columns_id":"%b","columns":%b}' % one for one in columns.items()]
+    names = ", ".join(f'"{one.name}"' for one in FACTS.columns)
+    # With ignore_errors, a line that cannot be parsed becomes a row of nulls.
+    query = (
+        f"SELECT {names} FROM {_json_lines(head, heads, _HEAD)} "
+        f"LEFT JOIN {_json_lines(shared, texts, _COLUMNS)} USING (columns_id) "
+        "WHERE event_id IS NOT NULL AND run_id IS NOT NULL AND event_time IS NOT NULL"
+    )
+    count = _copy(connection, query, file)
+    head.unlink()
+    shared.unlink()
+    return count
 
-    def __init__(self, file: Path, lines: list[bytes], columns: Sequence[Column]) -> None:
-        self.file = file
-        file.write_bytes(b"\n".join(lines))
-        types = ", ".join(f"'{one.name}': '{one.type}'" for one in columns)
-        longest = max(_SHORTEST, *map(len, lines)) + 1
-        self.scan = (
-            f"read_json({literal(file)}, format = 'newline_delimited', columns = {{{types}}}, "
-            f"ignore_errors = true, maximum_object_size = {longest})"
-        )
+
+def _json_lines(file: Path, lines: list[bytes], columns: Sequence[Column]) -> str:
+    """Write lines to a file, and give the call of DuckDB's ``read_json`` that reads it."""
+    file.write_bytes(b"\n".join(lines))
+    types = ", ".join(f"'{one.name}': '{one.type}'" for one in columns)
+    longest = max(_SHORTEST, *map(len, lines)) + 1
+    return (
+        f"read_json({literal(file)}, format = 'newline_delimited', columns = {{{types}}}, "
+        f"ignore_errors = true, maximum_object_size = {longest})"
+    )
 
 
 _MEMORY = "500MB"  # DuckDB's limit; with Python and uncounted memory, a process stays below 1 GB

@@ -204,23 +204,26 @@ def check_column(history: sql.Rows, dataset: DatasetName, column: str) -> None:
     raise UnknownNameError(msg, f"Known: {len(known):,}, e.g. {', '.join(near)}.")
 
 
+# If a later write has replaced the cell, the cell has nothing of earlier writes to more than it.
 _CONTENT = f"""
-SELECT c.run_id, COALESCE(c.cell, $cell) AS cell, c.valid_from, c.cell IS NULL AS is_coarse,
+WITH replaced AS (
+    SELECT valid_from, run_id FROM changes
+    WHERE namespace = $namespace AND name = $name AND cell = $cell AND mode IN {sql.REPLACING}
+        AND ($as_of IS NULL OR valid_from <= $as_of)
+    ORDER BY valid_from DESC, run_id DESC LIMIT 1
+)
+SELECT c.run_id, COALESCE(c.cell, $cell) AS cell, c.valid_from,
     c.extent IN ('partition', 'all') AND (c.uncertain_from IS NULL
         OR c.uncertain_from > COALESCE($as_of, TIMESTAMP '9999-12-31')) AS is_certain
-FROM changes AS c
+FROM changes AS c LEFT JOIN replaced AS r ON TRUE
 WHERE c.namespace = $namespace AND c.name = $name AND c.mode NOT IN {sql.REMOVING}
     AND ($as_of IS NULL OR c.valid_from <= $as_of)
     AND (c.valid_to IS NULL OR c.valid_to > $as_of)
     AND ($cell IS NULL OR c.cell = $cell
         OR (c.cell IS NOT NULL AND {sql.meets("c.cell", "$cell")})
-        OR (c.cell IS NULL AND (c.extent <> 'range' OR {sql.within("$cell", "c")})))
-"""
-_LAST_REPLACED = f"""
-SELECT valid_from, run_id FROM changes
-WHERE namespace = $namespace AND name = $name AND cell = $cell AND mode IN {sql.REPLACING}
-    AND ($as_of IS NULL OR valid_from <= $as_of)
-ORDER BY valid_from DESC, run_id DESC LIMIT 1
+        OR (c.cell IS NULL AND (c.extent <> 'range' OR {sql.within("$cell", "c")})
+            AND (r.run_id IS NULL OR c.valid_from > r.valid_from
+                OR (c.valid_from = r.valid_from AND c.run_id > r.run_id))))
 """
 
 
@@ -231,18 +234,7 @@ def content(
 
     :param cell: None for the whole dataset
     :param as_of: None for now
-    :return: rows with run_id, cell, valid_from, is_coarse (written to more than one cell) and
-        is_certain
+    :return: rows with run_id, cell, valid_from and is_certain
     """
-    parameters = {**dataset._asdict(), "cell": cell, "as_of": of_tables(as_of)}
-    rows = history.rows(_CONTENT, parameters)
-    if cell is not None and any(row["is_coarse"] for row in rows):
-        # If a later write has replaced the cell, the cell has nothing of earlier coarse writes.
-        for last in history.rows(_LAST_REPLACED, parameters):
-            since = (last["valid_from"], last["run_id"])
-            rows = [
-                row
-                for row in rows
-                if not row["is_coarse"] or (row["valid_from"], row["run_id"]) > since
-            ]
-    return rows
+    as_of = of_tables(as_of)
+    return history.rows(_CONTENT, {**dataset._asdict(), "cell": cell, "as_of": as_of})

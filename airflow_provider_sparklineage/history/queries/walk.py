@@ -144,28 +144,27 @@ def hops(history: sql.Rows, visited: Mapping[Node, Visit]) -> list[answers.Hop]:
     """Convert nodes to hops, in order of depth, dataset, partition and column."""
     versions = {(node.run_id, one.at) for node, one in visited.items() if node.run_id}
     runs = runs_of(history, versions)
-    datasets = {key: answers.Dataset(*key) for key in {node[:2] for node in visited}}
-    ordered = sorted(visited, key=lambda node: (visited[node].depth, *(v or "" for v in node)))
-    return [_hop(node, visited[node], datasets[node[:2]], runs) for node in ordered]
+    ordered = sorted(visited.items(), key=lambda item: (item[1].depth, *(v or "" for v in item[0])))
+    return [
+        answers.Hop(
+            one.depth,
+            answers.Dataset(*node[:2]),
+            answers.values_of(node.cell),
+            node.column,
+            runs.get(node.run_id) if node.run_id else None,
+            tuple(sorted(one.transformations)),
+            one.is_certain,
+            tuple(sorted(one.via)),
+            _note(node, one),
+        )
+        for node, one in ordered
+    ]
 
 
-def _hop(
-    node: Node, one: Visit, dataset: answers.Dataset, runs: Mapping[str, answers.Run]
-) -> answers.Hop:
-    note = None if one.is_column_known else UNKNOWN_COLUMNS
+def _note(node: Node, one: Visit) -> str | None:
     if node.run_id is None:
-        note = UNKNOWN_WRITER
-    return answers.Hop(
-        one.depth,
-        dataset,
-        answers.values_of(node.cell),
-        node.column,
-        runs.get(node.run_id) if node.run_id else None,
-        tuple(sorted(one.transformations)),
-        one.is_certain,
-        tuple(sorted(one.via)),
-        note,
-    )
+        return UNKNOWN_WRITER
+    return None if one.is_column_known else UNKNOWN_COLUMNS
 
 
 _RUNS = f"""
