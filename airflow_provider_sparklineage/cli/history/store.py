@@ -19,8 +19,11 @@ import msgspec
 
 from airflow_provider_sparklineage.cli import commands, show
 from airflow_provider_sparklineage.cli.history import tables
+from airflow_provider_sparklineage.history.engines import building
 from airflow_provider_sparklineage.history.engines.duckdb import History
+from airflow_provider_sparklineage.history.facts import Try
 from airflow_provider_sparklineage.history.queries.answers import at_utc_if_known
+from airflow_provider_sparklineage.history.sources import MAX_BYTES, source_of
 from airflow_provider_sparklineage.history.store import Store
 from airflow_provider_sparklineage.model import exceptions
 from airflow_provider_sparklineage.model.datasets import DatasetName
@@ -29,8 +32,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-    from airflow_provider_sparklineage.history.engines.building import Built
-    from airflow_provider_sparklineage.history.facts import Try
     from airflow_provider_sparklineage.spark.capture.bundle import Manifest
 
 
@@ -89,8 +90,6 @@ def _store_of(inputs: Sequence[str]) -> Iterator[Store]:
     :raise UnusableInputError: if an input does not exist, or no input names a dataset
     """
     from airflow_provider_sparklineage.cli.events import downloaded
-    from airflow_provider_sparklineage.history.engines import building
-    from airflow_provider_sparklineage.history.sources import source_of
     from airflow_provider_sparklineage.spark.capture.event_files import materialised
 
     with (
@@ -138,8 +137,6 @@ def _with_application_merged(paths: Sequence[str], folder: Path) -> list[str]:
 
 def _is_of_listener(file: Path) -> bool:
     """Whether the first event of a file is from the Spark listener, which writes one a line."""
-    from airflow_provider_sparklineage.history.sources import MAX_BYTES
-
     try:
         with file.open("rb") as stream:
             line = stream.readline(MAX_BYTES)
@@ -168,11 +165,6 @@ def ago(time: datetime, now: datetime) -> str:
 
 def build(args: argparse.Namespace) -> int:
     """Add events to the store; return the exit code."""
-    # These imports are here because questions do not need them: the code that merges bundles would
-    # add two thirds to the time that a question needs to start.
-    from airflow_provider_sparklineage.history.engines import building
-    from airflow_provider_sparklineage.history.sources import source_of
-
     url = store_url(args)
     sources = [source_of(text, merged_document) for text in args.source or [_archive_url()]]
     keep = None if args.keep is None else timedelta(days=args.keep)
@@ -184,8 +176,6 @@ def build(args: argparse.Namespace) -> int:
 
 def merged_document(folder: Path) -> tuple[bytes, Try | None]:
     """Merge the bundle in a folder to its event; see :data:`.history.sources.Merge`."""
-    from airflow_provider_sparklineage.history.facts import Try
-
     event, manifest = _merged([str(folder)])
     of, task = None, manifest.task
     if task is not None:
@@ -195,6 +185,8 @@ def merged_document(folder: Path) -> tuple[bytes, Try | None]:
 
 
 def _merged(inputs: Sequence[str]) -> tuple[dict[str, Any], Manifest]:
+    # These imports are here because questions do not need them: the code that merges bundles would
+    # add two thirds to the time that a question needs to start.
     from airflow_provider_sparklineage.event.pipeline import merged_event
     from airflow_provider_sparklineage.lineage.bundle import task_lineage
     from airflow_provider_sparklineage.spark.capture.event_files import open_bundle
@@ -222,7 +214,7 @@ def _archive_url() -> str:
     return url
 
 
-def _print_built(args: argparse.Namespace, built: Built, url: str) -> None:
+def _print_built(args: argparse.Namespace, built: building.Built, url: str) -> None:
     """Print the result of a build; skipped events are in a note, because no table has them."""
     if args.json:
         document = {"store": url, "events": built.events, "new": built.new}
@@ -245,7 +237,7 @@ def _print_built(args: argparse.Namespace, built: Built, url: str) -> None:
     _note_skipped(built)
 
 
-def _note_skipped(built: Built) -> None:
+def _note_skipped(built: building.Built) -> None:
     for reason, count in built.skipped.items():
         commands.note(f"note: skipped: {reason.replace('_', ' ')}: {count:,}")
 

@@ -126,7 +126,8 @@ def stage(
     :param progress: a function that is called with the number of lines so far
     :return: the files, and the number of lines that DuckDB could not parse, and that are in no file
     """
-    cursor, files, count = connection.cursor(), [], 0
+    cursor, count = connection.cursor(), 0
+    files: list[Path] = []
     written: list[Future[int]] = []
     with ThreadPoolExecutor(1, "sparklineage-history") as pool:
         for heads, columns in _chunks(lines, progress):

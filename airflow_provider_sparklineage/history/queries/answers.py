@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from airflow_provider_sparklineage.model.partitioning import hive_fit
+from airflow_provider_sparklineage.model.partitioning import split_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -176,15 +176,12 @@ def of_tables(time: datetime | None) -> datetime | None:
     return time.astimezone(UTC).replace(tzinfo=None) if time and time.tzinfo else time
 
 
-@lru_cache(maxsize=65536)  # the same days, again and again
-def _values(cell: str) -> tuple[tuple[str, str], ...]:
-    fit = hive_fit(cell)
-    return fit.partition.values if fit else (("", cell),)
+_folder = lru_cache(maxsize=65536)(split_folder)  # the same days and regions, again and again
 
 
 def values_of(cell: str | None) -> dict[str, str] | None:
     """Give the values of a cell, ``dt=2024-10-15/region=eu``, by dimension; None if it is None."""
-    return None if cell is None else dict(_values(cell))
+    return None if cell is None else dict(filter(None, map(_folder, cell.split("/"))))
 
 
 def transformation(edge: Mapping[str, Any]) -> tuple[Transformation, ...]:

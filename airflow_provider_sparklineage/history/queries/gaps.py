@@ -15,13 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from airflow_provider_sparklineage.history.queries.answers import Dataset, at_utc_if_known
-from airflow_provider_sparklineage.history.queries.patterns.axes import (
-    UNITS,
-    Step,
-    axes_of,
-    values_of,
-)
+from airflow_provider_sparklineage.history.queries import answers
+from airflow_provider_sparklineage.history.queries.patterns.axes import UNITS, Step, axes_of
 from airflow_provider_sparklineage.history.queries.patterns.learning import Pair, learn
 from airflow_provider_sparklineage.history.queries.patterns.observed import (
     Run,
@@ -93,7 +88,7 @@ class Gap(msgspec.Struct, frozen=True):
     :param confidence: confidence of the rule by which the partition is expected, as in patterns
     """
 
-    dataset: Dataset
+    dataset: answers.Dataset
     partition: dict[str, str]
     cell: str
     reason: str
@@ -235,7 +230,7 @@ def _gap(
     last = own[-1] if own else None
     any_row = last or (due.rows[0] if due.rows else None) or {}
     return Gap(
-        Dataset(*dataset),
+        answers.Dataset(*dataset),
         values,
         cell,
         "dropped" if cell in there.ever else _reason(last),
@@ -243,8 +238,8 @@ def _gap(
         task.job,
         any_row.get("dag_id"),
         any_row.get("dag_run_id"),
-        at_utc_if_known(any_row.get("logical_date")),
-        Run(last["run_id"], last["job"], at_utc_if_known(last["ended"]), last["state"])
+        answers.at_utc_if_known(any_row.get("logical_date")),
+        Run(last["run_id"], last["job"], answers.at_utc_if_known(last["ended"]), last["state"])
         if last
         else None,
     )
@@ -271,4 +266,4 @@ def _by_step(dataset: DatasetName, there: _Partitions) -> Iterator[Gap]:
         cell = axes.write((number,))
         if cell not in there.cells:
             reason = "dropped" if cell in there.ever else "no_run"
-            yield Gap(Dataset(*dataset), values_of(cell), cell, reason)
+            yield Gap(answers.Dataset(*dataset), answers.values_of(cell) or {}, cell, reason)

@@ -29,7 +29,8 @@ from functools import lru_cache
 from itertools import islice, pairwise, permutations
 from typing import TYPE_CHECKING
 
-from airflow_provider_sparklineage.model.partitioning import Partition, split_folder
+from airflow_provider_sparklineage.history.queries.answers import values_of
+from airflow_provider_sparklineage.model.partitioning import Partition
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.model.timestamps import (
     date_of_columns,
@@ -196,7 +197,7 @@ class Axes(Frozen, frozen=True):
 
         :return: None if the cell has other dimensions, or an axis cannot parse the cell's value
         """
-        values = values_of(cell)
+        values = values_of(cell) or {}
         if values.keys() != self.labels:
             return None
         points = [axis.read(values) for axis in self.axes]
@@ -211,15 +212,6 @@ class Axes(Frozen, frozen=True):
         for axis, point in zip(self.axes, points, strict=True):
             values |= axis.write(point)
         return str(Partition(tuple(sorted(values.items()))))
-
-
-def values_of(cell: str) -> dict[str, str]:
-    """Give the values of a cell, ``dt=2024-10-15/region=eu``, by dimension; {} if it is empty."""
-    return dict(found for folder in cell.split("/") if (found := _folder(folder)))
-
-
-# Results are cached, because many partitions have the same folder, of a day or a region.
-_folder = lru_cache(maxsize=16384)(split_folder)
 
 
 @lru_cache(maxsize=16384)
@@ -270,7 +262,7 @@ _PARTS = (
 
 def axes_of(cells: Collection[str]) -> Axes:
     """Find the axes of cells, from the dimensions that most cells have; no axes without cells."""
-    sample = [values_of(cell) for cell in _spread(cells)]
+    sample = [values_of(cell) or {} for cell in _spread(cells)]
     labels = Counter(frozenset(values) for values in sample)
     if not labels:
         return Axes(frozenset(), ())
