@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.lineage.observed.accesses import Observations
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
+    from airflow_provider_sparklineage.spark.capture.lines import ReadReport
+    from airflow_provider_sparklineage.spark.capture.observations import ObservationReport
 
 
 # --- the lineage ----------------------------------------------------------------------------------
@@ -96,7 +98,8 @@ def merged_lineage(bundle: CaptureBundle, allowance: Allowance) -> TaskLineage:
         *manifest.degradations,
         *met,
         *left_out(application),
-        *reading.of_events(),
+        *unread_events(reading.report),
+        *reading.clock.degradations(),
         *problems,
     )
     if reading.clock.put_back:  # only times bind what was observed to actions
@@ -149,7 +152,7 @@ def _observed(
             "are used"
         )
         return application, None, [cut_short(text, reason)]
-    problems = [*reading.of_observations(), *_unmatched(observations)]
+    problems = [*_observer_problems(reading.observed), *_unmatched(observations)]
     return seen.application, observations, problems
 
 
@@ -161,6 +164,24 @@ def _nothing_observed(manifest: Manifest, application: SparkApplication) -> Iter
             "The observer wrote nothing, so no partitions are known; another "
             "sitecustomize before ours on the driver's Python path would explain it.",
         )
+
+
+def _observer_problems(report: ObservationReport) -> Iterator[Degradation]:
+    """Report the observer's own errors, and the lines of its file that were not read."""
+    malformed = Messages(report.malformed)
+    malformed.count = report.malformed_lines
+    problems = (
+        (report.errors, DegradationCode.OBSERVER_FAILED, "The observer failed at times: {}."),
+        (
+            malformed,
+            DegradationCode.MALFORMED_OBSERVATIONS,
+            "Lines of the observer's file cannot be read and were left out: {}.",
+        ),
+        (report.stopped, DegradationCode.OBSERVATION_CUT, "The observer stopped looking: {}."),
+    )
+    for messages, code, text in problems:
+        if messages.count:
+            yield Degradation(code, text.format(messages))
 
 
 def _unmatched(observations: Observations) -> Iterator[Degradation]:
@@ -246,3 +267,22 @@ def left_out(application: SparkApplication) -> Iterator[Degradation]:
             DegradationCode.COLLECTION_CUT,
             f"The events are more than merging keeps in memory, and {what} were left out.",
         )
+
+
+def unread_events(report: ReadReport) -> Iterator[Degradation]:
+    """Report the lines of the event file that were not read."""
+    if report.torn:
+        yield Degradation(
+            DegradationCode.TORN_EVENT,
+            "The last line of the event file is incomplete, because the driver ended while "
+            "writing it.",
+        )
+    if report.malformed_lines:
+        named = "; ".join(report.malformed)
+        yield Degradation(
+            DegradationCode.MALFORMED_EVENTS,
+            f"{report.malformed_lines} line(s) cannot be read as OpenLineage run events and "
+            f"were left out: {named}.",
+        )
+    if report.cut:
+        yield cut_short(f"Collecting took too long and ended after {report.events} events")

@@ -15,7 +15,7 @@ from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSub
 
 pytestmark = pytest.mark.airflow
 
-FILES = {str(Path(module.__file__)) for module in (collect, publish)}
+FILES = {str(Path(module.__file__)) for module in (collect, bundles, publish)}
 
 
 class _Firing:

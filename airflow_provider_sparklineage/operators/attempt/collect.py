@@ -1,6 +1,6 @@
 """Collect the driver's reports after the job, and merge them into the event of the try.
 
-Nothing here raises, not even Airflow's task timeout if that fires in here: Spark's end alone
+Collecting never raises, not even Airflow's task timeout if that fires in here: Spark's end alone
 decides the task's outcome. Each failure becomes a degradation in the event; all failures that need
 a person's attention are in one warning. While the job runs, the modules that are needed after it
 are imported.
@@ -48,10 +48,15 @@ log = logger(__name__)
 
 
 class Collected(NamedTuple):
-    """The capture, and the try's event in two forms: as it is kept, and as the backend gets it."""
+    """The outcome of collecting.
+
+    :param events: the try's event in two forms: as it is kept, and as the backend gets it
+    :param lineage: the lineage of which the events were made
+    """
 
     capture: Capture
     events: Events
+    lineage: TaskLineage
 
 
 def collect(
@@ -121,11 +126,9 @@ def collect(
             # Relaying gets time of its own: has_failed() may have taken long.
             deadline.begin(timeout_s)
             merged = merged._replace(lineage=relayed(merged.lineage, bundle, task, deadline))
-        collected = _with_events(replace(capture, bundle=bundle), merged, deadline)
+        return _with_events(replace(capture, bundle=bundle), merged, deadline)
     except (Exception, AirflowTaskTimeout) as error:
         return given_up(replace(capture, bundle=bundle), outcome, last_known, deadline, error)
-    _end(collected, merged.lineage, deadline)
-    return collected
 
 
 _ON_ITS_WAY_S = 2.0
@@ -159,30 +162,28 @@ def given_up(
     :param error: the reason, which becomes a degradation
     """
     log.debug("Collecting lineage failed.", exc_info=error)
-    capture = capture.degraded(*_reason(error, capture))
+    code, message = _reason(error, capture)
+    capture = capture.degraded(code, message)
     manifest = capture.bundle.manifest
     try:
         from airflow_provider_sparklineage.lineage.declared_and_last_known import unmerged
 
-        rest = unmerged(manifest, outcome, last_known)
-        collected = _with_events(capture, rest, deadline)
+        return _with_events(capture, unmerged(manifest, outcome, last_known), deadline)
     except (Exception, AirflowTaskTimeout):  # a declaration may be the reason
         log.debug("What is declared cannot be reported.", exc_info=True)
         from airflow_provider_sparklineage.lineage.dataset import TaskLineage
         from airflow_provider_sparklineage.lineage.declared_and_last_known import Completed
 
-        rest = Completed(TaskLineage(outcome, degradations=manifest.degradations))
-        try:
-            collected = _with_events(capture, rest, deadline)
-        except (Exception, AirflowTaskTimeout):  # a defect in making facets
-            from airflow_provider_sparklineage.event.document import empty, header
-            from airflow_provider_sparklineage.event.pipeline import Events
+        lineage = TaskLineage(outcome, degradations=manifest.degradations)
+    try:
+        return _with_events(capture, Completed(lineage), deadline)
+    except (Exception, AirflowTaskTimeout):  # a defect in making facets
+        from airflow_provider_sparklineage.event.document import empty, header
+        from airflow_provider_sparklineage.event.pipeline import Events
 
-            log.warning("The lineage of this try cannot be reported.", exc_info=True)
-            bare = empty(header(manifest, None), outcome)
-            collected = Collected(capture, Events(bare, bare))
-    _end(collected, rest.lineage, deadline)
-    return collected
+        log.warning("The lineage of this try cannot be reported.", exc_info=True)
+        bare = empty(header(manifest, None), outcome)
+        return Collected(capture, Events(bare, bare), lineage)
 
 
 def _with_events(capture: Capture, merged: Completed, deadline: Deadline) -> Collected:
@@ -197,13 +198,7 @@ def _with_events(capture: Capture, merged: Completed, deadline: Deadline) -> Col
     deadline.begin(max(deadline.left, timeout * (1 - Stage.MERGING)))
     left, how = deadline.allowance(Stage.MERGING), capture.settings.adaptation
     events = events_of_bundle(bundle, merged, how, masked, left)
-    return Collected(replace(capture, bundle=bundle), events)
-
-
-def _end(collected: Collected, lineage: TaskLineage, deadline: Deadline) -> None:
-    # By now there is an event to send; if cleaning up fails, the next try sweeps.
-    with suppress(Exception, AirflowTaskTimeout):
-        _clean_up(collected.capture, lineage, collected.events.kept, deadline)
+    return Collected(replace(capture, bundle=bundle), events, merged.lineage)
 
 
 def _reason(error: BaseException, capture: Capture) -> tuple[DegradationCode, str]:
@@ -255,8 +250,9 @@ def is_kept(settings: Settings, lineage: TaskLineage, event: Event) -> bool:
     return lineage.outcome is Outcome.FAIL or bool(_serious(lineage, event))
 
 
-def _clean_up(capture: Capture, lineage: TaskLineage, event: Event, deadline: Deadline) -> None:
+def clean_up(collected: Collected, deadline: Deadline) -> None:
     """Keep or remove the bundle, and log all that the user must be warned of, as one warning."""
+    capture, lineage, event = collected.capture, collected.lineage, collected.events.kept
     capture.own_files.remove()
     settings, bundle = capture.settings, capture.bundle
     serious = _serious(lineage, event)

@@ -418,8 +418,10 @@ class Try:
             collected = collect.collect(self.capture, outcome, has_failed, known, task, deadline)
         except AirflowTaskTimeout as error:  # it fired in given_up(), or between two steps
             collected = collect.given_up(self.capture, outcome, known, deadline, error)
-        self.capture, events = collected
+        self.capture, events = collected.capture, collected.events
         self.ended = replace(self.ended, events=events)
+        with suppress(Exception, AirflowTaskTimeout):  # the next try sweeps
+            collect.clean_up(collected, deadline)
         with suppress(Exception, AirflowTaskTimeout):  # the timeout can fire in the import, too
             from airflow_provider_sparklineage.operators.attempt import publish
 

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.model.allowance import TOO_LONG, Limit, SpentError, cut_short
+from airflow_provider_sparklineage.model.allowance import TOO_LONG, Limit, SpentError
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
-from airflow_provider_sparklineage.spark.capture.observations import Messages, ObservationReport
+from airflow_provider_sparklineage.spark.capture.observations import ObservationReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -89,44 +89,6 @@ class Reading:
         if self.observed.cut:
             raise SpentError(TOO_LONG)
         return records
-
-    def of_events(self) -> Iterator[Degradation]:
-        """Report the lines of the event file that were not read, and a clock that was put back."""
-        report = self.report
-        if report.torn:
-            yield Degradation(
-                DegradationCode.TORN_EVENT,
-                "The last line of the event file is incomplete, because the driver ended while "
-                "writing it.",
-            )
-        if report.malformed_lines:
-            named = "; ".join(report.malformed)
-            yield Degradation(
-                DegradationCode.MALFORMED_EVENTS,
-                f"{report.malformed_lines} line(s) cannot be read as OpenLineage run events and "
-                f"were left out: {named}.",
-            )
-        if report.cut:
-            yield cut_short(f"Collecting took too long and ended after {report.events} events")
-        yield from self.clock.degradations()
-
-    def of_observations(self) -> Iterator[Degradation]:
-        """Report the observer's own errors, and the lines of its file that were not read."""
-        report = self.observed
-        malformed = Messages(report.malformed)
-        malformed.count = report.malformed_lines
-        problems = (
-            (report.errors, DegradationCode.OBSERVER_FAILED, "The observer failed at times: {}."),
-            (
-                malformed,
-                DegradationCode.MALFORMED_OBSERVATIONS,
-                "Lines of the observer's file cannot be read and were left out: {}.",
-            ),
-            (report.stopped, DegradationCode.OBSERVATION_CUT, "The observer stopped looking: {}."),
-        )
-        for messages, code, text in problems:
-            if messages.count:
-                yield Degradation(code, text.format(messages))
 
 
 # --- the clock ------------------------------------------------------------------------------------

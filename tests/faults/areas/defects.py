@@ -89,7 +89,7 @@ def _(bench):
 
 @fault("A defect in cleaning up", leaves=("*",))
 def _(bench):
-    bench.breaks(".operators.attempt.collect._clean_up")
+    bench.breaks(".operators.attempt.collect.clean_up")
 
 
 @fault("A defect in showing the lineage in Airflow", warns="is not shown in Airflow")
