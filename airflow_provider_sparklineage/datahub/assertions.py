@@ -185,12 +185,12 @@ def quality(subject: Subject) -> Iterator[Proposal]:
     """Yield the data tests of a run that has ended, each once, with their results."""
     if not partitions.can_be_stamped(subject):
         return
-    done: set[tuple[str, str]] = set()
+    checks: dict[tuple[str, str], Check] = {}
     for access in (one for side in Side for one in partitions.accesses(subject, side)):
         for check in _quality_checks(subject, access):
-            if (check.dataset, check.key) not in done:
-                done.add((check.dataset, check.key))
-                yield from assertion(subject, check)
+            checks.setdefault((check.dataset, check.key), check)
+    for check in checks.values():
+        yield from assertion(subject, check)
 
 
 def _quality_checks(subject: Subject, access: partitions.Access) -> Iterator[Check]:

@@ -240,9 +240,10 @@ def accesses(subject: Subject, side: Side) -> Iterator[Access]:
     is_listed = capture != model.Capture() and capture.datasetCounts is None
     for dataset in subject.inputs if side is Side.READ else subject.outputs:
         entry = seen.get(dataset.name)
-        is_known = entry is not None or is_listed
-        was = _is_witnessed(entry) if is_known else subject.state == "COMPLETE"
-        yield Access(dataset, side, entry, checked.get(dataset.name), was)
+        is_witnessed = entry is not None and entry.witness in _WITNESSED and not entry.failed
+        is_claimed = entry is None and not is_listed and subject.state == "COMPLETE"
+        is_of_this_run = is_witnessed or is_claimed
+        yield Access(dataset, side, entry, checked.get(dataset.name), is_of_this_run)
 
 
 def expectation(access: Access) -> dict[str, str]:
@@ -264,10 +265,6 @@ def expectation(access: Access) -> dict[str, str]:
     sources = [f"{stored(one.field)}: {stored(one.template)}" for one in check.sources or ()]
     listed = plain("; ".join(dict.fromkeys(sources[:MAX_TEMPLATES])))
     return {"check": status, **texts, "expected from": listed}
-
-
-def _is_witnessed(entry: model.Seen | None) -> bool:
-    return entry is not None and entry.witness in _WITNESSED and not entry.failed
 
 
 # A run has an ``operation`` for each partition that it wrote. GMS stores an operation by its time,

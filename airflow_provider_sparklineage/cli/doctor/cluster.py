@@ -63,17 +63,14 @@ def location_checks(settings: Settings, timeout_s: float = _PROBE_S) -> list[Che
         bounded.within(timeout_s, lambda: _probe(captures.url, steps), "sparklineage-doctor")
     except Exception as error:  # any error of the store's library
         why = bounded.reason(error, timeout_s)
-    else:
-        text = f"This worker writes, lists, reads and deletes in {captures.url}"
-        return [passed(REMOTE, f"{text}; drivers know it as {in_spark}.")]
-    return [
-        failed(
-            REMOTE,
-            f"This worker cannot {steps[-1]} {captures.url} ({why}).",
+        problem = f"This worker cannot {steps[-1]} {captures.url} ({why})."
+        fix = (
             "Check the connection whose id is before the @, its permissions, and that the provider "
-            "of this file system is installed. Files of drivers there cannot be collected.",
+            "of this file system is installed. Files of drivers there cannot be collected."
         )
-    ]
+        return [failed(REMOTE, problem, fix)]
+    text = f"This worker writes, lists, reads and deletes in {captures.url}"
+    return [passed(REMOTE, f"{text}; drivers know it as {in_spark}.")]
 
 
 def _probe(url: str, steps: list[str]) -> None:
