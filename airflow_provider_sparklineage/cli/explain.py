@@ -22,7 +22,6 @@ from airflow_provider_sparklineage.settings import resolution
 if TYPE_CHECKING:
     import argparse
 
-    from airflow_provider_sparklineage.cli.explanation import DryRun
     from airflow_provider_sparklineage.event.stored import Stored
 
 
@@ -85,7 +84,7 @@ def explain_templates(args: argparse.Namespace) -> int:
     with commands.logging_to_stderr():
         from airflow_provider_sparklineage.cli import explanation
 
-        run = _run_of(args)
+        run = explanation.run_of(args)
         texts = [
             traced
             for number, text in enumerate(args.text)
@@ -93,7 +92,7 @@ def explain_templates(args: argparse.Namespace) -> int:
         ]
     expectations = declared.from_arguments(texts, Locator(rules=known))
     document = explanation.explanation("", texts, expectations, DEFAULT_LIMITS)
-    return _print_explanation(args, document)
+    return explanation.answer(document, as_json=args.json)
 
 
 def explain_task(args: argparse.Namespace) -> int:
@@ -106,7 +105,7 @@ def explain_task(args: argparse.Namespace) -> int:
 
         resolved = resolution.resolve(configuration())
         known = rules.load_partition_rules(args.rules) if args.rules else resolved.partitioning
-        task = explanation.explain_task(args.dag_id, args.task_id, _run_of(args), known)
+        task = explanation.explain_task(args.dag_id, args.task_id, explanation.run_of(args), known)
     document = explanation.explanation(
         task.subject,
         task.texts,
@@ -114,36 +113,4 @@ def explain_task(args: argparse.Namespace) -> int:
         resolved.limits,
         task.declared.problems,
     )
-    return _print_explanation(args, document)
-
-
-def _run_of(args: argparse.Namespace) -> DryRun:
-    from airflow_provider_sparklineage.cli import explanation
-
-    ends = [args.data_interval_start, args.data_interval_end]
-    if any(ends) and not all(ends):
-        commands.refuse("Give --data-interval-start and --data-interval-end together.")
-    if any(ends) and not args.logical_date:
-        commands.refuse(
-            "A run with a data interval has a logical date.", "Give --logical-date as well."
-        )
-    if not args.logical_date and not args.partition_key:
-        commands.refuse("Give --logical-date, or --partition-key for the run of a partition.")
-    interval = tuple(explanation.timestamp(end) for end in ends) if all(ends) else None
-    return explanation.DryRun(
-        explanation.timestamp(args.logical_date) if args.logical_date else None,
-        interval,  # type: ignore[arg-type]  # two of them
-        args.partition_key,
-        explanation.timestamp(args.partition_date) if args.partition_date else None,
-        getattr(args, "map_index", -1),
-    )
-
-
-def _print_explanation(args: argparse.Namespace, document: dict[str, Any]) -> int:
-    from airflow_provider_sparklineage.cli.explanation import print_explanation
-
-    if args.json:
-        commands.say_json(document)
-    else:
-        print_explanation(document, sys.stdout)
-    return 1 if document["problems"] else 0
+    return explanation.answer(document, as_json=args.json)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from datetime import datetime
 from types import SimpleNamespace
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import pendulum
 from airflow.sdk.definitions._internal.templater import create_template_env
@@ -23,7 +24,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 from openlineage.client.serde import Serde
 
-from airflow_provider_sparklineage.cli.commands import quietly, refuse
+from airflow_provider_sparklineage.cli.commands import quietly, refuse, say_json
 from airflow_provider_sparklineage.cli.show import console, escape, folding_table
 from airflow_provider_sparklineage.event.facets import subset_facets
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side, Source
@@ -36,6 +37,7 @@ from airflow_provider_sparklineage.operators.masking import masked_message
 from airflow_provider_sparklineage.templates import TracedText, Tracer
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterable, Sequence
 
     from rich.console import Console
@@ -108,6 +110,28 @@ class DryRun(Frozen, frozen=True):
                 "ts_nodash_with_tz": ts.replace("-", "").replace(":", ""),
             }
         return context
+
+
+def run_of(args: argparse.Namespace) -> DryRun:
+    """Read the run that the command line describes.
+
+    :raise UnusableInputError: if the arguments describe no run
+    """
+    ends = [args.data_interval_start, args.data_interval_end]
+    if any(ends) and not all(ends):
+        refuse("Give --data-interval-start and --data-interval-end together.")
+    if any(ends) and not args.logical_date:
+        refuse("A run with a data interval has a logical date.", "Give --logical-date as well.")
+    if not args.logical_date and not args.partition_key:
+        refuse("Give --logical-date, or --partition-key for the run of a partition.")
+    interval = tuple(timestamp(end) for end in ends) if all(ends) else None
+    return DryRun(
+        timestamp(args.logical_date) if args.logical_date else None,
+        interval,  # type: ignore[arg-type]  # two of them
+        args.partition_key,
+        timestamp(args.partition_date) if args.partition_date else None,
+        getattr(args, "map_index", -1),
+    )
 
 
 def timestamp(text: str) -> datetime:
@@ -321,9 +345,16 @@ def _source_document(source: Source) -> dict[str, Any]:
 # --- for people -----------------------------------------------------------------------------------
 
 
-def print_explanation(document: dict[str, Any], file: IO[str]) -> None:
-    """Print an explanation; use colours only if ``file`` is a terminal."""
-    out = console(file)
+def answer(document: dict[str, Any], *, as_json: bool) -> int:
+    """Print an explanation; return 1 if it has problems, else 0."""
+    if as_json:
+        say_json(document)
+    else:
+        _print_explanation(console(sys.stdout), document)
+    return 1 if document["problems"] else 0
+
+
+def _print_explanation(out: Console, document: dict[str, Any]) -> None:
     if document["subject"]:
         out.rule(f"[bold]{escape(document['subject'])}[/]", align="left")
     for entry in document["expectations"]:
