@@ -171,26 +171,6 @@ def print_run(event: model.Event, file: IO[str]) -> None:
     out.print()
 
 
-def _print_check(out: Console, event: model.Event, labels: Mapping[DatasetName, str]) -> None:
-    """Print whether partitions are as expected, and which template gave each expected value."""
-    check = event.check
-    _print_statuses(out, check, labels)
-    table = folding_table(4)
-    for entry in (*check.of_side(Side.READ), *check.of_side(Side.WRITE)):
-        name = entry.dataset.dataset_name
-        for source in entry.sources or ():
-            made_by = " ".join(f"{{{{ {e} }}}}" for e in source.expressions or ())
-            table.add_row(
-                f"  [cyan]{escape(labels.get(name, str(name)))}[/]",
-                escape(f"{source.dimension or ''} = {source.value}"),
-                escape(f"from {made_by}" if made_by else "literal"),
-                f"[dim]{escape(source.field)}, {escape(source.kind)}[/]",
-            )
-    if table.row_count:
-        out.print("\n[bold]Where partitions come from[/]")
-        out.print(table)
-
-
 _COLOURS = {
     "matched": "green",
     "unexpected": "bold red",
@@ -200,21 +180,35 @@ _COLOURS = {
 }
 
 
-def _print_statuses(out: Console, check: model.Check, labels: Mapping[DatasetName, str]) -> None:
-    table = folding_table(4)
+def _print_check(out: Console, event: model.Event, labels: Mapping[DatasetName, str]) -> None:
+    """Print whether partitions are as expected, and which template gave each expected value."""
+    statuses, origins = folding_table(4), folding_table(4)
     for verb, side in (("read", Side.READ), ("written", Side.WRITE)):
-        for entry in check.of_side(side):
+        for entry in event.check.of_side(side):
             status = entry.status or ""
             name = entry.dataset.dataset_name
-            table.add_row(
-                f"  [cyan]{escape(labels.get(name, str(name)))}[/]",
+            label = f"  [cyan]{escape(labels.get(name, str(name)))}[/]"
+            statuses.add_row(
+                label,
                 _how(entry, verb),
                 f"[{_COLOURS.get(status, 'default')}]{escape(status)}[/]",
                 escape(_difference(entry)),
             )
-    if table.row_count:
-        out.print("\n[bold]Expected against observed[/]")
-        out.print(table)
+            for source in entry.sources or ():
+                made_by = " ".join(f"{{{{ {e} }}}}" for e in source.expressions or ())
+                origins.add_row(
+                    label,
+                    escape(f"{source.dimension or ''} = {source.value}"),
+                    escape(f"from {made_by}" if made_by else "literal"),
+                    f"[dim]{escape(source.field)}, {escape(source.kind)}[/]",
+                )
+    for title, table in (
+        ("Expected against observed", statuses),
+        ("Where partitions come from", origins),
+    ):
+        if table.row_count:
+            out.print(f"\n[bold]{title}[/]")
+            out.print(table)
 
 
 def _how(entry: model.Checked, verb: str) -> str:

@@ -73,7 +73,7 @@ def flow(subject: Subject) -> Iterator[Proposal]:
     }
     properties = shown(subject.airflow_values.get("dag", {}), _DAG_PROPERTIES)
     yield Proposal(subject.flow, "dataFlowInfo", _info(fields, properties), is_patch=True)
-    yield from _more(subject, subject.flow)
+    yield from _shared_aspects(subject, subject.flow)
     dag = subject.airflow.dag
     of_dag = stored((dag and dag.owner) or "").split(",")
     owner = owners(subject.job_facets) if subject.is_of_flow else owners({}, of_dag)
@@ -95,11 +95,11 @@ def job(subject: Subject) -> Iterator[Proposal]:
     }
     aspect = _info(fields, _task_properties(subject))
     yield Proposal(subject.job, "dataJobInfo", aspect, is_patch=True)
-    yield from _more(subject, subject.job)
+    yield from _shared_aspects(subject, subject.job)
     yield from _patched(subject.job, "ownership", owners(subject.job_facets))
 
 
-def _more(subject: Subject, urn: str) -> Iterator[Proposal]:
+def _shared_aspects(subject: Subject, urn: str) -> Iterator[Proposal]:
     """Yield the aspects that a flow and a job have alike."""
     yield Proposal(urn, "status", {"removed": False})
     yield from platform_instance(subject, urn)

@@ -312,7 +312,10 @@ def missing(facets: model.Facets) -> dict[str, str]:
         return {}
     capture = model.read_facet(facets, model.CAPTURE_KEY, model.Capture)
     sentences = _sentences_by_code(capture)
-    counts = _counts_by_code(capture, sentences)
+    # If the facet does not list all degradations, it also has their numbers.
+    counted = capture.degradationCounts or {}
+    counts = {code: len(texts) for code, texts in sentences.items()}
+    counts |= {stored(code): count for code, count in counted.items() if count}
     if not counts:
         return {"lineage": "complete"}
     listed = dict(list(counts.items())[:MAX_CODES])
@@ -331,17 +334,6 @@ def _sentences_by_code(capture: model.Capture) -> dict[str, list[str]]:
             message = scrub(stored(one.message or ""))
             sentences[stored(one.code)].append(truncated(message, _MAX_SENTENCE))
     return sentences
-
-
-def _counts_by_code(capture: model.Capture, sentences: dict[str, list[str]]) -> dict[str, int]:
-    """Count the degradations by code.
-
-    If the facet does not list all degradations, it also has their numbers. Then these numbers are
-    used.
-    """
-    listed = {code: len(texts) for code, texts in sentences.items()}
-    counted = capture.degradationCounts or {}
-    return listed | {stored(code): count for code, count in counted.items() if count}
 
 
 def _listed_sentences(sentences: list[str], count: int) -> str:

@@ -353,9 +353,11 @@ def _jobs_before(subject: Subject) -> list[JobName]:
     in the facet ``jobDependencies``, for any producer.
     """
     own, task = subject.names, subject.task
+    flow = stored(task.external_dag_id or "")
+    waited_for = [stored(task.external_task_id or ""), *_task_ids(task.external_task_ids)]
     names = [
         *(own._replace(job=job) for job in _task_ids(task.upstream_task_ids)),
-        *_waited_for(task, own.orchestrator),
+        *(JobName(own.orchestrator, flow, job) for job in waited_for if flow and job),
         *(
             naming.split_job_name(own.orchestrator, stored(one.job.name))
             for one in subject.dependencies
@@ -363,12 +365,6 @@ def _jobs_before(subject: Subject) -> list[JobName]:
         ),
     ]
     return list(dict.fromkeys(name for name in names if name != own))[:MAX_DEPENDENCIES]
-
-
-def _waited_for(task: model.Task, orchestrator: str) -> list[JobName]:
-    flow = stored(task.external_dag_id or "")
-    ids = [stored(task.external_task_id or ""), *_task_ids(task.external_task_ids)]
-    return [JobName(orchestrator, flow, job) for job in ids if flow and job]
 
 
 def _task_ids(ids: str | list[str] | None) -> list[str]:

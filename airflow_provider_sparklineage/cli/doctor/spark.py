@@ -37,9 +37,7 @@ from airflow_provider_sparklineage.spark.submit import (
     listener_selection,
     submitted_files,
 )
-from airflow_provider_sparklineage.spark.submit.injection import refuse_connect
 from airflow_provider_sparklineage.spark.submit.submission import Submission, arguments
-from airflow_provider_sparklineage.spark.submit.submitted_files import Links
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -172,7 +170,7 @@ def _listener(
     submission = Submission(file_properties=defaults)
     jar: tuple[str, ...] = ()
     try:
-        refuse_connect(submission, "", env)
+        injection.refuse_connect(submission, "", env)
         found = listener_selection.job_listeners(submission, spark)
         own = listener_selection.only_listener(found, submission, spark)
         if own is not None:
@@ -308,7 +306,7 @@ def run_trial(machine: Machine, settings: Settings, env: Mapping[str, str]) -> C
     """
     begun = time.monotonic()
     bundle = new_bundle(settings)
-    links = Links(bundle.path)
+    links = submitted_files.Links(bundle.path)
     try:
         with tempfile.TemporaryDirectory(prefix="sparklineage-doctor-") as work:
             _write_orders(Path(work))
@@ -341,7 +339,7 @@ def _submit(
     machine: Machine,
     settings: Settings,
     bundle: capture.CaptureBundle,
-    links: Links,
+    links: submitted_files.Links,
     work: Path,
     env: Mapping[str, str],
 ) -> tuple[int | None, str]:
