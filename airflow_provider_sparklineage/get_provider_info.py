@@ -57,7 +57,6 @@ def get_provider_info() -> dict[str, Any]:
                         "type": option.kind.airflow_type,
                         "example": option.example,
                         "default": option.default,
-                        "sensitive": option.sensitive,
                     }
                     for option in OPTIONS
                 },

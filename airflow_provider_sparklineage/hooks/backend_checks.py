@@ -95,26 +95,22 @@ def _checked_pages(endpoint: Endpoint, backend: BackendName) -> list[Check]:
     return [Check(WEB, Status.WARNING, message, fix)]
 
 
-def with_key(transport: Mapping[str, Any], key: str | None) -> dict[str, Any]:
+def with_key(transport: Any, key: str | None) -> Any:
     """Put a connection's key into each part of its transport that refers to the connection's key.
 
     When Airflow sends events, Airflow itself finds the key, by the connection's id. A connection
     that is being tested is still in a form and has no id.
 
+    :param transport: a transport, or any value in one
     :return: a new transport; it equals the given one if ``key`` is None
     """
-
-    def resolved(value: Any) -> Any:
-        if isinstance(value, list):
-            return list(map(resolved, value))
-        if not isinstance(value, dict):
-            return value
-        if key and value.get("type") == _KEY_OF_CONNECTION and not value.get("conn_id"):
-            return {"type": "api_key", "apiKey": key}
-        return {name: resolved(below) for name, below in value.items()}
-
-    new: dict[str, Any] = resolved(dict(transport))
-    return new
+    if isinstance(transport, list):
+        return [with_key(part, key) for part in transport]
+    if not isinstance(transport, dict):
+        return transport
+    if key and transport.get("type") == _KEY_OF_CONNECTION and not transport.get("conn_id"):
+        return {"type": "api_key", "apiKey": key}
+    return {name: with_key(part, key) for name, part in transport.items()}
 
 
 # --- DataHub --------------------------------------------------------------------------------------

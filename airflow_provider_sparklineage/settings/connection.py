@@ -24,7 +24,7 @@ from airflow_provider_sparklineage.model.exceptions import ConnectionFieldsError
 from airflow_provider_sparklineage.settings.checks import FIELDS, UrlPlace
 from airflow_provider_sparklineage.settings.option_kinds import BackendName
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
-from airflow_provider_sparklineage.settings.resolution import NO_CONNECTION, Origin, Source
+from airflow_provider_sparklineage.settings.resolution import Origin, Source
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -71,7 +71,7 @@ class LineageConnection:
 def source_of(connection: LineageConnection | None) -> Source:
     """Give the values of a connection as a source; a source without values for None."""
     if connection is None:
-        return NO_CONNECTION
+        return Source(Origin.CONNECTION)
     return Source(Origin.CONNECTION, connection.values, connection.conn_id)
 
 
@@ -296,14 +296,11 @@ def api_key_of(transport: Mapping[str, Any]) -> str | None:
 
 # The form of a connection in Airflow's pages, which is made from the table of options.
 
-_FIRST_FIELDS = ("web_url",)
-"""The options at the top of the form's extra fields, which most people set."""
-
 
 def connection_type() -> dict[str, Any]:
     """Give the entry for this connection type in the ``connection-types`` of the provider info."""
     fields = {option.name: _form_field(option) for option in OPTIONS if option.in_connection}
-    first = {name: fields.pop(name) for name in _FIRST_FIELDS}
+    first = {"web_url": fields.pop("web_url")}  # which most people set
     return {
         "connection-type": CONN_TYPE,
         "hook-class-name": "airflow_provider_sparklineage.hooks.sparklineage.SparkLineageHook",
@@ -345,8 +342,6 @@ def _form_field(option: Option) -> dict[str, Any]:
         schema = {"type": [option.kind.type, "null"]}
         if option.kind.type in ("integer", "number"):
             schema["minimum"] = 0
-    if option.sensitive:
-        schema["format"] = "password"
     default = f" By default {option.default}." if option.default else ""
     return {
         "label": option.name.replace("_", " ").capitalize().replace(" url", " URL"),

@@ -155,11 +155,11 @@ def _location(value: object) -> CaptureLocation:
 
 
 def _hadoop_url(value: object) -> str:
-    text = _text(value)
+    text = _url_of_store(value)
     # This URL becomes a part of a process's argument, too, so a credential in it would be visible.
-    if text and (not _REMOTE.match(text) or scrub_name(text) != text):
+    if scrub_name(text) != text:
         raise ValueError
-    return text.rstrip("/")
+    return text
 
 
 def _url(value: object) -> str | None:

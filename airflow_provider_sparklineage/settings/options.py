@@ -3,13 +3,15 @@
 The table is used for the resolution of settings
 (:mod:`~airflow_provider_sparklineage.settings.resolution`), the section in Airflow's configuration,
 the connection's form, ``airflow sparklineage settings``, and the table in
-``docs/configuration.md``, which ``python -m tests.write_options`` writes. To add an option, add an
-entry to this table and a field of the same name to ``Settings``.
+``docs/configuration.md``, which ``python -m tests.write_options`` writes. To add an option, add a
+field to :class:`Options`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_MAX_COLUMNS,
@@ -17,9 +19,16 @@ from airflow_provider_sparklineage.model.representation import (
 )
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.settings import option_kinds as kinds
+from airflow_provider_sparklineage.spark.submit.injection import CaptureOptions
 
 if TYPE_CHECKING:
-    from airflow_provider_sparklineage.settings.option_kinds import Kind
+    from datetime import timedelta
+    from pathlib import Path
+
+    from airflow_provider_sparklineage.model.representation import ColumnLineageForm, Intermediates
+    from airflow_provider_sparklineage.model.rules import PartitionRules
+    from airflow_provider_sparklineage.spark.capture.bundle import CaptureLocation
+    from airflow_provider_sparklineage.spark.submit.injection import ExistingTransport
 
 SECTION = "sparklineage"
 
@@ -35,30 +44,36 @@ class Option(Frozen, frozen=True):
     :param description: sentences for people, whose only markup is Markdown's backquotes
     :param in_connection: whether a ``sparklineage`` connection may have the option
     :param in_operator: whether the operator has an argument of this name
-    :param sensitive: whether the value is a secret
     """
 
     name: str
-    kind: Kind
+    kind: kinds.Kind
     default: str
     example: str
     description: str
     in_connection: bool = True
     in_operator: bool = False
-    sensitive: bool = False
 
 
-OPTIONS = (
-    Option(
-        "disabled",
+def _option(kind: kinds.Kind, default: str, example: str, description: str, **flags: bool) -> Any:
+    """Describe the option of a field, whose name is added below; see :class:`Option`."""
+    return Option("", kind, default, example, description, **flags)
+
+
+class Options(CaptureOptions, frozen=True):
+    """The values of all options, a field for each option, whose default describes the option.
+
+    Durations are ``timedelta``, and paths are absolute.
+    """
+
+    disabled: bool = _option(
         kinds.BOOLEAN,
         "False",
         "True",
         "Run all tasks exactly as the stock operators would: nothing is injected or collected.",
         in_connection=False,
-    ),
-    Option(
-        "adopt",
+    )
+    adopt: str = _option(
         kinds.TEXT,
         "off",
         "all",
@@ -66,9 +81,8 @@ OPTIONS = (
         "lineage without a change of their DAG: `off`, `all`, or rules, which are a YAML file or "
         "stand here themselves (docs/adoption.md).",
         in_connection=False,
-    ),
-    Option(
-        "declarations",
+    )
+    declarations: str = _option(
         kinds.TEXT,
         "",
         "/etc/airflow/declarations.yaml",
@@ -76,26 +90,23 @@ OPTIONS = (
         "`writes` and `on_partition_mismatch`: rules, which are a YAML file or stand here "
         "themselves (docs/adoption.md).",
         in_connection=False,
-    ),
-    Option(
-        "strict",
+    )
+    strict: bool = _option(
         kinds.BOOLEAN,
         "False",
         "True",
         "Fail a task before it submits when its lineage cannot be collected, instead of running "
         "it without.",
         in_operator=True,
-    ),
-    Option(
-        "observe",
+    )
+    observe: bool = _option(
         kinds.BOOLEAN,
         "True",
         "False",
         "Observe in the PySpark driver which partitions are really read and written.",
         in_operator=True,
-    ),
-    Option(
-        "backend",
+    )
+    backend: kinds.BackendName = _option(
         kinds.BACKEND,
         "marquez",
         "generic",
@@ -103,58 +114,51 @@ OPTIONS = (
         "or break on are repaired before an event is sent, and the event says so. `datahub` and "
         "`generic`: events stay as OpenLineage defines them. The events that Airflow keeps, and "
         "those that are converted for DataHub, are the same with each.",
-    ),
-    Option(
-        "web_url",
+    )
+    web_url: str | None = _option(
         kinds.URL,
         "",
         "http://marquez:3000",
         "URL of the backend's pages, for people. Empty: there are no links to them.",
-    ),
-    Option(
-        "listener_jar",
+    )
+    listener_jar: Path | str | None = _option(
         kinds.JAR,
         "",
         "/opt/spark/lineage/openlineage-spark_2.13-1.53.0.jar",
         "Path of the OpenLineage listener jar on the worker, or a URL that Spark knows: "
         "`local:///opt/…` for one in the image of drivers, `s3a://…`, `hdfs://…`. Empty: a "
         "listener in $SPARK_HOME/jars, else the cache that `sparklineage fetch-listener` fills.",
-    ),
-    Option(
-        "fetch_listener",
+    )
+    fetch_listener: bool = _option(
         kinds.BOOLEAN,
         "False",
         "True",
         "Let a task whose worker has no listener jar fetch one into the cache, by Spark's own "
         "resolver, before it submits.",
-    ),
-    Option(
-        "spark_version",
+    )
+    spark_version: tuple[str, str] | None = _option(
         kinds.SPARK_VERSION,
         "",
         "3.5.6-scala2.13",
         "Version of Spark that spark-submit runs. Empty: found from its files, or else from "
         "`spark-submit --version`.",
-    ),
-    Option(
-        "listener_extensions",
+    )
+    listener_extensions: tuple[str, ...] = _option(
         kinds.PATHS,
         "",
         "/opt/spark/lineage/shop-visitors.jar",
         "Jars on the worker that extend the listener with visitors of your own; they go where it "
         "goes.",
         in_operator=True,
-    ),
-    Option(
-        "existing_transport",
+    )
+    existing_transport: ExistingTransport = _option(
         kinds.EXISTING_TRANSPORT,
         "keep",
         "collect_only",
         "The fate of a transport that a job has in `spark.openlineage.transport.*`: `keep`, "
         "Spark sends there as well, or `collect_only`, only the task's own event is sent.",
-    ),
-    Option(
-        "capture_location",
+    )
+    capture_location: CaptureLocation = _option(
         kinds.LOCATION,
         "",
         "s3://aws_default@lake/lineage",
@@ -162,17 +166,15 @@ OPTIONS = (
         "directory of the user in the temporary folder. A URL: drivers in a cluster deliver "
         "their captures there, and the worker collects them through Airflow's ObjectStoragePath, "
         "with a connection's id before the @.",
-    ),
-    Option(
-        "capture_location_in_spark",
+    )
+    capture_location_in_spark: str = _option(
         kinds.HADOOP_URL,
         "",
         "s3a://lake/lineage",
         "The URL by which Spark's drivers know a capture location that is a URL. Empty: derived, "
         "`s3` is `s3a` there, and the connection's id is left out.",
-    ),
-    Option(
-        "capture_endpoint",
+    )
+    capture_endpoint: str = _option(
         kinds.TEXT,
         "",
         "worker-1.example.com:20000-20100",
@@ -180,34 +182,30 @@ OPTIONS = (
         "for it, or none for any: applications without a Python driver (Scala, Java, R, SQL) then "
         "send their events to the worker while they run. `{hostname}` stands for the worker's own "
         "name. Empty: nothing listens.",
-    ),
-    Option(
-        "capture_location_shared",
+    )
+    capture_location_shared: bool = _option(
         kinds.BOOLEAN,
         "False",
         "True",
         "The capture location is on a mount that drivers in the cluster have as well, at the same "
         "path and writable: then their lineage is collected, too.",
-    ),
-    Option(
-        "max_partitions",
+    )
+    max_partitions: int = _option(
         kinds.COUNT,
         "100",
         "1000",
         "Partitions of one dataset that the event names, and locations where partitions are not "
         "known; if there are more, it has the range, the filter or their number. 0: never name "
         "them.",
-    ),
-    Option(
-        "max_event_bytes",
+    )
+    max_event_bytes: int = _option(
         kinds.COUNT,
         str(DEFAULT_MAX_EVENT_BYTES),
         "900000",
         "Bytes of lineage that one event may have. From a larger event details are left out, "
         "columns that no edge names first and column lineage last, and a degradation lists them.",
-    ),
-    Option(
-        "max_columns",
+    )
+    max_columns: int = _option(
         kinds.COUNT,
         str(DEFAULT_MAX_COLUMNS),
         "10000",
@@ -215,9 +213,8 @@ OPTIONS = (
         "each: those of schemas, those with column lineage once more, and one for every four "
         "edges. Of a larger event those go first that no edge names, then the column lineage of "
         "whole outputs, and a degradation says so. The event that Airflow keeps has them all.",
-    ),
-    Option(
-        "describe_datasets",
+    )
+    describe_datasets: bool = _option(
         kinds.BOOLEAN,
         "True",
         "False",
@@ -225,68 +222,60 @@ OPTIONS = (
         "the partitions that were read and written, and the columns that a column is made of. "
         "Tables and columns that have descriptions of their own keep them, and a job its text, "
         "after that.",
-    ),
-    Option(
-        "redact_literals",
+    )
+    redact_literals: bool = _option(
         kinds.BOOLEAN,
         "False",
         "True",
         "Hide the literals of filters and of descriptions of column lineage: `?` stands for each. "
         "Partitions and locations stay in the event.",
-    ),
-    Option(
-        "partitioning",
+    )
+    partitioning: PartitionRules = _option(
         kinds.PARTITIONING,
         "",
         "/etc/airflow/partitioning.yaml",
         "How the organisation partitions its datasets: a YAML file of rules, or the rules "
         "themselves.",
-    ),
-    Option(
-        "emit_bare_partitions_facet",
+    )
+    emit_bare_partitions_facet: bool = _option(
         kinds.BOOLEAN,
         "False",
         "True",
         "Also add a dataset facet `partitions` to outputs, as in OpenLineage's partitioning "
         "proposal.",
-    ),
-    Option(
-        "column_lineage",
+    )
+    column_lineage: ColumnLineageForm = _option(
         kinds.COLUMN_LINEAGE,
         "compact",
         "legacy",
         "How column lineage writes the filters, joins and groupings that influence all columns "
         "of an output: `compact`, once, or `legacy`, for every column, for backends that know no "
         "other form. Above 500 edges per output `compact` is used, and the event says so.",
-    ),
-    Option(
-        "intermediate_datasets",
+    )
+    intermediate_datasets: Intermediates = _option(
         kinds.INTERMEDIATES,
         "keep",
         "drop: s3://lake/tmp/*, /staging/*",
         "Datasets that a task wrote only to read them back are its outputs (`keep`) or not "
         "(`drop`); after `drop:` come globs of datasets. Column lineage goes through either way.",
-    ),
-    Option(
-        "emit_lineage_facet",
+    )
+    emit_lineage_facet: bool = _option(
         kinds.BOOLEAN,
         "False",
         "True",
         "Also write which inputs feed which output into OpenLineage's job facet `lineage`, which "
         "is experimental: if a task makes C of A and D of B, backends then see that A does not "
         "feed D.",
-    ),
-    Option(
-        "relay_spark_events",
+    )
+    relay_spark_events: bool = _option(
         kinds.BOOLEAN,
         "False",
         "True",
         "Send Spark's own events as well, through Airflow's OpenLineage transport, when the job "
         "has ended: jobs for the application and for each of its actions, next to the task's.",
         in_operator=True,
-    ),
-    Option(
-        "archive_url",
+    )
+    archive_url: str = _option(
         kinds.STORE,
         "",
         "s3://aws_default@lineage/tasks",
@@ -296,9 +285,8 @@ OPTIONS = (
         "executors, nowhere. From that folder an event is deleted after 90 days, from an archive "
         "of your own never. `none`: nowhere.",
         in_connection=False,
-    ),
-    Option(
-        "history_url",
+    )
+    history_url: str = _option(
         kinds.URL_OF_STORE,
         "",
         "file:///mnt/lineage/history",
@@ -306,27 +294,29 @@ OPTIONS = (
         "page and `SparkLineageFreshnessCheck` read. Empty: in the folder `history` next to the "
         "archive.",
         in_connection=False,
-    ),
-    Option(
-        "keep_captures",
+    )
+    keep_captures: kinds.KeepCaptures = _option(
         kinds.KEEP_CAPTURES,
         "degraded",
         "all",
         "Which capture bundles outlive their try: `degraded` (failed tries and incomplete "
         "lineage), `all`, `none`.",
-    ),
-    Option(
-        "capture_retention",
+    )
+    capture_retention: timedelta = _option(
         kinds.DAYS,
         "7",
         "1",
         "Days after which a kept capture bundle is deleted.",
-    ),
-    Option(
-        "collect_timeout",
+    )
+    collect_timeout: timedelta = _option(
         kinds.SECONDS,
         "30",
         "10",
         "Seconds that collecting and merging may take after Spark has ended.",
-    ),
+    )
+
+
+_DESCRIBED = dict(zip(Options.__struct_fields__, Options.__struct_defaults__, strict=True))
+OPTIONS: tuple[Option, ...] = tuple(
+    replace(_DESCRIBED[name], name=name) for name in Options.__annotations__
 )

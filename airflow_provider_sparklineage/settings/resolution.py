@@ -17,16 +17,10 @@ from airflow_provider_sparklineage.model.credentials import HIDDEN, scrub
 from airflow_provider_sparklineage.model.exceptions import RulesError, SettingsError
 from airflow_provider_sparklineage.model.representation import Adaptation, Limits, Representation
 from airflow_provider_sparklineage.model.terms import Frozen
-from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
-from airflow_provider_sparklineage.spark.submit.injection import CaptureOptions
+from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option, Options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import timedelta
-
-    from airflow_provider_sparklineage.model.representation import ColumnLineageForm, Intermediates
-    from airflow_provider_sparklineage.model.rules import PartitionRules
-    from airflow_provider_sparklineage.settings.option_kinds import BackendName, KeepCaptures
 
 
 class Origin(StrEnum):
@@ -62,9 +56,6 @@ class Source(Frozen, frozen=True):
         return f"[{SECTION}] {name}" if self.origin is Origin.CONFIGURATION else name
 
 
-NO_CONNECTION = Source(Origin.CONNECTION)
-
-
 class OptionValue(Frozen, frozen=True):
     """The value of an option, as its source has it."""
 
@@ -76,11 +67,11 @@ class OptionValue(Frozen, frozen=True):
     def is_secret(self) -> bool:
         """Whether the value must be hidden in full.
 
-        This holds for secrets, and for texts with an ``@`` and without a scheme, in which a
-        password cannot be recognised.
+        This holds for texts with an ``@`` and without a scheme, in which a password cannot be
+        recognised.
         """
         text = str(self.value)
-        return self.option.sensitive or ("@" in text and "://" not in text)
+        return "@" in text and "://" not in text
 
     def read(self) -> Any:
         """Read the value by the kind of the option.
@@ -103,33 +94,9 @@ class OptionValue(Frozen, frozen=True):
 _DEFAULT = Source(Origin.DEFAULT, {option.name: option.default for option in OPTIONS})
 
 
-class Settings(CaptureOptions, frozen=True):
-    """All settings of one try, a field for each option, also those of :class:`CaptureOptions`.
+class Settings(Options, frozen=True):
+    """All settings of one try."""
 
-    Durations are ``timedelta``, and paths are absolute.
-    """
-
-    disabled: bool
-    adopt: str
-    declarations: str
-    backend: BackendName
-    web_url: str | None
-    max_partitions: int
-    max_event_bytes: int
-    max_columns: int
-    describe_datasets: bool
-    redact_literals: bool
-    partitioning: PartitionRules
-    emit_bare_partitions_facet: bool
-    column_lineage: ColumnLineageForm
-    intermediate_datasets: Intermediates
-    emit_lineage_facet: bool
-    relay_spark_events: bool
-    archive_url: str
-    history_url: str
-    keep_captures: KeepCaptures
-    capture_retention: timedelta
-    collect_timeout: timedelta
     archive_is_default: bool = False
     """Whether ``archive_url`` is the default folder, because no archive is configured."""
 
@@ -156,8 +123,8 @@ class Settings(CaptureOptions, frozen=True):
         )
 
     def described(self) -> dict[str, str]:
-        """Give the settings that are not secrets as text, without credentials, for the manifest."""
-        return {o.name: scrub(str(getattr(self, o.name))) for o in OPTIONS if not o.sensitive}
+        """Give the settings as text, without credentials, for the manifest."""
+        return {o.name: scrub(str(getattr(self, o.name))) for o in OPTIONS}
 
 
 def option_values(*sources: Source) -> dict[str, OptionValue]:
@@ -167,15 +134,13 @@ def option_values(*sources: Source) -> dict[str, OptionValue]:
         gives it
     """
     order = sorted(sources, key=lambda source: [*Origin].index(source.origin))
-    return {option.name: _option_value(option, (*order, _DEFAULT)) for option in OPTIONS}
+    return {option.name: _option_value(option, order) for option in OPTIONS}
 
 
-def _option_value(option: Option, sources: tuple[Source, ...]) -> OptionValue:
-    for source in sources:
-        value = source.values.get(option.name)
-        if value is not None and (value != "" or source is _DEFAULT):
-            return OptionValue(option, value, source)
-    raise AssertionError(option.name)  # the table has a default for each option
+def _option_value(option: Option, sources: list[Source]) -> OptionValue:
+    with_value = (one for one in sources if one.values.get(option.name) not in (None, ""))
+    source = next(with_value, _DEFAULT)
+    return OptionValue(option, source.values[option.name], source)
 
 
 def value(name: str, *sources: Source) -> Any:

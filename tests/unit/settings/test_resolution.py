@@ -49,11 +49,6 @@ def test_nothing_set_gives_the_defaults():
     assert resolve(configuration(**empty), connection(**empty)) == resolve()
 
 
-def test_there_is_a_field_for_each_option():
-    fields = [name for name in Settings.__struct_fields__ if name != "archive_is_default"]
-    assert sorted(fields) == sorted(option.name for option in OPTIONS)
-
-
 def of_executor(url="file:///home/airflow/sparklineage/archive"):
     return Source(Origin.EXECUTOR, {"archive_url": url})
 
