@@ -16,20 +16,14 @@ and decides how each kind is used.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
 
 # Not below TYPE_CHECKING: msgspec reads the manifest by these annotations.
 from msgspec import Struct
 
+from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, PartitionRange
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
 from airflow_provider_sparklineage.model.terms import Side
-
-if TYPE_CHECKING:
-    from airflow_provider_sparklineage.expectations.declarations import (
-        DatasetSubset,
-        PartitionRange,
-    )
 
 __all__ = ["DatasetSubset", "Expectation", "Kind", "PartitionRange", "Side", "Source"]
 
@@ -88,13 +82,3 @@ class Expectation(Struct, frozen=True):
     is_glob: bool = False
     dimensions: tuple[Dimension, ...] = ()
     sources: tuple[Source, ...] = ()
-
-
-def __getattr__(name: str) -> Any:
-    """Import a class of declarations when a DAG uses it, so that other tasks start sooner."""
-    if name not in ("DatasetSubset", "PartitionRange"):
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
-    from airflow_provider_sparklineage.expectations import declarations
-
-    return getattr(declarations, name)

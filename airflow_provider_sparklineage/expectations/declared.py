@@ -10,6 +10,12 @@ import msgspec
 from msgspec import field
 
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Source
+from airflow_provider_sparklineage.expectations.declarations import (
+    DatasetSubset,
+    PartitionRange,
+    declared_partitions,
+    listed,
+)
 from airflow_provider_sparklineage.expectations.references import Reference, references
 from airflow_provider_sparklineage.model.credentials import scrub_name
 from airflow_provider_sparklineage.model.datasets import DatasetName, Naming
@@ -21,7 +27,6 @@ from airflow_provider_sparklineage.model.timestamps import canonical_time
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from airflow_provider_sparklineage.expectations.declarations import DatasetSubset
     from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.templates import Span, TracedText
@@ -81,7 +86,7 @@ def declared(
         for field_name, subset in _subsets(name, entries):
             texts = [t for t in task.texts if t.field.startswith(field_name)]
             try:
-                expectation = _expectation(subset, side, texts, locator, named)
+                expectation = from_declaration(side, subset, texts, locator, named)
             except DeclarationError as error:
                 problems.append(f"{field_name}: {error}")
                 continue
@@ -118,40 +123,58 @@ def _subsets(name: str, entries: object) -> Iterator[tuple[str, DatasetSubset]]:
 
     A declaration whose template could not be rendered is left out, because it names no dataset.
     """
-    if entries is None or (isinstance(entries, (list, tuple)) and not entries):
-        return
-    from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, listed
-
     for number, entry in enumerate(listed(entries)):
         subset = entry if isinstance(entry, DatasetSubset) else DatasetSubset(entry)
         if subset.template or not any(begin in repr(subset) for begin in ("{{", "{%")):
             yield f"{name}[{number}]", subset
 
 
-def _expectation(
-    subset: DatasetSubset,
+def from_declaration(
     side: Side,
+    subset: DatasetSubset,
     texts: Sequence[TracedText],
     locator: Locator,
     named: Callable[[object], DatasetName | None],
 ) -> Expectation:
     """Make the expectation of a declaration, which can be written to the manifest and the event.
 
+    If the declaration has no partitions, the partition in its URI or path is expected.
+
+    :param texts: the traced texts of the declaration
     :raise DeclarationError: if the declaration is invalid
     """
-    identity: DatasetName | str | None
-    reference = None
+    dataset, table, reference = None, "", None
     if not isinstance(subset.dataset, str):
-        identity = named(subset.dataset)
+        dataset = named(subset.dataset)
+        if dataset is None:
+            msg = f"No OpenLineage dataset is known for {subset.dataset!r}."
+            raise DeclarationError(msg)
     elif paths := references(subset.dataset, locator):
         reference = paths[0]
-        identity = reference.dataset
+        dataset = reference.dataset
     else:
-        identity = _table(subset.dataset)
-    if identity is None:
-        msg = f"No OpenLineage dataset is known for {subset.dataset!r}."
-        raise DeclarationError(msg)
-    expectation = from_declaration(side, identity, subset, texts, locator.rules, reference)
+        table = _table(subset.dataset)
+    where: object = subset.where  # a template may render to any type
+    if not isinstance(where, (str, type(None))):
+        problem = f"where= of {subset.dataset} is {where!r}."
+        fix = "It must be a text, a SQL predicate."
+        raise DeclarationError(problem, fix)
+    partitions = declared_partitions(subset)
+    if partitions is None and reference is not None and reference.partition.values:
+        partitions = (reference.partition,)
+    labels = dict.fromkeys(label for p in partitions or () for label, _ in p.values)
+    expectation = Expectation(
+        Kind.DECLARED,
+        side,
+        dataset,
+        table,
+        partitions,
+        location=(reference and reference.location) or "",
+        where=where or "",
+        is_glob=reference is not None and reference.is_glob,
+        dimensions=_dimensions(dataset or DatasetName("", ""), labels, locator.rules),
+        sources=tuple(_declared_sources(subset, texts, reference)),
+    )
     try:
         msgspec.json.encode(expectation)
     except (TypeError, ValueError) as error:  # half of a surrogate pair is the latter
@@ -199,15 +222,14 @@ def from_arguments(texts: Iterable[TracedText], locator: Locator) -> list[Expect
 
 def _from_argument(text: TracedText, locator: Locator) -> Iterable[Expectation]:
     paths = references(text.value, locator)
-    spans = _Spans(text.spans)
     inside: set[Span] = set()
     for reference in paths:
-        inside |= set(spans.within(reference.start, reference.end))
-        yield _path(text, spans, reference, locator.rules)
+        inside |= set(_within(text.spans, reference.start, reference.end))
+        yield _path(text, reference, locator.rules)
     for span in text.spans:
         value = text.value[span.start : span.end]
         if span not in inside and span.dates and canonical_time(value):
-            template = _template(text, spans, span.start, span.end)
+            template = _template(text, span.start, span.end)
             source = _source(Kind.INFERRED, text, [span], value, template=template)
             yield Expectation(Kind.INFERRED, sources=(source,))
 
@@ -221,19 +243,13 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-class _Spans:
-    """An index of a text's spans, which are in order and do not overlap, by their positions."""
-
-    def __init__(self, spans: Sequence[Span]) -> None:
-        self._spans = spans
-        self._starts = [span.start for span in spans]
-        self._ends = [span.end for span in spans]
-
-    def within(self, start: int, end: int) -> Sequence[Span]:
-        return self._spans[bisect_right(self._ends, start) : bisect_left(self._starts, end)]
+def _within(spans: Sequence[Span], start: int, end: int) -> Sequence[Span]:
+    """Give the spans with characters in ``[start, end)``; they are in order, without overlap."""
+    first = bisect_right(spans, start, key=lambda span: span.end)
+    return spans[first : bisect_left(spans, end, key=lambda span: span.start)]
 
 
-def _template(text: TracedText, spans: _Spans, start: int, end: int) -> str:
+def _template(text: TracedText, start: int, end: int) -> str:
     """Give the part of the template that was rendered to the characters ``[start, end)`` of a text.
 
     The rest of the template is left out, because it does not name data: it may be a token, and may
@@ -242,15 +258,13 @@ def _template(text: TracedText, spans: _Spans, start: int, end: int) -> str:
     if not text.spans and (start, end) == (0, len(text.value)):
         return text.template  # its parts cannot be matched with parts of the text
     parts: list[str] = []
-    for span in spans.within(start, end):
+    for span in _within(text.spans, start, end):
         parts += [text.value[start : span.start], f"{{{{ {span.expression} }}}}"]
         start = span.end
     return "".join([*parts, text.value[start:end]])
 
 
-def _path(
-    text: TracedText, spans: _Spans, reference: Reference, rules: PartitionRules
-) -> Expectation:
+def _path(text: TracedText, reference: Reference, rules: PartitionRules) -> Expectation:
     # An empty variable leaves dt= without a value, which does not stand for null.
     is_partition = reference.partition.values and not _EMPTY_VALUE.search(reference.uri)
     return Expectation(
@@ -260,26 +274,25 @@ def _path(
         location=reference.location or "",
         is_glob=reference.is_glob,
         dimensions=_dimensions(reference.dataset, reference.partition.as_dict(), rules),
-        sources=_path_sources(Kind.PATH, text, spans, reference),
+        sources=_path_sources(Kind.PATH, text, reference),
     )
 
 
-def _path_sources(
-    kind: Kind, text: TracedText, spans: _Spans, reference: Reference
-) -> tuple[Source, ...]:
+def _path_sources(kind: Kind, text: TracedText, reference: Reference) -> tuple[Source, ...]:
     values = reference.partition.as_dict()
-    template = _template(text, spans, reference.start, reference.end)
+    template = _template(text, reference.start, reference.end)
     sources = []
     for label, value in values.items():
         own = [
             span
             for v in reference.values
             if v.label == label
-            for span in spans.within(v.start, v.end)
+            for span in _within(text.spans, v.start, v.end)
         ]
         sources.append(_source(kind, text, own, value, label, template))
     if not values:
-        dated = [s for s in spans.within(reference.start, reference.end) if s.dates]
+        within = _within(text.spans, reference.start, reference.end)
+        dated = [span for span in within if span.dates]
         if dated or reference.location:
             sources.append(_source(kind, text, dated, reference.uri, template=template))
     return tuple(sources)
@@ -319,49 +332,7 @@ def _dimensions(
     return tuple(ruled.get(label) or Dimension.of_column(label) for label in labels)
 
 
-# --- from declarations ----------------------------------------------------------------------------
-
-
-def from_declaration(
-    side: Side,
-    identity: DatasetName | str,
-    entry: DatasetSubset,
-    texts: Iterable[TracedText],
-    rules: PartitionRules,
-    reference: Reference | None = None,
-) -> Expectation:
-    """Make the expectation that a declaration gives.
-
-    :param identity: the dataset or table identifier of ``entry.dataset``
-    :param texts: the traced texts of the declaration
-    :param reference: the data that a URI or path in ``entry.dataset`` names; its partition is
-        expected if the declaration has no partitions
-    :raise DeclarationError: if the declaration is invalid
-    """
-    from airflow_provider_sparklineage.expectations.declarations import declared_partitions
-
-    dataset = identity if isinstance(identity, DatasetName) else None
-    where: object = entry.where  # a template may render to any type
-    if not isinstance(where, (str, type(None))):
-        problem = f"where= of {entry.dataset} is {where!r}."
-        fix = "It must be a text, a SQL predicate."
-        raise DeclarationError(problem, fix)
-    partitions = declared_partitions(entry)
-    if partitions is None and reference is not None and reference.partition.values:
-        partitions = (reference.partition,)
-    labels = dict.fromkeys(label for p in partitions or () for label, _ in p.values)
-    return Expectation(
-        Kind.DECLARED,
-        side,
-        dataset,
-        table="" if isinstance(identity, DatasetName) else identity,
-        partitions=partitions,
-        location=(reference.location if reference else None) or "",
-        where=where or "",
-        is_glob=reference is not None and reference.is_glob,
-        dimensions=_dimensions(dataset or DatasetName("", ""), labels, rules),
-        sources=tuple(_declared_sources(entry, list(texts), reference)),
-    )
+# --- the sources of a declaration -----------------------------------------------------------------
 
 
 def _declared_sources(
@@ -374,7 +345,7 @@ def _declared_sources(
         elif text.field.endswith(".where"):
             yield _source(Kind.DECLARED, text, text.spans, text.value)
         elif reference is not None and text.value == entry.dataset:
-            yield from _path_sources(Kind.DECLARED, text, _Spans(text.spans), reference)
+            yield from _path_sources(Kind.DECLARED, text, reference)
 
 
 def _dimension_in(field: str, partitions: object) -> str:
@@ -389,8 +360,6 @@ def _dimension_in(field: str, partitions: object) -> str:
     if named:
         return named[-1]
     if below.startswith("."):
-        from airflow_provider_sparklineage.expectations.declarations import PartitionRange
-
         return partitions.dimension if isinstance(partitions, PartitionRange) else ""
     return ""
 
@@ -409,10 +378,22 @@ def from_partition_key(key: str, dimensions: str | Sequence[str]) -> list[Expect
         ``|`` between values; or a pattern such as ``"{dt}|{region}"``
     :raise DeclarationError: if the key does not fit the dimensions, or these are invalid
     """
-    values = _key_values(key, dimensions)
-    template = (
-        dimensions if isinstance(dimensions, str) else "|".join(f"{{{d}}}" for d in dimensions)
-    )
+    if isinstance(dimensions, str):
+        template, parts = dimensions, re.split(r"\{(\w+)\}", dimensions)
+        literals, labels = parts[::2], parts[1::2]
+    else:
+        template = "|".join(f"{{{dimension}}}" for dimension in dimensions)
+        labels = [str(dimension) for dimension in dimensions]
+        literals = ["", *["|"] * (len(labels) - 1), ""]
+    if not labels or len(set(labels)) != len(labels):
+        problem = f"partition_key_dimensions is {dimensions!r}."
+        fix = 'It must name each dimension once, as in ["dt"] or "{dt}|{region}".'
+        raise DeclarationError(problem, fix)
+    match = re.fullmatch("(.+?)".join(map(re.escape, literals)), key, re.DOTALL)
+    if match is None:
+        msg = f"The partition key {key!r} does not fit partition_key_dimensions={dimensions!r}."
+        raise DeclarationError(msg)
+    values = list(zip(labels, match.groups(), strict=True))
 
     def source(kind: Kind, label: str, value: str) -> Source:
         key = ("partition_key",)
@@ -431,25 +412,3 @@ def from_partition_key(key: str, dimensions: str | Sequence[str]) -> list[Expect
             for label, value in values
         ),
     ]
-
-
-def _key_values(key: str, dimensions: str | Sequence[str]) -> list[tuple[str, str]]:
-    if isinstance(dimensions, str):
-        parts = re.split(r"\{(\w+)\}", dimensions)
-        labels = parts[1::2]
-    else:
-        labels = [str(d) for d in dimensions]
-        between = [part for label in labels for part in (label, "|")]
-        parts = ["", *between[:-1], ""]
-    if not labels or len(set(labels)) != len(labels):
-        problem = f"partition_key_dimensions is {dimensions!r}."
-        fix = 'It must name each dimension once, as in ["dt"] or "{dt}|{region}".'
-        raise DeclarationError(problem, fix)
-    pattern = "".join(
-        re.escape(part) if number % 2 == 0 else "(.+?)" for number, part in enumerate(parts)
-    )
-    match = re.fullmatch(pattern, key, re.DOTALL)
-    if match is None:
-        msg = f"The partition key {key!r} does not fit partition_key_dimensions={dimensions!r}."
-        raise DeclarationError(msg)
-    return list(zip(labels, match.groups(), strict=True))

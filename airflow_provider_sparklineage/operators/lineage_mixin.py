@@ -18,6 +18,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTas
 from airflow.sdk import BaseOperator, XComArg
 from airflow.sdk.bases.operator import BaseOperatorMeta
 
+from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, listed
 from airflow_provider_sparklineage.links.lineage import LINKS, push
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import SettingsError
@@ -294,7 +295,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         for name, default in defaults.items():
             if values[name] is not default:
                 setattr(self, name, values[name])
-        if reads or writes:  # unusual; only then is a module imported for it
+        if reads or writes:
             self._depend_on_declared_lineage()
 
     def _depend_on_declared_lineage(self) -> None:
@@ -302,8 +303,6 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
 
         Airflow looks for results in containers, but not in a DatasetSubset.
         """
-        from airflow_provider_sparklineage.expectations.declarations import DatasetSubset, listed
-
         operator: Any = self
         for entry in (*listed(self.reads), *listed(self.writes)):
             if isinstance(entry, DatasetSubset):

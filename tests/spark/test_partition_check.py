@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -13,8 +14,7 @@ from airflow_provider_sparklineage.expectations import (
     declared,
 )
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
-from airflow_provider_sparklineage.model.datasets import DatasetName
-from airflow_provider_sparklineage.model.rules import NO_RULES
+from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
 from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle, Manifest
 from tests import record_events
 from tests.spark import submissions
@@ -36,10 +36,10 @@ def checked(spark, prepared):
         run_id = json.loads(events.readline())["run"]["runId"]
 
     def check(side, subset, name):
-        identity = subset.dataset
-        if identity.startswith("/"):
-            identity = DatasetName("file", str(work / "lake") + identity)
-        expectation = declared.from_declaration(side, identity, subset, [], NO_RULES)
+        if subset.dataset.startswith("/"):
+            subset = replace(subset, dataset=f"{work}/lake{subset.dataset}")
+        locator, named = DEFAULT_LOCATOR, lambda _: None
+        expectation = declared.from_declaration(side, subset, [], locator, named)
         manifest = Manifest(
             application_run_id=run_id, injected=("py_files",), expectations=(expectation,)
         )

@@ -29,6 +29,7 @@ from airflow_provider_sparklineage.event.archive import archive_of
 from airflow_provider_sparklineage.event.backends import backend_of
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY
 from airflow_provider_sparklineage.event.sending import neutral
+from airflow_provider_sparklineage.expectations import DatasetSubset, PartitionRange
 from airflow_provider_sparklineage.expectations import declared as declarations
 from airflow_provider_sparklineage.expectations.declared import Declared, TaskFields
 from airflow_provider_sparklineage.expectations.references import SCHEMES
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from airflow_provider_sparklineage.event.document import Event, Facets
-    from airflow_provider_sparklineage.expectations.declarations import DatasetSubset
     from airflow_provider_sparklineage.model.representation import Adaptation
     from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.settings.resolution import Settings, Source
@@ -464,11 +464,6 @@ def _argument(name: str, value: task_rules.Declared) -> object:
 
 
 def _subset(declared: task_rules.Subset) -> DatasetSubset:
-    from airflow_provider_sparklineage.expectations.declarations import (
-        DatasetSubset,
-        PartitionRange,
-    )
-
     def value(column: str, of: object) -> object:
         if isinstance(of, task_rules.ValueRange):
             return PartitionRange(column, of.start, of.end, of.step)

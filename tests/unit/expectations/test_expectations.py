@@ -17,7 +17,6 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
 from airflow_provider_sparklineage.model.partitioning import NULL, Partition
-from airflow_provider_sparklineage.model.rules import NO_RULES
 from airflow_provider_sparklineage.templates import Span, TracedText
 
 T = DatasetName("s3://lake", "t")
@@ -36,6 +35,10 @@ def traced(template, *values, field="application_args[0]", variables=("ds",)):
             spans.append(Span(len(text), len(text) + len(value), "ds", variables))
             text += value
     return TracedText(field, template.replace("{}", "{{ ds }}"), text, tuple(spans), variables)
+
+
+def of_declaration(subset, texts=()):
+    return from_declaration(Side.READ, subset, texts, DEFAULT_LOCATOR, lambda _: None)
 
 
 # --- ranges ---------------------------------------------------------------------------------------
@@ -119,9 +122,7 @@ def test_a_wrong_range_is_refused_with_what_to_do(arguments, message):
     ],
 )
 def test_declared_partitions(partitions, expected):
-    expectation = from_declaration(
-        Side.READ, T, DatasetSubset("s3://lake/t", partitions), [], NO_RULES
-    )
+    expectation = of_declaration(DatasetSubset("s3://lake/t", partitions))
     wanted = None if expected is None else tuple(partition(**p) for p in expected)
     assert (expectation.kind, expectation.side, expectation.dataset, expectation.partitions) == (
         Kind.DECLARED,
@@ -146,7 +147,7 @@ def test_declared_partitions(partitions, expected):
 )
 def test_a_declaration_that_makes_no_sense_is_refused(partitions):
     with pytest.raises(DeclarationError, match="s3://lake/t"):
-        from_declaration(Side.READ, T, DatasetSubset("s3://lake/t", partitions), [], NO_RULES)
+        of_declaration(DatasetSubset("s3://lake/t", partitions))
 
 
 class FakeTask:
@@ -178,9 +179,7 @@ def test_provenance_names_the_dimension_of_each_declared_value():
         traced("{}", "2024-05-06", field="reads[0].partitions[dt]"),
         traced("{}", "PL", field="reads[0].partitions[1][region]"),
     ]
-    expectation = from_declaration(
-        Side.READ, T, DatasetSubset("s3://lake/t", {"dt": "2024-05-06"}), texts, NO_RULES
-    )
+    expectation = of_declaration(DatasetSubset("s3://lake/t", {"dt": "2024-05-06"}), texts)
     assert [(s.dimension, s.value, s.variables) for s in expectation.sources] == [
         ("dt", "2024-05-06", ("ds",)),
         ("region", "PL", ("ds",)),
