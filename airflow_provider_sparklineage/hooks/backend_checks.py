@@ -21,26 +21,10 @@ from msgspec import Struct
 from airflow_provider_sparklineage.datahub import configuration
 from airflow_provider_sparklineage.datahub.proposals import Proposal, stored
 from airflow_provider_sparklineage.event.backends import checks
-from airflow_provider_sparklineage.event.backends.checks import (
-    TIMEOUT_S,
-    WEB,
-    Endpoint,
-    ask,
-    attempted,
-    backend_answer,
-    checked_web,
-    document_of,
-    is_html,
-    refuse_other_servers,
-)
 from airflow_provider_sparklineage.event.model import Value, fitted
 from airflow_provider_sparklineage.model.exceptions import BackendError, SparkLineageError
 from airflow_provider_sparklineage.settings.checks import Check, Status, UrlPlace, failed
-from airflow_provider_sparklineage.settings.connection import (
-    DATAHUB_TYPES,
-    api_url,
-    transports_of,
-)
+from airflow_provider_sparklineage.settings.connection import DATAHUB_TYPES, api_url, transports_of
 from airflow_provider_sparklineage.settings.option_kinds import BackendName
 
 if TYPE_CHECKING:
@@ -58,7 +42,7 @@ _PROTOCOL = ("X-RestLi-Protocol-Version", "2.0.0")
 
 
 def backend_checks(
-    endpoint: Endpoint | None, backend: BackendName, transport: Mapping[str, Any], place: str
+    endpoint: checks.Endpoint | None, backend: BackendName, transport: Mapping[str, Any], place: str
 ) -> list[Check]:
     """Check the backend that shows lineage, and each DataHub that lineage is sent to.
 
@@ -81,7 +65,7 @@ def backend_checks(
     return results
 
 
-def _checked_pages(endpoint: Endpoint, backend: BackendName) -> list[Check]:
+def _checked_pages(endpoint: checks.Endpoint, backend: BackendName) -> list[Check]:
     """Check only the pages of a DataHub; its API is checked with the transport that sends to it.
 
     :return: [] if no URL of pages is configured
@@ -89,10 +73,10 @@ def _checked_pages(endpoint: Endpoint, backend: BackendName) -> list[Check]:
     if not endpoint.web_url:
         return []
     if backend is BackendName.DATAHUB:
-        return [checked_web(endpoint)]
+        return [checks.checked_web(endpoint)]
     message = f"Lineage is sent to DataHub, and links at {endpoint.web_url} are those of {backend}."
     fix = "Set [sparklineage] backend to datahub; the same is sent to DataHub."
-    return [Check(WEB, Status.WARNING, message, fix)]
+    return [Check(checks.WEB, Status.WARNING, message, fix)]
 
 
 def with_key(transport: Any, key: str | None) -> Any:
@@ -139,10 +123,10 @@ def check_transport(transport: Mapping[str, Any], path: str, place: str) -> list
     if bearer:
         headers = (*headers, ("Authorization", bearer))
     key = "auth" if transport.get("auth") else "token"
-    endpoint = Endpoint(
+    endpoint = checks.Endpoint(
         target.server.url,
         verify=target.server.verify,
-        timeout=min(target.server.timeout, TIMEOUT_S),
+        timeout=min(target.server.timeout, checks.TIMEOUT_S),
         place=UrlPlace(f"{path}.server in {place}", f"{path}.{key} in {place}"),
         port=PORT,
         headers=headers,
@@ -151,30 +135,28 @@ def check_transport(transport: Mapping[str, Any], path: str, place: str) -> list
     return check(endpoint)
 
 
-def check(endpoint: Endpoint) -> list[Check]:
+def check(endpoint: checks.Endpoint) -> list[Check]:
     """Check the server, the sending of proposals, and the web pages if they have a URL.
 
     No proposal is sent to a server that is not DataHub: it might store the proposal.
     """
-    server = attempted(SERVER, _checked_server, endpoint)
-    checks = [server]
+    server = checks.attempted(SERVER, _checked_server, endpoint)
+    results = [server]
     if server.status is not Status.FAILED:
-        checks.append(attempted(WRITE, _checked_write, endpoint))
+        results.append(checks.attempted(WRITE, _checked_write, endpoint))
     if endpoint.web_url:
-        checks.append(checked_web(endpoint))
-    return checks
+        results.append(checks.checked_web(endpoint))
+    return results
 
 
-def _checked_server(endpoint: Endpoint) -> Check:
-    answer = backend_answer(endpoint, "GET", "/config")
-    config = fitted(document_of(answer), _GmsConfig)
+def _checked_server(endpoint: checks.Endpoint) -> Check:
+    answer = checks.backend_answer(endpoint, "GET", "/config")
+    config = fitted(checks.document_of(answer), _GmsConfig)
     # The SDK recognizes GMS by `noCode`, which the server of the web pages does not have.
     if answer.status != 200 or config.noCode != "true":
         other = f"{answer.status}, and not as DataHub's GMS"
-        problem = (
-            f"{endpoint.url}/config answers {'with a web page' if is_html(answer) else other}: "
-            "nothing can be stored there."
-        )
+        how = "with a web page" if checks.is_html(answer) else other
+        problem = f"{endpoint.url}/config answers {how}: nothing can be stored there."
         fix = (
             f"Give the URL of GMS in {endpoint.place.name('host', 'port')}: {PORT}, and the "
             "server of the pages (9002) has it below /api/gms."
@@ -205,11 +187,11 @@ _REFUSES = "Before 1.0 it refuses the datasets of a run."
 _NEWER = "Upgrade DataHub to 1.0 or newer."
 
 
-def _checked_write(endpoint: Endpoint) -> Check:
-    with_protocol = Endpoint(**{**vars(endpoint), "headers": (*endpoint.headers, _PROTOCOL)})
+def _checked_write(endpoint: checks.Endpoint) -> Check:
+    with_protocol = checks.Endpoint(**{**vars(endpoint), "headers": (*endpoint.headers, _PROTOCOL)})
     # No DataHub stores this proposal, which has the form of real ones.
     proposals = [Proposal(_DATASET, _ASPECT, {}).request()]
-    answer = ask(with_protocol, "POST", _PATH, {"proposals": proposals, "async": "false"})
+    answer = checks.ask(with_protocol, "POST", _PATH, {"proposals": proposals, "async": "false"})
     if answer.status == 403 and _DATASET.encode() in answer.body:
         problem = f"The user of the token in {endpoint.place.key} may not change datasets (403)."
         fix = (
@@ -217,7 +199,7 @@ def _checked_write(endpoint: Endpoint) -> Check:
             "and their runs, e.g. by a policy, or the role Editor."
         )
         raise BackendError(problem, fix)
-    refuse_other_servers(endpoint, answer, endpoint.url + _PATH)
+    checks.refuse_other_servers(endpoint, answer, endpoint.url + _PATH)
     # GMS refuses the aspect with 422, 400 or 500 and the aspect's name; some versions of GMS leave
     # the aspect out and answer 200.
     if answer.status == 200 or _ASPECT.encode() in answer.body:

@@ -23,18 +23,9 @@ from airflow_provider_sparklineage.model.exceptions import (
     SettingsError,
     SparkLineageError,
 )
+from airflow_provider_sparklineage.settings import connection as connections
 from airflow_provider_sparklineage.settings import resolution
-from airflow_provider_sparklineage.settings.connection import (
-    CONN_TYPE,
-    DATAHUB_TRANSPORT,
-    DATAHUB_TYPES,
-    DEFAULT_CONN_ID,
-    LineageConnection,
-    read,
-    source_of,
-    transports_of,
-    types_of,
-)
+from airflow_provider_sparklineage.settings.connection import CONN_TYPE, DEFAULT_CONN_ID
 from airflow_provider_sparklineage.settings.options import OPTIONS, SECTION, Option
 from airflow_provider_sparklineage.settings.resolution import Origin, Settings, Source
 
@@ -61,13 +52,13 @@ def configuration(*names: str) -> Source:
     return Source(Origin.CONFIGURATION, values)
 
 
-def for_settings(connection: LineageConnection | None) -> tuple[Source, ...]:
+def for_settings(connection: connections.LineageConnection | None) -> tuple[Source, ...]:
     """Give all sources of settings except the operator's arguments.
 
     :param connection: the task's connection; None if the task has no connection
     :raise SettingsError: if Airflow cannot read a value
     """
-    return source_of(connection), configuration(), default_archive()
+    return connections.source_of(connection), configuration(), default_archive()
 
 
 def _configured(option: Option) -> str | None:
@@ -81,7 +72,7 @@ def _configured(option: Option) -> str | None:
     return value
 
 
-def connection(conn_id: str) -> LineageConnection | None:
+def connection(conn_id: str) -> connections.LineageConnection | None:
     """Read a connection of type ``sparklineage``; None if the default connection is missing.
 
     :raise ConnectionFieldsError: if another connection is missing, or if the connection is of
@@ -96,7 +87,7 @@ def connection(conn_id: str) -> LineageConnection | None:
     except Exception as error:  # from any secrets backend that Airflow is configured with
         msg = f"Connection {conn_id} cannot be read ({type(error).__name__}: {error})."
         raise ConnectionFieldsError(msg) from error
-    content = read(
+    content = connections.read(
         conn_id,
         conn_type=stored.conn_type or "",
         host=stored.host,
@@ -170,15 +161,14 @@ def conversion() -> Conversion:
         DataHub, or if the transport cannot be read, which the doctor reports
     """
     from airflow_provider_sparklineage.datahub import configuration
-    from airflow_provider_sparklineage.datahub.configuration import DEFAULT_CONVERSION
 
     try:
         configured, _ = transport()
-        to_datahub = next(transports_of(DATAHUB_TYPES, configured or {}), ("", {}))[1]
-        return configuration.conversion_of(to_datahub)
+        to_datahub = connections.transports_of(connections.DATAHUB_TYPES, configured or {})
+        return configuration.conversion_of(next(to_datahub, ("", {}))[1])
     except SparkLineageError as error:
         log.debug("The transport to DataHub cannot be read: %s", error)
-        return DEFAULT_CONVERSION
+        return configuration.DEFAULT_CONVERSION
 
 
 def _wanted_transport(conn_id: str) -> str:
@@ -216,7 +206,8 @@ def ready_client() -> dict[str, Any] | None:
             # The configured transport, without a look-up of a connection that may have its key.
             return conf.transport() or transport()[0]
         configured, _ = transport()
-        if conn_id and configured and {"http", DATAHUB_TRANSPORT}.issuperset(types_of(configured)):
+        types = connections.types_of(configured or {})
+        if conn_id and {"http", connections.DATAHUB_TRANSPORT}.issuperset(types):
             get_openlineage_listener().adapter.get_or_create_openlineage_client()
     except Exception:
         log.debug("The OpenLineage client cannot be made beforehand.", exc_info=True)
