@@ -430,7 +430,7 @@ def test_what_a_submission_waits_for_does_not_load_what_merges(loaded):
     merging = {"lineage.merge", "lineage.bundle", "event.archive", "event.column_lineage"}
     merging |= {"lineage.columns.edges", "lineage.application.accumulation"}
     reading = {"spark.capture.events", "spark.capture.observations"}
-    declaring = {"expectations.declarations", "model.predicates"}
+    declaring = {"model.predicates"}
     too_large = {"event.steps.fitting"}
     asking = {"spark.submit.commands", "event.backends.checks"}
     unneeded = merging | reading | declaring | too_large | asking
