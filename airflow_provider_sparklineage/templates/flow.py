@@ -15,33 +15,25 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jinja2 import nodes
+from jinja2 import meta, nodes
 from jinja2.defaults import DEFAULT_NAMESPACE
 from jinja2.filters import FILTERS
-from jinja2.sandbox import safe_range
+from jinja2.sandbox import modifies_known_mutable, safe_range
 from jinja2.tests import TESTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Set
+    from collections.abc import Iterable, Iterator, Mapping
 
     from jinja2 import Environment
 
 
-# --- the syntax tree of a template: its nodes by kind, and the nodes whose values its names get
+# --- the syntax tree of a template: the nodes whose values its names get --------------------------
 
 
-Nodes: TypeAlias = "Mapping[type[nodes.Node], list[Any]]"
-"""The nodes of a template's syntax tree by their kind, in the template's order."""
-
-
-def nodes_by_kind(tree: nodes.Template) -> Nodes:
-    """Index the nodes of a template's syntax tree, because many kinds are looked up."""
-    index: defaultdict[type[nodes.Node], list[Any]] = defaultdict(list)
-    for node in tree.find_all(nodes.Node):
-        index[type(node)].append(node)
-    return index
+_NAMES: tuple[type[nodes.Name | nodes.NSRef], ...] = (nodes.Name, nodes.NSRef)
+_CALLED: tuple[type[nodes.Macro | nodes.CallBlock], ...] = (nodes.Macro, nodes.CallBlock)
 
 
 def attribute_of(node: nodes.Getattr | nodes.Getitem) -> str | None:
@@ -54,50 +46,39 @@ def attribute_of(node: nodes.Getattr | nodes.Getitem) -> str | None:
 
 
 def _names(target: nodes.Node) -> Iterator[str]:
-    if isinstance(target, (nodes.Name, nodes.NSRef)):
+    if isinstance(target, _NAMES):
         yield target.name
-    yield from (name.name for name in target.find_all(nodes.Name))
-    yield from (reference.name for reference in target.find_all(nodes.NSRef))
+    yield from (name.name for name in target.find_all(_NAMES))
 
 
-def bindings(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
+def bindings(tree: nodes.Template) -> Iterator[tuple[str, nodes.Node]]:
     """Yield pairs of a name that the template defines, and a node whose value the name can get."""
-    for assign in all_nodes[nodes.Assign]:
+    for assign in tree.find_all(nodes.Assign):
         yield from ((name, assign.node) for name in _names(assign.target))
-    for block in all_nodes[nodes.AssignBlock]:
+    for block in tree.find_all(nodes.AssignBlock):
         for name in _names(block.target):
             yield from ((name, node) for node in (*block.body, block.filter) if node)
-    for loop in all_nodes[nodes.For]:
+    for loop in tree.find_all(nodes.For):
         yield from ((name, loop.iter) for name in ("loop", *_names(loop.target)))
-    for scope in all_nodes[nodes.With]:
+    for scope in tree.find_all(nodes.With):
         for target, value in zip(scope.targets, scope.values, strict=True):
             yield from ((name, value) for name in _names(target))
-    for macro in all_nodes[nodes.Macro]:
-        yield macro.name, nodes.Const(macro.name)
-        yield from ((macro.name, node) for node in macro.body)
-    yield from _arguments(all_nodes)
-
-
-def _arguments(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
-    """Yield pairs of a parameter of a macro or ``call`` block, and an argument of a call to it."""
-    takers: dict[str, list[nodes.Macro | nodes.CallBlock]] = defaultdict(list)
-    for macro in all_nodes[nodes.Macro]:
-        takers[macro.name].append(macro)
-    for block in all_nodes[nodes.CallBlock]:
-        takers["caller"].append(block)
-        yield from (("caller", node) for node in block.body)
-    for taker in (t for named in takers.values() for t in named):
+    parameters: defaultdict[str, list[list[str]]] = defaultdict(list)
+    for taker in tree.find_all(_CALLED):
+        called = taker.name if isinstance(taker, nodes.Macro) else "caller"
+        yield from ((called, node) for node in taker.body)
         names = [argument.name for argument in taker.args]
-        yield from ((name, nodes.Const(name)) for name in (*names, "varargs", "kwargs"))
-        defaults = taker.defaults
-        yield from zip(names[len(names) - len(defaults) :], defaults, strict=True)
-    for call in all_nodes[nodes.Call]:
+        parameters[called].append(names)
+        yield from ((name, nodes.Const(name)) for name in (called, *names, "varargs", "kwargs"))
+        yield from zip(names[len(names) - len(taker.defaults) :], taker.defaults, strict=True)
+    for call in tree.find_all(nodes.Call):
         called = call.node.name if isinstance(call.node, nodes.Name) else ""
-        for taker in takers.get(called, ()):
-            yield from _given(call, [argument.name for argument in taker.args])
+        for names in parameters.get(called, ()):
+            yield from _arguments(call, names)
 
 
-def _given(call: nodes.Call, names: list[str]) -> Iterator[tuple[str, nodes.Node]]:
+def _arguments(call: nodes.Call, names: list[str]) -> Iterator[tuple[str, nodes.Node]]:
+    """Yield pairs of a parameter of a macro or ``call`` block, and an argument of a call to it."""
     yield from zip(names, call.args, strict=False)
     yield from (("varargs", node) for node in call.args[len(names) :])
     for keyword in call.kwargs:
@@ -107,42 +88,38 @@ def _given(call: nodes.Call, names: list[str]) -> Iterator[tuple[str, nodes.Node
             yield from ((name, unpacked) for name in (*names, "varargs", "kwargs"))
 
 
-def mutations(all_nodes: Nodes) -> Iterator[tuple[str, nodes.Node]]:
+def mutations(tree: nodes.Template) -> Iterator[tuple[str, nodes.Node]]:
     """Yield pairs of name and argument for each call like ``name.append(argument)``.
 
     After such a call, the value of the name may have the argument in it.
     """
-    for call in all_nodes[nodes.Call]:
+    for call in tree.find_all(nodes.Call):
         method = call.node
         if isinstance(method, (nodes.Getattr, nodes.Getitem)) and isinstance(
             method.node, nodes.Name
         ):
-            yield from ((method.node.name, node) for node in call.args)
-            yield from ((method.node.name, keyword.value) for keyword in call.kwargs)
+            arguments = call.iter_child_nodes(exclude=("node",))
+            yield from ((method.node.name, argument) for argument in arguments)
 
 
-_DAG_RUN_TIMES = frozenset(
-    f"dag_run.{name}"
-    for name in (
+# The times of a run, which are in its context and among the attributes of ``dag_run``.
+_TIMES = frozenset(
+    {
         "logical_date",
         "data_interval_start",
         "data_interval_end",
-        "run_after",
         "partition_key",
         "partition_date",
-    )
+    }
 )
-DATE_VARIABLES = _DAG_RUN_TIMES | {
+_DAG_RUN_TIMES = _TIMES | {"run_after"}
+DATE_VARIABLES = _TIMES | {
+    *(f"dag_run.{name}" for name in _DAG_RUN_TIMES),
     "ds",
     "ds_nodash",
     "ts",
     "ts_nodash",
     "ts_nodash_with_tz",
-    "logical_date",
-    "data_interval_start",
-    "data_interval_end",
-    "partition_key",
-    "partition_date",
     "prev_data_interval_start_success",
     "prev_data_interval_end_success",
     "prev_start_date_success",
@@ -152,7 +129,7 @@ DATE_VARIABLES = _DAG_RUN_TIMES | {
 
 # Attributes of Airflow's objects that are plain values or pure functions; others are not evaluated.
 _INSIDE: Mapping[str, frozenset[str]] = {
-    "dag_run": frozenset(name.partition(".")[2] for name in _DAG_RUN_TIMES)
+    "dag_run": _DAG_RUN_TIMES
     | {"conf", "dag_id", "run_id", "run_type", "start_date", "clear_number"},
     "ti": frozenset({"dag_id", "task_id", "run_id", "try_number", "map_index"}),
     "task_instance": frozenset({"dag_id", "task_id", "run_id", "try_number", "map_index"}),
@@ -170,12 +147,7 @@ _PLAIN_GLOBALS = (
     safe_range,
 )
 _CLOCKS = frozenset({"now", "today", "utcnow"})
-_MUTATORS = frozenset(
-    name
-    for kind in (list, dict, set)
-    for name in vars(kind)
-    if not name.startswith("_") and not hasattr(frozenset, name) and not hasattr(tuple, name)
-) - {"fromkeys", "get", "items", "keys", "values"}
+_MUTABLE: tuple[object, ...] = ([], {}, set())
 _REPEATABLE_FILTERS = (FILTERS.keys() - {"attr", "random"}) | {
     # Airflow adds these filters to its environments.
     *("ds", "ds_nodash", "ts", "ts_nodash", "ts_nodash_with_tz"),
@@ -237,18 +209,14 @@ def _is_plain(path: str) -> bool:
 
 
 def _joined(flows: Iterable[Flow]) -> Flow:
-    paths: frozenset[str] = frozenset()
-    pure = True
-    for flow in flows:
-        paths |= flow.paths
-        pure = pure and flow.pure
-    return Flow(paths, pure)
+    every = list(flows)
+    paths = frozenset(path for flow in every for path in flow.paths)
+    return Flow(paths, all(flow.pure for flow in every))
 
 
 class TemplateFlow:
     """The flow of context variables through one template.
 
-    :ivar nodes: the nodes of the template's tree
     :ivar closed: whether the tree shows every flow: the template uses no other template, and does
         not use a macro as a value
     :ivar macros: names of the macros that the template defines
@@ -260,62 +228,35 @@ class TemplateFlow:
     ) -> None:
         self._environment = environment
         self._context = context
-        self._local: dict[str, Flow] = {}
-        self._shared: frozenset[str] = frozenset()
-        self._fresh: Set[str] = frozenset()
-        self.nodes = nodes_by_kind(tree)
-        self.macros = frozenset(macro.name for macro in self.nodes[nodes.Macro])
-        self.closed = self._is_closed()
+        self.macros = frozenset(macro.name for macro in tree.find_all(nodes.Macro))
+        self.closed = self._is_closed(tree)
         sources: defaultdict[str, list[nodes.Node]] = defaultdict(list)
-        for name, node in bindings(self.nodes):
+        for name, node in bindings(tree):
             sources[name].append(node)
-        self.blocks: frozenset[str] = frozenset()
-        if sources:
-            self._resolve(tree, sources)
+        # Code for the tree cannot be generated if a filter is unknown, so names are not looked for
+        # in a template that defines none.
+        undeclared = meta.find_undeclared_variables(tree) if sources else set()
+        self._shared = sources.keys() & (undeclared | environment.globals.keys())
 
-    def flow_into(self, node: nodes.Node) -> Flow:
-        """Give the flow into an expression, or the joined flows into a statement's expressions."""
-        if isinstance(node, nodes.Name):
-            return self._of_name(node.name) if node.ctx == "load" else _NOTHING
-        if isinstance(node, nodes.NSRef):
-            return self._of_name(node.name)
-        if isinstance(node, (nodes.Getattr, nodes.Getitem)):
-            return self._of_attribute(node)
-        flow = _joined(map(self.flow_into, node.iter_child_nodes()))
-        if isinstance(node, (nodes.Filter, nodes.Test)) and not self._is_known(node):
-            return Flow(flow.paths, pure=False)
-        return Flow(flow.paths, pure=False) if isinstance(node, _OF_EXTENSIONS) else flow
+        def names_of(values: Iterable[nodes.Node]) -> frozenset[str]:
+            """Give the names that get no other values than these."""
+            ids = set(map(id, values))
+            every = (name for name, own in sources.items() if ids.issuperset(map(id, own)))
+            return frozenset(every) - self._shared
 
-    def _is_closed(self) -> bool:
-        if any(self.nodes[kind] for kind in _ELSEWHERE):
-            return False
-        loads = [name.name for name in self.nodes[nodes.Name] if name.ctx == "load"]
-        called = [
-            call.node.name for call in self.nodes[nodes.Call] if isinstance(call.node, nodes.Name)
-        ]
-        # If a macro were called by another name, the tree would not show the flow of its arguments.
-        # Nor does the tree show the flow of a recursive loop's arguments.
-        direct = self.macros | {"caller"}
-        by_name = sum(name in direct for name in loads) == sum(name in direct for name in called)
-        return by_name and {"self", "super"}.isdisjoint(loads) and "loop" not in called
-
-    def _resolve(self, tree: nodes.Template, sources: Mapping[str, list[nodes.Node]]) -> None:
-        from jinja2 import meta  # few templates define names, and each import delays a task
-
-        self._shared = frozenset(meta.find_undeclared_variables(tree)) | (
-            sources.keys() & self._environment.globals.keys()
+        # Lists and dicts that the template makes: it may change them when it is rendered again.
+        self._fresh = names_of(
+            assign.node
+            for assign in tree.find_all(nodes.Assign)
+            if isinstance(assign.target, nodes.Name)
+            and isinstance(assign.node, (nodes.List, nodes.Dict))
         )
-        self._fresh = (sources.keys() - self._shared).difference(self._not_fresh(sources))
-        blocks = {id(n) for b in self.nodes[nodes.AssignBlock] if not b.filter for n in b.body}
-        self.blocks = frozenset(
-            name
-            for name, values in sources.items()
-            if name not in self._shared and all(id(value) in blocks for value in values)
-        )
-        self._local = dict.fromkeys(sources, _NOTHING)
-        for name, node in mutations(self.nodes):
+        blocks = (block for block in tree.find_all(nodes.AssignBlock) if not block.filter)
+        self.blocks = names_of(node for block in blocks for node in block.body)
+        for name, node in mutations(tree):
             if name in self._fresh:
                 sources[name].append(node)
+        self._local = dict.fromkeys(sources, _NOTHING)
         changed = True
         while changed:  # the loop ends, because flows only grow, and the names are finitely many
             changed = False
@@ -324,15 +265,33 @@ class TemplateFlow:
                 changed = changed or flow != self._local[name]
                 self._local[name] = flow
 
-    def _not_fresh(self, sources: Mapping[str, list[nodes.Node]]) -> Iterator[str]:
-        """Yield the names whose value may not be a list or dict that the template makes."""
-        assigned = {
-            id(assign.node)
-            for assign in self.nodes[nodes.Assign]
-            if isinstance(assign.target, nodes.Name)
-            and isinstance(assign.node, (nodes.List, nodes.Dict))
-        }
-        return (n for n, values in sources.items() if not {id(v) for v in values} <= assigned)
+    def flow_into(self, node: nodes.Node) -> Flow:
+        """Give the flow into an expression, or the joined flows into a statement's expressions."""
+        if isinstance(node, nodes.Name) and node.ctx != "load":
+            return _NOTHING
+        if isinstance(node, _NAMES):
+            return self._of_name(node.name)
+        if isinstance(node, (nodes.Getattr, nodes.Getitem)):
+            return self._of_attribute(node)
+        flow = _joined(map(self.flow_into, node.iter_child_nodes()))
+        if isinstance(node, (nodes.Filter, nodes.Test)) and not self._is_known(node):
+            return Flow(flow.paths, pure=False)
+        return Flow(flow.paths, pure=False) if isinstance(node, _OF_EXTENSIONS) else flow
+
+    def _is_closed(self, tree: nodes.Template) -> bool:
+        if next(tree.find_all(_ELSEWHERE), None) is not None:
+            return False
+        loads = [name.name for name in tree.find_all(nodes.Name) if name.ctx == "load"]
+        called = [
+            call.node.name
+            for call in tree.find_all(nodes.Call)
+            if isinstance(call.node, nodes.Name)
+        ]
+        # If a macro were called by another name, the tree would not show the flow of its arguments.
+        # Nor does the tree show the flow of a recursive loop's arguments.
+        direct = self.macros | {"caller"}
+        by_name = sum(name in direct for name in loads) == sum(name in direct for name in called)
+        return by_name and {"self", "super"}.isdisjoint(loads) and "loop" not in called
 
     def _of_name(self, name: str) -> Flow:
         local = self._local.get(name)
@@ -361,13 +320,13 @@ class TemplateFlow:
         if isinstance(base, nodes.Name) and base.name == "loop" and "loop" in self._local:
             of_item = attribute in ("previtem", "nextitem", "changed")
             return self.flow_into(base) if of_item else _NOTHING
-        flow = self.flow_into(base)
         if attribute is None:
-            assert isinstance(node, nodes.Getitem)  # noqa: S101  (for mypy: only they have none)
-            return _joined((flow, self.flow_into(node.arg)))
+            return _joined(map(self.flow_into, node.iter_child_nodes()))
+        flow = self.flow_into(base)
         paths = frozenset(f"{p}.{attribute}" if p in _INSIDE else p for p in flow.paths)
         fresh = isinstance(base, nodes.Name) and base.name in self._fresh
-        pure = fresh if attribute in _MUTATORS else attribute not in _CLOCKS
+        changes = any(modifies_known_mutable(value, attribute) for value in _MUTABLE)
+        pure = fresh if changes else attribute not in _CLOCKS
         return Flow(paths, flow.pure and pure and not attribute.startswith("__"))
 
     def _is_known(self, node: nodes.Filter | nodes.Test) -> bool:

@@ -15,14 +15,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jinja2 import nodes
+from jinja2 import meta, nodes
 
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.templates.flow import DATE_VARIABLES, TemplateFlow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from jinja2 import Environment
 
@@ -189,8 +189,19 @@ def rerendered(template: str, environment: Environment, context: Mapping[str, An
         dates = flow.flow_into(tree).dates
         if not flow.closed:
             others = _dates_of_others(tree, environment, context, set())
-            dates = tuple(sorted({*dates, *others}))
-        return Rerendered(dates, render(tree, template, flow, context))
+            return Rerendered(tuple(sorted({*dates, *others})))
+        marker = _Marker(tree, flow, _texts(template, tree, environment))
+        if not marker.insert() or not flow.flow_into(tree).repeatable:
+            return Rerendered(dates)
+        code = environment.compile(tree)
+        compiled = environment.template_class.from_code(
+            environment, code, environment.make_globals(None)
+        )
+        # As Airflow does, because Template.render() would copy the context to a dict, and so fetch
+        # its lazy values
+        values = {**compiled.globals, **context}
+        frame = environment.context_class(environment, values, None, compiled.blocks)
+        return Rerendered(dates, marker.read("".join(map(str, compiled.root_render_func(frame)))))
     except Exception as error:  # raised by a template, extension, filter or value of the user
         log.debug("A template could not be rendered again to trace it: %s", type(error).__name__)
         return Rerendered(dates)
@@ -203,8 +214,6 @@ def _dates_of_others(
 
     :param seen: names of templates that were visited; the function adds those that it visits
     """
-    from jinja2 import meta  # few templates use others, and each import delays a task
-
     for name in meta.find_referenced_templates(tree):
         if name is None or name in seen or environment.loader is None:
             continue
@@ -226,39 +235,13 @@ _INDIRECT: tuple[type[nodes.Node], ...] = (
 )
 
 
-def render(
-    tree: nodes.Template, template: str, flow: TemplateFlow, context: Mapping[str, Any]
-) -> Rendering | None:
-    """Render a template once more, without the expressions that must not be evaluated again.
-
-    :param tree: the parsed template; it is changed
-    :return: None if the other expressions cannot be rendered without the risk of a side effect
-    :raises Exception: any error of the rendering
-    """
-    environment: Environment = tree.environment  # type: ignore[assignment]  # set by the parser
-    if not flow.closed:
-        return None
-    marker = _Marker(flow, _texts(template, flow, environment))
-    if not marker.insert() or not flow.flow_into(tree).repeatable:
-        return None
-    code = environment.compile(tree)
-    compiled = environment.template_class.from_code(
-        environment, code, environment.make_globals(None)
-    )
-    # As Airflow does, because Template.render() would copy the context to a dict, and so fetch its
-    # lazy values
-    values = {**compiled.globals, **context}
-    frame = environment.context_class(environment, values, None, compiled.blocks)
-    marked = "".join(map(str, compiled.root_render_func(frame)))
-    return marker.read(marked)
-
-
 class _Marker:
     """A writer of markers into a tree, which also reads them from the tree's rendered text."""
 
-    def __init__(self, flow: TemplateFlow, texts: Sequence[str] | None) -> None:
+    def __init__(self, tree: nodes.Template, flow: TemplateFlow, texts: Iterable[str]) -> None:
+        self._tree = tree
         self._flow = flow
-        self._texts = texts
+        self._texts = iter(texts)
         self._expressions: list[Expression] = []
         self._unevaluated: set[int] = set()
 
@@ -268,20 +251,19 @@ class _Marker:
         If there are more expressions than characters in a plane, the markers do not form pairs, and
         :meth:`read` returns None.
         """
-        for assign in self._flow.nodes[nodes.Assign]:
+        for assign in self._tree.find_all(nodes.Assign):
             if not self._flow.flow_into(assign.node).repeatable:
                 assign.node = nodes.Const(None)  # expressions that use it are unevaluated, too
-        blocks = [block for kind in _INDIRECT for block in self._flow.nodes[kind]]
+        blocks = self._tree.find_all(_INDIRECT)
         indirect = {id(output) for block in blocks for output in block.find_all(nodes.Output)}
-        texts = iter(self._texts or ())
-        for output in self._flow.nodes[nodes.Output]:
+        for output in self._tree.find_all(nodes.Output):
             before = len(self._unevaluated)
             marked: list[nodes.Expr] = []
             for child in output.nodes:
                 if isinstance(child, nodes.TemplateData):
                     marked.append(child)
                     continue
-                text = next(texts, None)
+                text = next(self._texts, "")
                 for part in _parts(child):
                     marked += self._marked(part, text)
             output.nodes = marked
@@ -289,7 +271,7 @@ class _Marker:
                 return False
         return True
 
-    def _marked(self, part: nodes.Expr, text: str | None) -> list[nodes.Expr]:
+    def _marked(self, part: nodes.Expr, text: str) -> list[nodes.Expr]:
         flow = self._flow.flow_into(part)
         if isinstance(part, nodes.Const) or (flow.repeatable and self._is_template_text(part)):
             return [part]
@@ -298,7 +280,10 @@ class _Marker:
         if not flow.repeatable:
             self._unevaluated.add(number)
         inner = [part] if flow.repeatable else []
-        start, end = (_data(chr(base + number), part) for base in (_OPEN, _CLOSE))
+        start, end = (
+            nodes.TemplateData(chr(base + number), lineno=part.lineno, environment=part.environment)
+            for base in (_OPEN, _CLOSE)
+        )
         return [start, *inner, end]
 
     def _is_template_text(self, part: nodes.Expr) -> bool:
@@ -321,7 +306,8 @@ class _Marker:
                 text += token
                 continue
             closes, number = divmod(ord(token) - _OPEN, _CLOSE - _OPEN)
-            if number >= len(self._expressions) or (closes and _top(opened) != number):
+            is_wrong = closes and (not opened or opened[-1][0] != number)
+            if is_wrong or number >= len(self._expressions):
                 return None
             if opened and (len(text) > start or (closes and len(spans) == opened[-1][1])):
                 spans.append(Span(start, len(text), *self._expressions[opened[-1][0]]))
@@ -338,10 +324,6 @@ class _Marker:
                 spans, text, start = [], "", 0
         segments.append(Segment(text, tuple(spans)))
         return None if opened else Rendering(tuple(segments), tuple(unevaluated))
-
-
-def _top(opened: Sequence[tuple[int, int]]) -> int | None:
-    return opened[-1][0] if opened else None
 
 
 def _parts(expression: nodes.Expr) -> Iterator[nodes.Expr]:
@@ -364,14 +346,10 @@ def _is_text(node: nodes.Node) -> bool:
     )
 
 
-def _data(text: str, like: nodes.Node) -> nodes.TemplateData:
-    return nodes.TemplateData(text, lineno=like.lineno, environment=like.environment)
-
-
-def _texts(template: str, flow: TemplateFlow, environment: Environment) -> list[str] | None:
+def _texts(template: str, tree: nodes.Template, environment: Environment) -> list[str]:
     """Give the source text of each output expression of the template, in order.
 
-    :return: None if the numbers of texts and of expressions differ
+    :return: [] if the numbers of texts and of expressions differ
     """
     texts: list[str] = []
     current: list[str] | None = None
@@ -383,6 +361,6 @@ def _texts(template: str, flow: TemplateFlow, environment: Environment) -> list[
             current = None
         elif current is not None:
             current.append(token)
-    outputs = flow.nodes[nodes.Output]
-    count = sum(not isinstance(n, nodes.TemplateData) for output in outputs for n in output.nodes)
-    return texts if count == len(texts) else None
+    outputs = (node for output in tree.find_all(nodes.Output) for node in output.nodes)
+    count = sum(not isinstance(node, nodes.TemplateData) for node in outputs)
+    return texts if count == len(texts) else []
