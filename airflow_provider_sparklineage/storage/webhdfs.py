@@ -9,24 +9,27 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import requests
-from fsspec.implementations.webhdfs import WebHDFile
 from fsspec.implementations.webhdfs import WebHDFS as Base
 
 from airflow_provider_sparklineage.model.texts import truncated
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _FOLDER, _FILE = "770", "660"  # driver and worker run as two users of one group
 _TIMEOUT_S = 5.0, 30.0  # for connecting, and for waiting from one byte to the next
 _CHUNK = 1 << 20
 _LONGEST_REASON = 500
-_STANDBY = ("StandbyException", "RetriableException")
+
+
+class _StandbyError(OSError):
+    """Raised when a name node is on standby, or not ready yet."""
+
+
 _ERRORS = {
+    "StandbyException": _StandbyError,
+    "RetriableException": _StandbyError,
     "FileNotFoundException": FileNotFoundError,
     "FileAlreadyExistsException": FileExistsError,
     "AccessControlException": PermissionError,
@@ -125,12 +128,6 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         info.update(type=info["type"].lower(), size=info["length"], mtime=mtime)
         return info
 
-    def _open(
-        self, path: str, mode: str = "rb", block_size: int | None = None, **options: Any
-    ) -> WebHDFile:
-        options = {"autocommit": True, "tempdir": self.tempdir, **options}
-        return _File(self, path, mode=mode, block_size=block_size or self.blocksize, **options)
-
     # --- requests ---------------------------------------------------------------------------------
 
     def _connect(self) -> None:
@@ -168,12 +165,9 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         below = quote(self._strip_protocol(path), safe="/=")
         parameters = {**parameters, **self.pars, "op": op}
 
-        def ask(name_node: str) -> requests.Response:
-            url = self._apply_proxy(name_node + below)
-            return self._ask(method, url, params=parameters, stream=stream)
-
-        answer = self._of_active(ask)
-        if not (redirect and answer.is_redirect):
+        answer = self._of_active(method, below, params=parameters, stream=stream)
+        # fsspec's files would follow the redirect themselves, and take an error for the content.
+        if not answer.is_redirect or not (redirect or op == "OPEN"):
             return answer
         place = self._apply_proxy(answer.headers["Location"])
         # A data node trusts the token of the redirect, so other hosts do not get the password.
@@ -187,7 +181,7 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
             auth=_nobody if is_elsewhere else None,
         )
 
-    def _of_active(self, ask: Callable[[str], requests.Response]) -> requests.Response:
+    def _of_active(self, method: str, path: str, **options: Any) -> requests.Response:
         """Give the answer of the active name node; the name node of the last answer is tried first.
 
         :raise OSError: if no name node is active
@@ -195,7 +189,7 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         failed: list[OSError] = []
         for name_node in sorted(self._name_nodes, key=self.url.__ne__):
             try:
-                answer = ask(name_node)
+                answer = self._ask(method, self._apply_proxy(name_node + path), **options)
             except (_StandbyError, ConnectionError) as error:
                 failed.append(error)
                 continue
@@ -218,16 +212,6 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
             return answer
         with answer:
             raise _error(answer)
-
-
-class _File(WebHDFile):  # type: ignore[misc]
-    def _fetch_range(self, start: int, end: int) -> bytes:
-        content: bytes = self.fs.cat_file(self.path, start, end)
-        return content
-
-
-class _StandbyError(OSError):
-    """Raised when a name node is on standby, or not ready yet."""
 
 
 def _nobody(request: requests.PreparedRequest) -> requests.PreparedRequest:
@@ -260,8 +244,6 @@ def _error(answer: requests.Response) -> OSError:
         text = f"{_host(answer.url)} answers {answer.status_code} {answer.reason}"
         return (PermissionError if answer.status_code in (401, 403) else OSError)(text)
     first = truncated(message.strip().partition("\n")[0], _LONGEST_REASON)  # a Java stack follows
-    if kind in _STANDBY:
-        return _StandbyError(first)
     if kind in _ERRORS:
         return _ERRORS[kind](first)
     return OSError(f"{kind}: {first}")
