@@ -208,6 +208,7 @@ LONGEST_ARGUMENT = 128 * 1024
 """The most characters of an argument that is read; Linux refuses processes with longer ones."""
 
 _EMPTY_VALUE = re.compile("=(/|$)")
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half of a pair, which JSON and Java cannot have
 
 
 def from_arguments(texts: Iterable[TracedText], locator: Locator) -> list[Expectation]:
@@ -215,7 +216,7 @@ def from_arguments(texts: Iterable[TracedText], locator: Locator) -> list[Expect
     return [
         expectation
         for text in texts
-        if len(text.value) <= LONGEST_ARGUMENT and _is_unicode(text.value)
+        if len(text.value) <= LONGEST_ARGUMENT and not _SURROGATE.search(text.value)
         for expectation in _from_argument(text, locator)
     ]
 
@@ -232,15 +233,6 @@ def _from_argument(text: TracedText, locator: Locator) -> Iterable[Expectation]:
             template = _template(text, span.start, span.end)
             source = _source(Kind.INFERRED, text, [span], value, template=template)
             yield Expectation(Kind.INFERRED, sources=(source,))
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether a text has no half of a surrogate pair, as JSON and Java cannot have such a half."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _within(spans: Sequence[Span], start: int, end: int) -> Sequence[Span]:

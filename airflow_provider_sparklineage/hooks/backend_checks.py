@@ -140,13 +140,7 @@ def check(endpoint: checks.Endpoint) -> list[Check]:
 
     No proposal is sent to a server that is not DataHub: it might store the proposal.
     """
-    server = checks.attempted(SERVER, _checked_server, endpoint)
-    results = [server]
-    if server.status is not Status.FAILED:
-        results.append(checks.attempted(WRITE, _checked_write, endpoint))
-    if endpoint.web_url:
-        results.append(checks.checked_web(endpoint))
-    return results
+    return checks.checked(endpoint, (SERVER, _checked_server), (WRITE, _checked_write))
 
 
 def _checked_server(endpoint: checks.Endpoint) -> Check:

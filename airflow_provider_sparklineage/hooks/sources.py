@@ -298,28 +298,15 @@ def remote_executors() -> tuple[str, ...]:
 def history_url() -> str:
     """Give the URL of the history: ``[sparklineage] history_url``, or the URL next to the archive.
 
-    :raise SettingsError: if a value is impossible, or neither a store nor an archive is configured
+    That is ``history`` in the same folder.
+
+    :raise SettingsError: if a value is impossible, or neither a store nor an archive is configured,
+        or if the archive is a whole bucket, without a folder around it
     """
-    configured = configuration("history_url")
-    url: str = resolution.value("history_url", configured)
-    return url or history_next_to(archive_url())
-
-
-def archive_url() -> str:
-    """Give the URL of the configured or the default archive; empty if there is no archive.
-
-    :raise SettingsError: if the option's value is impossible
-    """
-    configured = configuration("archive_url")
-    url: str = resolution.value("archive_url", configured, default_archive())
-    return url
-
-
-def history_next_to(archive: str) -> str:
-    """Give the URL of the history's store next to an archive: ``history`` in the same folder.
-
-    :raise SettingsError: if ``archive`` is empty, or is a whole bucket, without a folder around it
-    """
+    url: str = resolution.value("history_url", configuration("history_url"))
+    if url:
+        return url
+    archive = archive_url()
     if not archive:
         problem = "No store of the history is configured, and no archive that it could be next to."
         raise SettingsError(problem, _NAME_THE_STORE)
@@ -327,3 +314,12 @@ def history_next_to(archive: str) -> str:
         problem = f"The archive {archive} has no folder around it, in which the history could be."
         raise SettingsError(problem, _NAME_THE_STORE)
     return f"{archive.rstrip('/').rpartition('/')[0]}/history"
+
+
+def archive_url() -> str:
+    """Give the URL of the configured or the default archive; empty if there is no archive.
+
+    :raise SettingsError: if the option's value is impossible
+    """
+    url: str = resolution.value("archive_url", configuration("archive_url"), default_archive())
+    return url

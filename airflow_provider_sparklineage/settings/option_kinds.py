@@ -202,17 +202,13 @@ def _partitioning(value: object) -> PartitionRules:
 
 
 def _choice(choices: type[StrEnum]) -> Kind:
-    def read(value: object) -> StrEnum:
-        return choices(_text(value).lower())
-
-    return Kind("string", read, f"one of {', '.join(choices)}", tuple(choices))
+    must_be = f"one of {', '.join(choices)}"
+    return Kind("string", lambda value: choices(_text(value).lower()), must_be, tuple(choices))
 
 
 def _duration(unit: str) -> Kind:
-    def read(value: object) -> timedelta:
-        return timedelta(**{unit: _number(value)})
-
-    return Kind("number", read, f"a number of {unit} that is not negative")
+    must_be = f"a number of {unit} that is not negative"
+    return Kind("number", lambda value: timedelta(**{unit: _number(value)}), must_be)
 
 
 BOOLEAN = Kind("boolean", _boolean, "True or False")

@@ -86,7 +86,7 @@ class Tracer:
         if value == template:  # it was not a template, or was not rendered, as in expanded XComs
             return TracedText(field, template, value)
         rerendering = self._rerendered(template)
-        spans = _spans(rerendering, value)
+        spans = rerendering.align(value) or ()
         if not spans and isinstance(rendered, str):
             [(_, _, spans)] = _leaves(rerendering, field, rendered)
         return TracedText(field, template, value, spans, rerendering.dates)
@@ -145,20 +145,14 @@ class Tracer:
             if not isinstance(value, str) or value in template:
                 yield from _untraced(name, value)
                 continue
-            fit = [
-                t for t, a in each.items() if a.rendering and a.rendering.align(value) is not None
-            ]
+            fit = [t for t, one in each.items() if one.align(value) is not None]
             if len(fit) == 1:
                 [own] = fit
-                yield TracedText(name, own, value, _spans(each[own], value), each[own].dates)
+                spans = each[own].align(value) or ()
+                yield TracedText(name, own, value, spans, each[own].dates)
             else:
                 dates = {date for one in each.values() for date in one.dates}
                 yield TracedText(name, value, value, (), tuple(sorted(dates)))
-
-
-def _spans(rerendering: Rerendered, value: str) -> tuple[Span, ...]:
-    """Give the spans of the whole text; empty if the template renders to another text."""
-    return (rerendering.rendering and rerendering.rendering.align(value)) or ()
 
 
 def _leaves(
@@ -171,8 +165,8 @@ def _leaves(
     """
     text = ""
     spans: tuple[Span, ...] = ()
-    if rerendering.rendering and not rerendering.rendering.unevaluated:
-        [segment] = rerendering.rendering.segments
+    if len(rerendering.segments) == 1:
+        [segment] = rerendering.segments
         if _evaluates(segment.text, rendered):
             text, spans = segment
     end = 0

@@ -4,7 +4,7 @@ Markers are put into the syntax tree as if they were text of the template. They 
 Unicode's private planes, a pair for each expression, so filters around them (``upper``,
 ``replace``) do not change them. If a filter's result depends on the markers, the text differs from
 the text that Airflow rendered, and
-:meth:`~airflow_provider_sparklineage.templates.markers.Rendering.align` notices the difference.
+:meth:`~airflow_provider_sparklineage.templates.markers.Rerendered.align` notices the difference.
 
 An expression that must not be evaluated again is called *unevaluated*. Its result is the part of
 the real text, the text that Airflow rendered, between the known segments on both sides.
@@ -81,15 +81,18 @@ class Segment(NamedTuple):
     spans: tuple[Span, ...]
 
 
-class Rendering(NamedTuple):
+class Rerendered(NamedTuple):
     """The result of rendering a template again, with gaps for unevaluated expressions.
 
-    :param segments: the texts before, between and after the unevaluated expressions
+    :param dates: date variables that the template uses, also by way of templates that it includes
+    :param segments: the texts before, between and after the unevaluated expressions; empty if the
+        rendering might have had side effects, or failed
     :param unevaluated: the unevaluated expressions, one between each two segments
     """
 
-    segments: tuple[Segment, ...]
-    unevaluated: tuple[Expression, ...]
+    dates: tuple[str, ...] = ()
+    segments: tuple[Segment, ...] = ()
+    unevaluated: tuple[Expression, ...] = ()
 
     def align(self, value: str) -> tuple[Span, ...] | None:
         """Find the spans of all expressions in the real text.
@@ -101,8 +104,8 @@ class Rendering(NamedTuple):
         :param value: the real text
         :return: None if the real text does not have the segments in this order
         """
-        starts = _starts([segment.text for segment in self.segments], value)
-        if starts is None:
+        starts = self.segments and _starts([segment.text for segment in self.segments], value)
+        if not starts:
             return None
         spans = list(self.segments[0].spans)
         end = len(self.segments[0].text)
@@ -165,17 +168,6 @@ def _merged(expressions: Sequence[Expression]) -> Expression:
 # --- rendering ------------------------------------------------------------------------------------
 
 
-class Rerendered(NamedTuple):
-    """The result of rendering a template once more.
-
-    :param dates: date variables that the template uses, also by way of templates that it includes
-    :param rendering: the rendering; None if it might have had side effects, or failed
-    """
-
-    dates: tuple[str, ...] = ()
-    rendering: Rendering | None = None
-
-
 def rerendered(template: str, environment: Environment, context: Mapping[str, Any]) -> Rerendered:
     """Render a template once more; never raises.
 
@@ -201,7 +193,8 @@ def rerendered(template: str, environment: Environment, context: Mapping[str, An
         # its lazy values
         values = {**compiled.globals, **context}
         frame = environment.context_class(environment, values, None, compiled.blocks)
-        return Rerendered(dates, marker.read("".join(map(str, compiled.root_render_func(frame)))))
+        marked = "".join(map(str, compiled.root_render_func(frame)))
+        return Rerendered(dates, *marker.read(marked))
     except Exception as error:  # raised by a template, extension, filter or value of the user
         log.debug("A template could not be rendered again to trace it: %s", type(error).__name__)
         return Rerendered(dates)
@@ -294,8 +287,12 @@ class _Marker:
             return False
         return part.node.name == "caller" or part.node.name in self._flow.macros
 
-    def read(self, marked: str) -> Rendering | None:
-        """Remove the markers from a rendered text; None if the markers in it do not form pairs."""
+    def read(self, marked: str) -> tuple[tuple[Segment, ...], tuple[Expression, ...]]:
+        """Remove the markers from a rendered text.
+
+        :return: the segments and the unevaluated expressions; none if the markers in the text do
+            not form pairs
+        """
         segments: list[Segment] = []
         unevaluated: list[Expression] = []
         spans: list[Span] = []
@@ -308,7 +305,7 @@ class _Marker:
             closes, number = divmod(ord(token) - _OPEN, _CLOSE - _OPEN)
             is_wrong = closes and (not opened or opened[-1][0] != number)
             if is_wrong or number >= len(self._expressions):
-                return None
+                return (), ()
             if opened and (len(text) > start or (closes and len(spans) == opened[-1][1])):
                 spans.append(Span(start, len(text), *self._expressions[opened[-1][0]]))
             start = len(text)
@@ -318,12 +315,12 @@ class _Marker:
             opened.pop()
             if number in self._unevaluated:
                 if opened:
-                    return None
+                    return (), ()
                 segments.append(Segment(text, tuple(spans[:-1])))
                 unevaluated.append(self._expressions[number])
                 spans, text, start = [], "", 0
         segments.append(Segment(text, tuple(spans)))
-        return None if opened else Rendering(tuple(segments), tuple(unevaluated))
+        return ((), ()) if opened else (tuple(segments), tuple(unevaluated))
 
 
 def _parts(expression: nodes.Expr) -> Iterator[nodes.Expr]:

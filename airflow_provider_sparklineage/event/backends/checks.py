@@ -287,21 +287,26 @@ def check(endpoint: Endpoint, *, is_marquez: bool = True) -> list[Check]:
 
     :param is_marquez: False if another backend is configured; then any answer is enough
     """
-    read = attempted(READ, _checked_read if is_marquez else _checked_answer, endpoint)
-    checks = [read]
-    if is_marquez and read.status is Status.OK:
-        checks.append(attempted(WRITE, _checked_write, endpoint))
+    if is_marquez:
+        return checked(endpoint, (READ, _checked_read), (WRITE, _checked_write))
+    return checked(endpoint, (READ, _checked_answer))
+
+
+def checked(endpoint: Endpoint, *steps: tuple[str, Callable[[Endpoint], Check]]) -> list[Check]:
+    """Check by steps, and the web pages if there is a URL of them.
+
+    A step has failed if it raises a :exc:`.BackendError`; then the steps after it are left out.
+    """
+    results: list[Check] = []
+    for name, step in steps:
+        try:
+            results.append(step(endpoint))
+        except BackendError as error:
+            results.append(failed(name, error))
+            break
     if endpoint.web_url:
-        checks.append(checked_web(endpoint))
-    return checks
-
-
-def attempted(name: str, checked: Callable[[Endpoint], Check], endpoint: Endpoint) -> Check:
-    """Give the result of a check, which has failed if it raises a :exc:`.BackendError`."""
-    try:
-        return checked(endpoint)
-    except BackendError as error:
-        return failed(name, error)
+        results.append(checked_web(endpoint))
+    return results
 
 
 def _checked_answer(endpoint: Endpoint) -> Check:
