@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
-from airflow_provider_sparklineage.lineage.observed.accesses import Subset
 from airflow_provider_sparklineage.lineage.partitions.comparison import (
     PartitionStatus,
     Reconciliation,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from airflow_provider_sparklineage.lineage.dataset import LineageDataset
+    from airflow_provider_sparklineage.lineage.observed.accesses import Subset
     from airflow_provider_sparklineage.model.locations import Locator
     from airflow_provider_sparklineage.model.representation import Limits
     from airflow_provider_sparklineage.model.subset import Condition
@@ -237,5 +237,8 @@ def _seen(evidence: Evidence) -> Subset | None:
     partitions = located(evidence)
     if partitions is None:
         return None
+    # Not imported with the module: a submission waits for imports, and observes nothing.
+    from airflow_provider_sparklineage.lineage.observed.accesses import Subset
+
     labels = dict.fromkeys(label for p in partitions for label, _ in p.values)
     return Subset(tuple(Dimension.of_column(label) for label in labels), partitions)
