@@ -20,6 +20,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Set
 from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.model.credentials import logger
@@ -70,8 +71,7 @@ class Tracer:
     """
 
     def __init__(self, environment: Environment, context: Mapping[str, Any]) -> None:
-        self._environment = environment
-        self._context = context
+        self._rerendered = partial(rerendered, environment=environment, context=context)
 
     def trace(self, field: str, template: str, rendered: object) -> TracedText:
         """Trace one rendered template; never raises.
@@ -107,13 +107,14 @@ class Tracer:
             log.debug("The templates in %s could not be traced", field, exc_info=True)
             return []
 
-    def _rerendered(self, template: str) -> Rerendered:
-        return rerendered(template, self._environment, self._context)
-
     def _pairs(self, field: str, template: object, rendered: object) -> Iterator[TracedText]:
         """Yield the traces of a template, or of all templates in a value."""
-        if isinstance(template, str):
-            yield from self._of_text(field, template, rendered)
+        if isinstance(template, str) and isinstance(rendered, _CONTAINERS):
+            rerendering = self._rerendered(template)
+            for name, leaf, spans in _leaves(rerendering, field, rendered):
+                yield TracedText(name, template, leaf, spans, rerendering.dates)
+        elif isinstance(template, str):
+            yield self.trace(field, template, rendered)
         elif isinstance(template, (set, frozenset)) and isinstance(rendered, (set, frozenset)):
             yield from self._of_set(field, template, rendered)
         else:
@@ -123,14 +124,6 @@ class Tracer:
                 return
             for (name, value), (_, rendered_value) in zip(ours, theirs, strict=True):
                 yield from self._pairs(name, value, rendered_value)
-
-    def _of_text(self, field: str, template: str, rendered: object) -> Iterator[TracedText]:
-        if not isinstance(rendered, _CONTAINERS):
-            yield self.trace(field, template, rendered)
-            return
-        rerendering = self._rerendered(template)
-        for name, leaf, spans in _leaves(rerendering, field, rendered):
-            yield TracedText(name, template, leaf, spans, rerendering.dates)
 
     def _of_set(
         self, field: str, template: Set[object], rendered: Set[object]
