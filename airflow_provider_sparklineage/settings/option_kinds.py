@@ -58,16 +58,16 @@ class BackendName(StrEnum):
 class Kind(Frozen, frozen=True):
     """A kind of values.
 
-    :param type: the type in JSON Schema: boolean, integer, number, string
     :param read: the reader: a function that converts the value in a source to the option's value,
         and raises ValueError if it cannot
     :param must_be: the end of the sentence "It must be …."
+    :param type: the type in JSON Schema: boolean, integer, number, string
     :param choices: all possible values; empty if they cannot be listed
     """
 
-    type: str
     read: Callable[[object], object]
     must_be: str
+    type: str = "string"
     choices: tuple[str, ...] = ()
 
     @property
@@ -203,40 +203,31 @@ def _partitioning(value: object) -> PartitionRules:
 
 def _choice(choices: type[StrEnum]) -> Kind:
     must_be = f"one of {', '.join(choices)}"
-    return Kind("string", lambda value: choices(_text(value).lower()), must_be, tuple(choices))
+    return Kind(lambda value: choices(_text(value).lower()), must_be, choices=tuple(choices))
 
 
 def _duration(unit: str) -> Kind:
     must_be = f"a number of {unit} that is not negative"
-    return Kind("number", lambda value: timedelta(**{unit: _number(value)}), must_be)
+    return Kind(lambda value: timedelta(**{unit: _number(value)}), must_be, "number")
 
 
-BOOLEAN = Kind("boolean", _boolean, "True or False")
-COUNT = Kind("integer", _integer, "a whole number that is not negative")
+BOOLEAN = Kind(_boolean, "True or False", "boolean")
+COUNT = Kind(_integer, "a whole number that is not negative", "integer")
 DAYS = _duration("days")
 SECONDS = _duration("seconds")
 JAR = Kind(
-    "string",
-    _jar,
-    "a path, or a URL without a user such as local:///opt/spark/lineage/openlineage-spark.jar",
+    _jar, "a path, or a URL without a user such as local:///opt/spark/lineage/openlineage-spark.jar"
 )
-URL = Kind("string", _url, "a URL that begins with http:// or https://")
-LOCATION = Kind(
-    "string", _location, "an absolute path on the worker, or a URL such as s3://bucket/lineage"
-)
-HADOOP_URL = Kind("string", _hadoop_url, "a URL such as s3a://bucket/lineage")
-STORE = Kind("string", _store, "none, or a URL such as s3://bucket/lineage or file:///mnt/lineage")
-URL_OF_STORE = Kind(
-    "string", _url_of_store, "a URL such as s3://bucket/history or file:///mnt/history"
-)
-TEXT = Kind("string", _text, "a text")
-PATHS = Kind("string", _paths, "paths with commas between, or a list of them")
-SPARK_VERSION = Kind(
-    "string", _spark_version, "a version of Spark, such as 4.0.1 or 3.5.6-scala2.13"
-)
-PARTITIONING = Kind("string", _partitioning, "a YAML file of rules, or the rules")
+URL = Kind(_url, "a URL that begins with http:// or https://")
+LOCATION = Kind(_location, "an absolute path on the worker, or a URL such as s3://bucket/lineage")
+HADOOP_URL = Kind(_hadoop_url, "a URL such as s3a://bucket/lineage")
+STORE = Kind(_store, "none, or a URL such as s3://bucket/lineage or file:///mnt/lineage")
+URL_OF_STORE = Kind(_url_of_store, "a URL such as s3://bucket/history or file:///mnt/history")
+TEXT = Kind(_text, "a text")
+PATHS = Kind(_paths, "paths with commas between, or a list of them")
+SPARK_VERSION = Kind(_spark_version, "a version of Spark, such as 4.0.1 or 3.5.6-scala2.13")
+PARTITIONING = Kind(_partitioning, "a YAML file of rules, or the rules")
 INTERMEDIATES = Kind(
-    "string",
     lambda value: Intermediates.parse(_text(value)),
     "keep, drop, or drop: followed by globs of dataset names with commas between them",
 )

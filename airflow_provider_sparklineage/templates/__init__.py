@@ -205,10 +205,8 @@ def _items(field: str, value: object) -> Iterator[tuple[str, object]]:
     """Yield the items of a container with their fields; nothing for any other value."""
     if isinstance(value, Mapping):
         yield from ((f"{field}[{key}]", item) for key, item in value.items())
-    elif isinstance(value, (list, tuple)):
-        yield from ((f"{field}[{position}]", item) for position, item in enumerate(value))
-    elif isinstance(value, (set, frozenset)):
-        ordered = sorted(value, key=str)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        ordered = value if isinstance(value, (list, tuple)) else sorted(value, key=str)
         yield from ((f"{field}[{position}]", item) for position, item in enumerate(ordered))
     elif is_dataclass(value) and not isinstance(value, type):
         for own in fields(value):
