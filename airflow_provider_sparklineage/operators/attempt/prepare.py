@@ -390,7 +390,7 @@ def traces(
     :param context: the context that Airflow rendered with
     """
     traced: list[TracedText] = []
-    tracer = Tracer(environment, context)  # one for all fields, so that common parts are done once
+    tracer = Tracer(environment, context)
     for name, template in templates.items():
         try:
             content = _with_files(template, tuple(operator.template_ext), environment)
