@@ -21,7 +21,7 @@ from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
-from airflow_provider_sparklineage.model.exceptions import ListenerError
+from airflow_provider_sparklineage.model.exceptions import ListenerError, SparkLineageError
 from airflow_provider_sparklineage.model.terms import EVENTS, OBSERVATIONS
 from airflow_provider_sparklineage.operators.attempt import collect, submit
 from airflow_provider_sparklineage.operators.masking import mask
@@ -71,7 +71,7 @@ class Jars(NamedTuple):
     """Paths of the jars to add to the JVM, and an error for each extension that cannot be added."""
 
     paths: tuple[str, ...]
-    errors: tuple[ListenerError, ...]
+    errors: tuple[SparkLineageError, ...]
 
 
 def chosen_jars(
@@ -92,15 +92,11 @@ def chosen_jars(
     chosen = []
     if own is None:
         chosen.append(_file(listener_selection.jar_in_task(spark, "spark-submit", options, env)))
-    extensions, errors = listener_selection.checked_extensions(options.listener_extensions, own)
-    for name in extensions:
-        try:
-            chosen.append(_file(name))
-        except ListenerError as error:
-            errors = (*errors, error)
+    names = options.listener_extensions
+    extensions, errors = listener_selection.checked_extensions(names, own, _file)
     if errors and options.strict:
         raise ListenerError(" ".join(map(str, errors)))
-    return Jars(tuple(chosen), errors)
+    return Jars((*chosen, *extensions), errors)
 
 
 def _file(name: str) -> str:

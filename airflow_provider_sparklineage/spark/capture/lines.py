@@ -13,7 +13,6 @@ import codecs
 import errno
 import os
 from contextlib import contextmanager
-from functools import cache
 from itertools import chain
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -271,14 +270,7 @@ def decode_facet(facet: msgspec.Raw | None, shape: type[_T]) -> _T | None:
     """
     if facet is None:
         return None
-    hashable: Any = shape  # mypy takes no class for a key of the cache
     try:
-        decoded_facet: _T = _decoder(hashable).decode(facet)
+        return msgspec.json.decode(facet, type=shape)
     except (ValueError, RecursionError):
         return None
-    return decoded_facet
-
-
-@cache  # this package has few shapes, and making a decoder takes longer than decoding a facet
-def _decoder(shape: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(shape)

@@ -13,11 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.model.degradations import DegradationCode
-from airflow_provider_sparklineage.model.exceptions import (
-    CaptureError,
-    ListenerError,
-    RemoteDriverError,
-)
+from airflow_provider_sparklineage.model.exceptions import CaptureError, ListenerError
 from airflow_provider_sparklineage.model.terms import EVENTS
 from airflow_provider_sparklineage.spark.submit import (
     deploy_mode,
@@ -38,11 +34,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
-    from airflow_provider_sparklineage.spark.submit.deploy_mode import DriverFiles, SubmitTarget
+    from airflow_provider_sparklineage.spark.submit.deploy_mode import SubmitTarget
     from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
     from airflow_provider_sparklineage.spark.submit.injection import CaptureOptions
     from airflow_provider_sparklineage.spark.submit.submission import Submission
     from airflow_provider_sparklineage.spark.submit.submitted_files import Links
+
+
+_PLAIN_PATH = "Put the jar where the path is letters of ASCII, digits and / _ . + = @ ~ - alone."
 
 
 class ResolvedSubmission(NamedTuple):
@@ -144,13 +143,19 @@ def injected(
     own = listener_selection.only_listener(listeners, submission, there)
     jars: list[str] = []
     if own is None:
-        jars.append(_listener_jar(before, target, options, links, is_remote=files.host.is_remote))
+        jar = listener_selection.jar_in_task(
+            spark, target.spark_binary, options, env, is_remote=files.host.is_remote
+        )
+        jars.append(jar if submitted_files.scheme(jar) else _entry(jar, links, _PLAIN_PATH))
         files.require_carried(jars[0])
+
+    def extension(name: str) -> str:
+        files.require_carried(name)
+        return _entry(name, links, "Give it another path.")
+
     extensions, errors = listener_selection.checked_extensions(
-        options.listener_extensions, own, is_remote=files.host.is_remote
+        options.listener_extensions, own, extension, is_remote=files.host.is_remote
     )
-    extensions, more = _entries(extensions, files, links)
-    errors += more
     jars += extensions
     missing = [(DegradationCode.EXTENSION_UNAVAILABLE, str(error)) for error in errors]
     if errors and options.strict:
@@ -191,42 +196,12 @@ def injected(
     )
 
 
-def _listener_jar(
-    before: ResolvedSubmission,
-    target: SubmitTarget,
-    options: CaptureOptions,
-    links: Links,
-    *,
-    is_remote: bool,
-) -> str:
-    """Find the entry of ``--jars`` for the listener; fetch its jar first if the options allow it.
+def _entry(name: str, links: Links, fix: str) -> str:
+    """Give the entry of ``--jars`` for a jar.
 
-    :raise ListenerError: if there is no jar, or its path has a character that Spark misreads
+    :raise ListenerError: if the path has a character that Spark misreads
     """
-    spark, env = before.spark, before.env
-    jar = listener_selection.jar_in_task(
-        spark, target.spark_binary, options, env, is_remote=is_remote
-    )
-    if submitted_files.scheme(jar):
-        return jar
     try:
-        return links.entry(jar)
+        return links.entry(name)
     except CaptureError as error:
-        fix = "Put the jar where the path is letters of ASCII, digits and / _ . + = @ ~ - alone."
         raise ListenerError(error.problem, fix) from error
-
-
-def _entries(
-    extensions: tuple[str, ...], files: DriverFiles, links: Links
-) -> tuple[tuple[str, ...], tuple[ListenerError, ...]]:
-    """Give the entries of ``--jars`` for extensions, and an error for each that cannot be added."""
-    entries, errors = [], []
-    for name in extensions:
-        try:
-            files.require_carried(name)
-            entries.append(links.entry(name))
-        except CaptureError as error:
-            errors.append(ListenerError(error.problem, "Give it another path."))
-        except RemoteDriverError as error:
-            errors.append(ListenerError(error.problem, error.fix))
-    return tuple(entries), tuple(errors)

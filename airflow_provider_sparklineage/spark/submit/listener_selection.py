@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from airflow_provider_sparklineage.model.credentials import logger, scrub
-from airflow_provider_sparklineage.model.exceptions import ListenerError
+from airflow_provider_sparklineage.model.exceptions import ListenerError, SparkLineageError
 from airflow_provider_sparklineage.spark.submit import (
     distribution,
     fetching,
@@ -30,7 +30,7 @@ from airflow_provider_sparklineage.spark.submit.listener import VERSION, Identit
 from airflow_provider_sparklineage.spark.submit.submitted_files import local_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from airflow_provider_sparklineage.spark.submit.injection import CaptureOptions
     from airflow_provider_sparklineage.spark.submit.submission import Submission
@@ -134,8 +134,12 @@ def only_listener(
 
 
 def checked_extensions(
-    names: Iterable[str], own: JobListener | None, *, is_remote: bool = False
-) -> tuple[tuple[str, ...], tuple[ListenerError, ...]]:
+    names: Iterable[str],
+    own: JobListener | None,
+    entry: Callable[[str], str] = str,
+    *,
+    is_remote: bool = False,
+) -> tuple[tuple[str, ...], tuple[SparkLineageError, ...]]:
     """Check which jars that extend the listener can be added to ``--jars``.
 
     A jar that does not exist would end the job, and a jar that is a listener itself would be a
@@ -143,18 +147,23 @@ def checked_extensions(
 
     :param names: the jars, as paths on this machine or as URLs that Spark can read
     :param own: the job's own listener; None if it has none
+    :param entry: gives the entry of a jar, or raises an error if the jar cannot be added
     :param is_remote: whether the driver runs on another machine, so that ``local:`` means a path on
         that machine
-    :return: the jars that can be added, and an error for each other jar
+    :return: the entries of the jars that can be added, and an error for each other jar
     """
-    usable, errors = [], []
+    entries: list[str] = []
+    errors: list[SparkLineageError] = []
     for name in names:
         if problem_and_fix := _extension_problem(name, own, is_remote=is_remote):
             problem, fix = problem_and_fix
             errors.append(ListenerError(f"The listener's extension {name} {problem}.", fix))
-        else:
-            usable.append(name)
-    return tuple(usable), tuple(errors)
+            continue
+        try:
+            entries.append(entry(name))
+        except SparkLineageError as error:
+            errors.append(error)
+    return tuple(entries), tuple(errors)
 
 
 def _extension_problem(
