@@ -22,13 +22,6 @@ from airflow_provider_sparklineage.spark.submit import (
     listener_selection,
     submitted_files,
 )
-from airflow_provider_sparklineage.spark.submit.injection import (
-    SUBMIT_OPTS,
-    Injection,
-    inject,
-    injected_names,
-    refuse_connect,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -135,7 +128,7 @@ def injected(
     """
     submission, spark, env = before
     files = deploy_mode.driver_files(submission, target, env, bundle, options, links)
-    refuse_connect(submission, target.master, env)
+    injection.refuse_connect(submission, target.master, env)
     # If the driver has other jars, in a pod's image for instance, the jars of the worker's Spark
     # are not looked at.
     there = spark if files.has_jars_of_worker else replace(spark, home=None)
@@ -170,8 +163,8 @@ def injected(
         jars = [deploy_mode.reachable(files.host, jar, share) for jar in jars]
     submit_opts = None
     if target.environment_is_private and not files.host.is_remote:
-        submit_opts = env.get(SUBMIT_OPTS, "")
-    parts = Injection(
+        submit_opts = env.get(injection.SUBMIT_OPTS, "")
+    parts = injection.Injection(
         jars=tuple(jars),
         events_path=f"{files.folder}/{EVENTS}",
         application_run_id=bundle.manifest.application_run_id,
@@ -182,8 +175,8 @@ def injected(
         observation=observation,
         sending=listen() if files.are_sent else {},
     )
-    after = inject(submission, parts)
-    names = injected_names(submission, after)
+    after = injection.inject(submission, parts)
+    names = injection.injected_names(submission, after)
     if target.is_command and not target.is_elsewhere:
         # The command's own arguments, which are not known here, win over properties in a file.
         after = after.all_in_file()

@@ -21,13 +21,8 @@ from typing import IO, TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import ListenerError
-from airflow_provider_sparklineage.spark.submit import distribution
+from airflow_provider_sparklineage.spark.submit import distribution, listener
 from airflow_provider_sparklineage.spark.submit.distribution import SparkDistribution
-from airflow_provider_sparklineage.spark.submit.listener import (
-    artifact,
-    coordinate,
-    version_numbers,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -144,7 +139,7 @@ def java_feature_version(java: Path) -> int | None:
 
 def oldest_java_for(spark: str) -> int:
     """Give the oldest Java that a version of Spark runs on."""
-    return 17 if version_numbers(spark) >= (4,) else 8
+    return 17 if listener.version_numbers(spark) >= (4,) else 8
 
 
 def java_refusal(env: Mapping[str, str], distribution: SparkDistribution) -> ListenerError | None:
@@ -276,7 +271,7 @@ def from_spark(
         file = work / "resolving.properties"
         distribution.write_properties(file, properties)
         command = [spark_submit, "--master", "local[1]", "--deploy-mode", "client"]
-        command += ["--properties-file", str(file), "--packages", coordinate(scala)]
+        command += ["--properties-file", str(file), "--packages", listener.coordinate(scala)]
         if repositories:
             command += ["--repositories", repositories]
         command.append(str(work / "nothing.py"))
@@ -285,12 +280,12 @@ def from_spark(
         others = {key: v for key, v in env.items() if key not in ("SPARK_REMOTE", "MASTER")}
         output = _run_resolver(command, others | python, timeout_s, progress)
         stored = _STORED.search(output)
-        name = f"{artifact(scala)}-{coordinate(scala).rpartition(':')[2]}.jar"
+        name = f"{listener.artifact(scala)}-{listener.VERSION}.jar"
         jar = Path(stored[1].strip() if stored else work) / f"io.openlineage_{name}"
         if not jar.is_file():
             causes = (re.search(pattern, output) for pattern in _CAUSES)
             cause = next((match[0].strip()[:200] for match in causes if match), _UNKNOWN_CAUSE)
-            problem = f"{coordinate(scala)} could not be fetched ({cause})."
+            problem = f"{listener.coordinate(scala)} could not be fetched ({cause})."
             fix = (
                 "Check that this machine reaches a Maven repository: name a mirror with "
                 "--repositories, set JAVA_TOOL_OPTIONS to -Dhttps.proxyHost=… -Dhttps.proxyPort=… "

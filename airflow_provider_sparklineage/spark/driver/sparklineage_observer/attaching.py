@@ -337,8 +337,7 @@ def _wrap_streams(observer):
 
     def listen(writer):
         try:
-            for listener in observer.streams.listen_to(writer._spark):
-                attached.registered(*listener)
+            observer.streams.listen_to(writer._spark, attached.registered)
         except Exception as error:  # the job must never notice
             observer.failed("stream", error)
 

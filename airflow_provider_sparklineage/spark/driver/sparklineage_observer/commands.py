@@ -77,21 +77,22 @@ class Commands:
         if not is_needed and kind in (_FILES, _HIVE):
             return None
         record = write.record()
-        if record is not None and is_needed and cut:
+        if record is None:
+            return None
+        if is_needed and cut:
             record["cut"] = cut
-        elif record is not None and is_needed:
+        elif is_needed:
             budget.check()
             described = self._described(write.plan, leaves, budget)
             if "plan" in described:
                 columns = write.columns()
                 record.update(schema=write.schema(columns), columns=columns)
             record.update(described)
-        says_more = record is not None and (len(record) > 2 or kind not in (_FILES, _HIVE))
-        return record if says_more else None
+        return record if len(record) > 2 or kind not in (_FILES, _HIVE) else None
 
     @staticmethod
     def target_of(kind, execution):
-        """Describe a write command by its target alone; None where :meth:`observe` gives None."""
+        """Describe a write command by its target alone; None if :func:`_write_of` gives None."""
         write = _write_of(kind, execution)
         return write and write.record()
 

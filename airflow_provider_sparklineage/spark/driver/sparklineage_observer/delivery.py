@@ -359,7 +359,7 @@ class Delivery:
     def _deliver_new(self, is_last, begun):
         if not self._has_begun:
             self._remote.make()
-            self._remote.put("start.json", _json(self._start))
+            self._remote.put("start.json", json.dumps(self._start).encode())
             self._has_begun = True
         if self._end is None:
             self._put_new()
@@ -369,7 +369,7 @@ class Delivery:
             if is_last:
                 self._end = self._end_of(begun)
         if self._end is not None:  # the last file: a repeated call puts only this file again
-            self._remote.put("end.json", _json(self._end))
+            self._remote.put("end.json", json.dumps(self._end).encode())
 
     def _end_of(self, begun):
         left = [segments.left() for segments in self._files]
@@ -412,7 +412,3 @@ class Delivery:
 
 def _file(folder, kind):
     return os.path.join(folder, f"{kind}.ndjson")
-
-
-def _json(value):
-    return json.dumps(value).encode()

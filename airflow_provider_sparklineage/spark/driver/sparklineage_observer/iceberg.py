@@ -175,14 +175,12 @@ class Snapshots:
         return [write for write in writes if write is not None]
 
 
-_MODES = {"append": "append", "overwrite": "rows", "delete": "rows"}
-
-
 def _write(base, table, snapshot, classes, budget):
     operation = snapshot.operation()
     if operation == "replace":  # a compaction puts the same data into other files
         return None
-    mode = "create" if snapshot.parentId() is None else _MODES.get(operation, "rows")
+    mode = "append" if operation == "append" else "rows"
+    mode = "create" if snapshot.parentId() is None else mode
     write = write_record("IcebergSnapshot", "iceberg", base, mode, table=table.name())
     write.update(snapshot=str(snapshot.snapshotId()), time=snapshot.timestampMillis())
     try:

@@ -120,21 +120,20 @@ class Streams:
         self._running = {}
         self._folders = set()
 
-    def listen_to(self, session):
+    def listen_to(self, session, registered):
         """Register a listener for streams with a session, unless the session has one already.
 
-        :return: a list with the pair (function that removes the listener, listener); empty if the
-            session had a listener already
+        :param registered: is called with a function that removes the listener, and the listener
         """
         java_session = session._jsparkSession
         key = java_session.hashCode()  # Java's default hash, so no other session has it
         if key in self._sessions:
-            return []
+            return
         self._sessions.add(key)
         manager = java_session.streams()
         listener = self._classes.streaming_listener(_Listener(self, manager, self._observer.failed))
         manager.addListener(listener)
-        return [(manager.removeListener, listener)]
+        registered(manager.removeListener, listener)
 
     def started(self, run, query):
         """Remember a stream that starts; the stream's own thread waits for this call."""
