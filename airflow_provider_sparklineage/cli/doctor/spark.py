@@ -368,10 +368,8 @@ def _submit(
     if submission.new_file is not None:
         properties = str(work / "properties")
         distribution.write_properties(Path(properties), submission.new_file)
-    home = machine.spark.home
-    binary = home / "bin" / "spark-submit" if home else Path(machine.spark_binary)
     command = [
-        str(binary) if binary.is_file() else machine.spark_binary,
+        machine.spark.submit_command(machine.spark_binary),
         *("--master", "local[1]", "--name", "sparklineage doctor"),
         *arguments(submission, properties),
         *(str(application), str(work)),

@@ -7,9 +7,9 @@ settings. If no report would come back, the job gets no listener, and the error 
 
 from __future__ import annotations
 
+import filecmp
 import shutil
 import tempfile
-from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from airflow_provider_sparklineage.model.exceptions import CaptureError, RemoteDriverError
 from airflow_provider_sparklineage.model.terms import OBSERVATIONS
 from airflow_provider_sparklineage.spark.capture.bundle import in_spark
-from airflow_provider_sparklineage.spark.submit import fetching, listener, submitted_files
+from airflow_provider_sparklineage.spark.submit import fetching, submitted_files
 from airflow_provider_sparklineage.spark.submit.injection import Observation, can_observe
 
 if TYPE_CHECKING:
@@ -185,9 +185,11 @@ def reachable(host: DriverHost, jar: str, share: Path) -> str:
     if host is DriverHost.YARN or "://" in jar:
         return jar
     source = Path(jar)
-    target = source if source.is_relative_to(share.parent) else share / source.name
+    if source.is_relative_to(share.parent):
+        return f"local://{source}"
+    target = share / source.name
     try:
-        if target != source and not _is_copy(target, source):
+        if not (target.exists() and filecmp.cmp(target, source, shallow=False)):
             share.mkdir(mode=0o755, parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=".copy-", dir=share) as work:
                 copy = Path(work) / source.name
@@ -198,12 +200,6 @@ def reachable(host: DriverHost, jar: str, share: Path) -> str:
         msg = f"{source.name} cannot be put on the shared mount, {share}: {error}."
         raise CaptureError(msg) from error
     return f"local://{target}"
-
-
-def _is_copy(target: Path, source: Path) -> bool:
-    with suppress(FileNotFoundError):
-        return listener.digest_of(target) == listener.digest_of(source)
-    return False
 
 
 # The files of the driver: where it writes and delivers its reports, and where it finds its jars.

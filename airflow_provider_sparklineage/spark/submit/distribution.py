@@ -49,6 +49,14 @@ class SparkDistribution(Frozen, frozen=True):
             return []
         return [self.home / "jars" / name for name in sorted(_jar_names(self.home))]
 
+    def submit_command(self, spark_binary: str) -> str:
+        """Give the path of ``spark-submit`` in SPARK_HOME if it exists, else the command on PATH.
+
+        The command on PATH may belong to another Spark.
+        """
+        own = self.home and self.home / "bin" / "spark-submit"
+        return str(own) if own and own.is_file() else spark_binary
+
 
 def defaults(home: Path | None, env: Mapping[str, str]) -> dict[str, str]:
     """Read the properties of ``spark-defaults.conf``, which Spark uses if it gets no other file.

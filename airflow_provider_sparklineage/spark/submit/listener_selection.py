@@ -372,7 +372,7 @@ def fetch_for(
             raise ListenerError(problem, refusal.fix)
         fetcher = commands.from_spark(
             spark.scala,
-            _submit_command(here, spark_binary),
+            here.submit_command(spark_binary),
             distribution.defaults(here.home, env) if here.home or env.get("SPARK_CONF_DIR") else {},
             repositories=repositories,
             env=env,
@@ -387,13 +387,3 @@ def fetch_for(
         if fetching.recent_failure(spark.scala, env) is None:
             fetching.note_failure(spark.scala, env, error)
         raise
-
-
-def _submit_command(spark: SparkDistribution, spark_binary: str) -> str:
-    """Give the path of ``spark-submit`` in SPARK_HOME if it exists, else the command on PATH.
-
-    The command on PATH may belong to another Spark.
-    """
-    if spark.home and (own := spark.home / "bin" / "spark-submit").is_file():
-        return str(own)
-    return spark_binary
