@@ -1,4 +1,4 @@
-"""The file of records, the limits on the observer, and the clock that it watches."""
+"""The shapes of records and their file, the limits on the observer, and the clock it watches."""
 
 import errno
 import json
@@ -167,7 +167,7 @@ def write_record(node, kind, path, mode, layouts=(), **more):
 
 
 def layout_of(base, dimensions, partitions):
-    """Describe partitions below a base folder, which are tuples of texts, or None for null."""
+    """Describe the partitions below a base folder, as tuples of values; None stands for null."""
     return {"base": base, "dimensions": dimensions, "partitions": sorted_partitions(partitions)}
 
 
