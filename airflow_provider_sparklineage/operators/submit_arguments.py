@@ -77,10 +77,14 @@ class CommandArguments(Frozen, frozen=True):
 
 
 class _Commands:
-    """The macro calls of one try: equal calls get the same answer, and all share one bundle."""
+    """The macro calls of one try: equal calls get the same answer, and all share one bundle.
 
-    def __init__(self, context: Context) -> None:
+    :param is_running: if the task is not running, nothing is added to its commands
+    """
+
+    def __init__(self, context: Context, *, is_running: bool = True) -> None:
         self.context = context
+        self._is_running = is_running
         self._task = context["task"]
         self._capture: Capture | None = None
         self._answers: list[tuple[MacroCall, CommandArguments]] = []
@@ -94,7 +98,9 @@ class _Commands:
         return answer
 
     def _answered(self, call: MacroCall) -> CommandArguments:
-        answer = _without_lineage(call)
+        answer = CommandArguments(shell_arguments(call.submission, call.properties_file))
+        if not self._is_running:
+            return answer
         arguments = {name: getattr(LineageMixin, name) for name in ARGUMENTS}
         operator: Any = SimpleNamespace(
             **arguments | {"lineage_conn_id": call.lineage_conn_id or DEFAULT_CONN_ID},
@@ -183,8 +189,7 @@ def arguments(context: Context, call: MacroCall) -> str:
 
     :raise Exception: if lineage is impossible and ``[sparklineage] strict`` is on
     """
-    commands = _commands(context)
-    return commands.arguments(call).arguments if commands else _without_lineage(call).arguments
+    return _commands(context).arguments(call).arguments
 
 
 def conf_dir(context: Context, call: MacroCall) -> str:
@@ -193,23 +198,17 @@ def conf_dir(context: Context, call: MacroCall) -> str:
     :raise Exception: if lineage is impossible and ``[sparklineage] strict`` is on
     """
     commands = _commands(context)
-    if commands is None:
-        return _Commands(context).conf_dir(_without_lineage(call))
     return commands.conf_dir(commands.arguments(call))
 
 
-def _commands(context: Context) -> _Commands | None:
-    """Give the commands of the try that runs in this process; None if the task is not running."""
+def _commands(context: Context) -> _Commands:
+    """Give the commands of the try that runs in this process, or of a task that is not running."""
     global _latest  # a worker runs one try in a process
     if getattr(context["ti"], "state", None) != "running":
-        return None
+        return _Commands(context, is_running=False)
     if _latest is None or _latest.context["ti"] is not context["ti"]:
         _latest = _Commands(context)
     return _latest
-
-
-def _without_lineage(call: MacroCall) -> CommandArguments:
-    return CommandArguments(shell_arguments(call.submission, call.properties_file))
 
 
 def _collision(shown: CommandLine, call: MacroCall) -> ListenerError:

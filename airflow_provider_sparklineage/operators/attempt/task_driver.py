@@ -15,7 +15,7 @@ import os
 import threading
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
@@ -126,7 +126,7 @@ def with_listener(
     existing = ExistingTransport.COLLECT_ONLY if is_late else settings.existing_transport
     injection = Injection(
         jars=(),
-        events_path=str(capture.own_files.links.plain(_folder(capture)) / EVENTS),
+        events_path=str(capture.own_files.links.plain(cast("Path", bundle.path)) / EVENTS),
         application_run_id=bundle.manifest.application_run_id,
         defaults=identity,
         existing_transport=existing,
@@ -141,13 +141,6 @@ def with_listener(
     if settings.observe and takes_tag(submission, tag):
         after = after.with_conf({DELTA_TAG: tag})
     return after
-
-
-def _folder(capture: Capture) -> Path:
-    if capture.bundle.path is None:
-        msg = "There is no bundle."
-        raise ValueError(msg)
-    return capture.bundle.path
 
 
 def noted(
@@ -191,15 +184,8 @@ class TaskDriver:
 
     @property
     def _capture(self) -> Capture:
-        """The capture, with all changes until now.
-
-        :raise ValueError: if the try has no capture
-        """
-        capture = self._try.capture
-        if capture is None:
-            msg = "Nothing is captured."
-            raise ValueError(msg)
-        return capture
+        """The capture, with all changes until now."""
+        return cast("Capture", self._try.capture)
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -319,7 +305,12 @@ class TaskDriver:
 
     def _end(self) -> None:
         if not self._is_met:
-            self._nothing_met()
+            if not self._is_refused:  # else a degradation has the reason
+                self._degrade(
+                    DegradationCode.NO_EVENTS,
+                    "The task made no SparkContext in its own process, so there was nothing to "
+                    "listen to. The driver of a session of Spark Connect is the server's.",
+                )
             return
         is_over = False
         try:
@@ -361,15 +352,6 @@ class TaskDriver:
     def _end_listening(self) -> None:
         if self._late is not None:
             self._late.end()
-
-    def _nothing_met(self) -> None:
-        if self._is_refused:  # a degradation has the reason
-            return
-        self._degrade(
-            DegradationCode.NO_EVENTS,
-            "The task made no SparkContext in its own process, so there was nothing to listen to. "
-            "The driver of a session of Spark Connect is the server's.",
-        )
 
 
 def _without_transport(conf: Any) -> Any:
