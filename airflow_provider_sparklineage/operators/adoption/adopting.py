@@ -346,9 +346,8 @@ def _look_at(cls: type, kind: Kind) -> _Class:
         reserved = _reserved(lineage_class(kind), stock)
         added = [each for each in cls.__mro__ if each not in stock.__mro__]
         obstacle = unreached(own, kind.methods)
-        if name := own_names(added, [*_OF_ATTRIBUTES, *sorted(reserved)]):
-            obstacle = obstacle or _own_name(name)
-        if name := assigned(added, kind.methods):
+        names_of_ours = [*_OF_ATTRIBUTES, *sorted(reserved)]
+        if name := own_names(added, names_of_ours) or assigned(added, kind.methods):
             obstacle = obstacle or _own_name(name)
         if name := assigned(added, kind.replaced):
             obstacle = obstacle or f"its own code sets {name}, which lineage has made anew"

@@ -244,17 +244,14 @@ def begun(
     :raise CaptureError: if the bundle cannot be made and ``settings.strict`` is true
     """
     manifest = manifest_of(context, settings, of_command=of_command)
-    error: Exception | None = None
     try:
         bundle = bundles.create(settings.capture_location.folder, manifest)
-    except (CaptureError, OSError) as reason:
+    except (CaptureError, OSError) as error:
         if settings.strict:
             raise
-        bundle, error = CaptureBundle(None, manifest), reason
-    capture = Capture(settings, bundle, OwnFiles(bundle.path), conn_id, is_awaited=not of_command)
-    if error is None:
-        return capture
-    return capture.degraded(DegradationCode.CAPTURE_UNAVAILABLE, str(error))
+        reason = safe_degradation(DegradationCode.CAPTURE_UNAVAILABLE, str(error))
+        bundle = CaptureBundle(None, manifest).noted(reason)
+    return Capture(settings, bundle, OwnFiles(bundle.path), conn_id, is_awaited=not of_command)
 
 
 def injected(
