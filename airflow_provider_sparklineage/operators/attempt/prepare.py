@@ -25,7 +25,6 @@ from msgspec.structs import replace
 from openlineage.client.event_v2 import Dataset
 
 from airflow_provider_sparklineage.event import openlineage, pipeline, xcom
-from airflow_provider_sparklineage.event.archive import archive_of
 from airflow_provider_sparklineage.event.backends import backend_of
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY
 from airflow_provider_sparklineage.event.sending import neutral
@@ -112,8 +111,13 @@ def prepared(
     ti = context.get("ti")
     known = NO_EARLIER_LINEAGE
     if ti is not None:
+        archive = None
+        if resolved.archive_url:  # only then does START wait for the import
+            from airflow_provider_sparklineage.event.archive import archive_of
+
+            archive = archive_of(resolved)
         is_dated = context.get("logical_date") is not None
-        known = other_runs.last_known(ti, archive_of(resolved), is_dated=is_dated)
+        known = other_runs.last_known(ti, archive, is_dated=is_dated)
     written: tuple[Event, ...] = ()
     if ti is not None and pipeline.shows_descriptions(resolved.adaptation):
         written = other_runs.upstream_events(ti, context.get("task") or getattr(ti, "task", None))
