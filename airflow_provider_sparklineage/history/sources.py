@@ -24,13 +24,12 @@ from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 
 from airflow_provider_sparklineage.event.archive import UNSENT, task_of
 from airflow_provider_sparklineage.history.facts import Reason, Try, facts_of
-from airflow_provider_sparklineage.history.store import LOCAL_SCHEMES, Store, is_store
+from airflow_provider_sparklineage.history.store import Store, is_store, local_path
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.exceptions import SparkLineageError, UnusableInputError
 from airflow_provider_sparklineage.model.rule_files import open_regular
@@ -516,10 +515,9 @@ def source_of(text: str, merge: Merge = refused) -> Source | Store:
     :param merge: makes an event of a capture bundle
     :raise UnusableInputError: if there is no such file or folder on this machine
     """
-    url = urlsplit(text) if "://" in text else None
-    if url is not None and url.scheme not in LOCAL_SCHEMES:
+    path = local_path(text)
+    if path is None:
         return store_at(text) or RemoteFiles(text.rstrip("/"))
-    path = Path(text if url is None else unquote(url.path))
     if not path.exists():
         problem = f"There is no {path}."
         fix = "Give an archive folder, a capture bundle, or files of events."

@@ -223,8 +223,7 @@ class Building:
                     files.remove(f"{top}/{name}")
 
 
-LOCAL_SCHEMES = ("file", "local")
-"""Schemes of URLs that name a folder of this machine."""
+_LOCAL_SCHEMES = ("file", "local")
 
 SCRATCH = "tmp"
 """The folder for temporary files of running builds."""
@@ -360,14 +359,12 @@ Files = Folder | Remote
 """The operations on a store's files; names are relative to the store, with ``/`` in them."""
 
 
-def files_of(url: str) -> Files:
-    """Give the file operations for a path, or for a URL that ``ObjectStoragePath`` can open."""
-    parts = urlsplit(url)
+def local_path(url: str) -> Path | None:
+    """Give the path on this machine that a path or a ``file:`` URL names; None for other URLs."""
     if "://" not in url:
-        return Folder(Path(url).absolute())
-    if parts.scheme in LOCAL_SCHEMES:
-        return Folder(Path(unquote(parts.path)))
-    return Remote(url)
+        return Path(url)
+    parts = urlsplit(url)
+    return Path(unquote(parts.path)) if parts.scheme in _LOCAL_SCHEMES else None
 
 
 LOCK = "lock.json"
@@ -537,7 +534,8 @@ class Store:
 
     def __init__(self, url: str, now: Callable[[], datetime] = _utc_now) -> None:
         self.url = url
-        self.files: Files = files_of(url)
+        path = local_path(url)
+        self.files: Files = Remote(url) if path is None else Folder(path.absolute())
         self._now = now
 
     @classmethod

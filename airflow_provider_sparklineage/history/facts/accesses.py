@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.history.facts.cells import cell_of, cell_of_text
 from airflow_provider_sparklineage.history.facts.line import Access, dataset_name, short
 from airflow_provider_sparklineage.model.producer import SCHEMA_BASE
@@ -42,7 +43,6 @@ from airflow_provider_sparklineage.model.terms import Side, Witness
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from airflow_provider_sparklineage.event import model
     from airflow_provider_sparklineage.history.facts.cells import Cell
 
 
@@ -66,72 +66,55 @@ class Extent(NamedTuple):
     condition: str | None = None
 
 
-class EventParts(NamedTuple):
-    """The parts of an event about one dataset that the run read or wrote.
+def extents(
+    dataset: model.Dataset,
+    facets: model.SideFacets,
+    seen: model.Seen | None,
+    checked: model.Checked | None,
+    mode: str,
+) -> list[Extent]:
+    """Give the accessed parts of a dataset, at least one, by the table at the module's top.
 
     :param facets: the input or output facets of the dataset
     :param seen: the dataset's entry in run facet ``sparkLineage_capture``
     :param checked: the dataset's entry in run facet ``sparkLineage_partitionCheck``
     :param mode: mode of the write; empty for a read
     """
-
-    dataset: model.Dataset
-    facets: model.SideFacets | None
-    seen: model.Seen | None
-    checked: model.Checked | None
-    mode: str
-
-    @property
-    def condition(self) -> model.Condition | None:
-        """The condition that describes the accessed part of the dataset; None if there is none."""
-        subset = self.facets.subset if self.facets else None
-        if subset and (condition := subset.output if self.mode else subset.input):
-            return condition
-        return self.checked.condition if self.checked else None
-
-    @property
-    def accessed(self) -> str | None:
-        """The extent in this package's own run facets; None if they do not have the dataset."""
-        entry = self.seen or self.checked
-        return entry.accessed if entry else None
-
-    @property
-    def counted(self) -> model.Counted | None:
-        """The number and the ends of the accessed partitions; None if the event does not give them.
-
-        A count of 0 in an output's own facet ``sparkLineage_partitions`` is ignored.
-        """
-        checked = self.checked
-        extent = checked and (checked.observed or (checked.unreported and checked.expected))
-        if extent:
-            return extent if extent.count is not None else None
-        facets = self.dataset.facets
-        written = facets and facets.partitions if self.mode else None
-        return written if written and written.count else None
-
-
-def extents(parts: EventParts) -> list[Extent]:
-    """Give the accessed parts of a dataset, at least one, by the table at the module's top."""
-    condition, counted = parts.condition, parts.counted
+    subset = facets.subset or model.Subset()
+    condition = (subset.output if mode else subset.input) or (
+        checked.condition if checked else None
+    )
+    entry = seen or checked
+    accessed = entry.accessed if entry else None
+    counted = _counts(dataset, checked, is_write=bool(mode))
     if condition and condition.type == PARTITION and condition.partitions is not None:
-        return _named(condition.partitions)
-    if parts.accessed == NONE or (counted and counted.count == 0):
+        named = dict.fromkeys(map(_of_partition, condition.partitions))
+        return list(named) or [Extent(NONE)]
+    if accessed == NONE or (counted and counted.count == 0):
         return [Extent(NONE)]
     if counted and counted.first:
         return [_counted(counted, condition)]
-    if condition and (folders := _folders(parts.dataset, condition)):
+    if condition and (folders := _folders(dataset, condition)):
         return [_of_cell(cell) for cell in folders]
     if condition:
         return [Extent(CONDITION, condition=_condition_text(condition))]
-    described = parts.facets and parts.facets.described
-    if described and described.description:
-        return [Extent(CONDITION, condition=_description_text(described.description))]
-    is_all = parts.accessed == ALL or (parts.accessed is None and parts.mode in _AS_A_WHOLE)
+    if facets.described and facets.described.description:
+        return [Extent(CONDITION, condition=_description_text(facets.described.description))]
+    is_all = accessed == ALL or (accessed is None and mode in _AS_A_WHOLE)
     return [Extent(ALL if is_all else UNKNOWN)]
 
 
-def _named(partitions: list[model.NamedPartition]) -> list[Extent]:
-    return list(dict.fromkeys(map(_of_partition, partitions))) or [Extent(NONE)]
+def _counts(
+    dataset: model.Dataset, checked: model.Checked | None, *, is_write: bool
+) -> model.Counted | None:
+    """Give the number and the ends of the accessed partitions; None if the event lacks them.
+
+    A count of 0 in an output's own facet ``sparkLineage_partitions`` is ignored.
+    """
+    extent = checked and (checked.observed or (checked.unreported and checked.expected))
+    if extent:
+        return extent if extent.count is not None else None
+    return dataset.partitions if is_write and dataset.partitions.count else None
 
 
 def _of_partition(one: model.NamedPartition) -> Extent:
@@ -233,11 +216,12 @@ def _of_dataset(
     who: Reporter,
 ) -> Iterator[Access]:
     is_write = side is Side.WRITE
-    facets = dataset.outputFacets if is_write else dataset.inputFacets
+    facets = (dataset.outputFacets if is_write else dataset.inputFacets) or model.SideFacets()
+    statistics = facets.output_statistics if is_write else facets.input_statistics
     evidence = _evidence(dataset, seen, checked, who)
     mode = _mode(dataset, evidence, who) if is_write else ""
-    parts = extents(EventParts(dataset, facets, seen, checked, mode))
-    rows, size = _counts(facets, is_write=is_write) if len(parts) == 1 else (None, None)
+    parts = extents(dataset, facets, seen, checked, mode)
+    size = (statistics if len(parts) == 1 else None) or model.Statistics()
     is_failed = bool((seen and seen.failed) or (checked and checked.failed))
     name = dataset_name(dataset.namespace, dataset.name)
     for part in parts:
@@ -248,17 +232,9 @@ def _of_dataset(
             is_failed=is_failed,
             evidence=evidence,
             mode=mode or None,
-            row_count=rows,
-            byte_count=size,
+            row_count=size.rowCount,
+            byte_count=size.size,
         )
-
-
-def _counts(facets: model.SideFacets | None, *, is_write: bool) -> tuple[int | None, int | None]:
-    """Give the numbers of rows and bytes from the statistics facet; None for an unknown number."""
-    if facets is None:
-        return None, None
-    statistics = facets.output_statistics if is_write else facets.input_statistics
-    return (statistics.rowCount, statistics.size) if statistics else (None, None)
 
 
 def _evidence(

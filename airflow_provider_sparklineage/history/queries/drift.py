@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from airflow_provider_sparklineage.history.queries.answers import Dataset, at_utc_if_known
-from airflow_provider_sparklineage.history.queries.patterns.observed import Run, patterns
+from airflow_provider_sparklineage.history.queries.answers import Dataset
+from airflow_provider_sparklineage.history.queries.patterns.observed import Run, patterns, run_of
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.exceptions import UnknownNameError
 from airflow_provider_sparklineage.model.texts import some
@@ -43,7 +43,7 @@ _LEAST, _SHARE = 1, 0.1  # a difference of 1, or of a tenth of the median, is no
 _SHOWN = 5  # most names in a message
 
 _TASK = """
-SELECT run_id, job, ended, coalesce(map_index, -1) AS map_index FROM runs
+SELECT run_id, job, ended, state, coalesce(map_index, -1) AS map_index FROM runs
 WHERE job = $task AND state = 'COMPLETE' ORDER BY ended DESC, run_id DESC LIMIT $runs
 """
 _JOBS = "SELECT DISTINCT job FROM runs WHERE state = 'COMPLETE' AND job IS NOT NULL ORDER BY job"
@@ -148,12 +148,7 @@ def _drifts(history: Rows, task: str, rows: Sequence[Mapping[str, Any]]) -> Iter
 
 
 def _facts(history: Rows, task: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, _RunFacts]:
-    facts = {
-        row["run_id"]: _RunFacts(
-            Run(row["run_id"], row["job"], at_utc_if_known(row["ended"])), {}, {}
-        )
-        for row in rows
-    }
+    facts = {row["run_id"]: _RunFacts(run_of(row), {}, {}) for row in rows}
     for row in history.rows(_ACCESSES, {"task": task}):
         if of_run := facts.get(row["run_id"]):
             count = None if row["others"] else int(row["partitions"])
@@ -193,29 +188,20 @@ def _columns(runs: Sequence[_RunFacts]) -> Iterator[Drift]:
                 continue
             was = before.columns.get((name, column), {})
             now = after.columns.get((name, column), {})
-            if was != now:
-                yield _column(name, column, after.run, before.run, was, now)
-
-
-def _column(
-    name: DatasetName,
-    column: str | None,
-    run: Run,
-    before: Run,
-    was: Mapping[str, frozenset[str]],
-    now: Mapping[str, frozenset[str]],
-) -> Drift:
-    called = f"{name}.{column}" if column else f"Conditions of {name}"
-    old, new = sorted(was), sorted(now)
-    if not was or not now:
-        kind = "column_went" if was else "column_appeared"
-    elif old != new:
-        kind = "sources_changed"
-    else:
-        kind = "transformation_changed"
-        old, new = _transformations(was), _transformations(now)
-    message = f"{called}: {column_change(kind, old, new)}"
-    return Drift(kind, Dataset(*name), column, run, before, message, tuple(old), tuple(new))
+            if was == now:
+                continue
+            old, new = sorted(was), sorted(now)
+            if not was or not now:
+                kind = "column_went" if was else "column_appeared"
+            elif old != new:
+                kind = "sources_changed"
+            else:
+                kind = "transformation_changed"
+                old, new = _transformations(was), _transformations(now)
+            called = f"{name}.{column}" if column else f"Conditions of {name}"
+            message = f"{called}: {column_change(kind, old, new)}"
+            sides = (tuple(old), tuple(new))
+            yield Drift(kind, Dataset(*name), column, after.run, before.run, message, *sides)
 
 
 def column_change(kind: str, was: Sequence[str], now: Sequence[str]) -> str:

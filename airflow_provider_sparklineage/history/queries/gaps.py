@@ -17,11 +17,12 @@ import msgspec
 
 from airflow_provider_sparklineage.history.queries import answers
 from airflow_provider_sparklineage.history.queries.patterns.axes import UNITS, Step, axes_of
-from airflow_provider_sparklineage.history.queries.patterns.learning import Pair, learn
+from airflow_provider_sparklineage.history.queries.patterns.learning import Learned, Pair, learn
 from airflow_provider_sparklineage.history.queries.patterns.observed import (
     Run,
     Task,
     dates_of,
+    run_of,
     writes_of,
 )
 from airflow_provider_sparklineage.history.queries.patterns.rules import (
@@ -141,10 +142,8 @@ def gaps(history: Rows, dataset: DatasetName) -> list[Gap]:
     for task, observed in sorted(pairs.items()):
         learned = learn(observed)
         is_scheduled |= bool(learned.relation.links)
-        for gap in _of_task(dataset, task, learned.relation, runs, there):
-            by_cell.setdefault(
-                gap.cell, msgspec.structs.replace(gap, confidence=learned.confidence)
-            )
+        for gap in _of_task(dataset, task, learned, runs, there):
+            by_cell.setdefault(gap.cell, gap)
     if not is_scheduled:
         by_cell = {gap.cell: gap for gap in _by_step(dataset, there)}
     return sorted(by_cell.values(), key=lambda gap: gap.cell)
@@ -153,10 +152,11 @@ def gaps(history: Rows, dataset: DatasetName) -> list[Gap]:
 def _of_task(
     dataset: DatasetName,
     task: Task,
-    relation: Relation,
+    learned: Learned,
     runs: Sequence[dict[str, Any]],
     there: _Partitions,
 ) -> Iterator[Gap]:
+    relation = learned.relation
     points = (relation.found.read(cell) for cell in there.cells)
     kept = set(relation.on_kept(one for one in points if one is not None))
     for due in _dues(task, relation, runs) if relation.links else ():
@@ -165,9 +165,25 @@ def _of_task(
             continue
         if there.whole is not None and _due_at(relation, due, own) <= there.whole:
             continue
+        last = own[-1] if own else None
+        any_row = last or (due.rows[0] if due.rows else None) or {}
         for wanted in product_of(relation.boxes([due.points])):
-            if wanted not in kept and (values := _values(relation, wanted)):
-                yield _gap(dataset, task, values, due, own, there)
+            if wanted in kept or not (values := _values(relation, wanted)):
+                continue
+            cell = str(Partition(tuple(values.items())))
+            yield Gap(
+                answers.Dataset(*dataset),
+                values,
+                cell,
+                "dropped" if cell in there.ever else _reason(last),
+                task.namespace,
+                task.job,
+                any_row.get("dag_id"),
+                any_row.get("dag_run_id"),
+                answers.at_utc_if_known(any_row.get("logical_date")),
+                run_of(last) if last else None,
+                learned.confidence,
+            )
 
 
 def _dues(task: Task, relation: Relation, runs: Iterable[dict[str, Any]]) -> list[_Due]:
@@ -216,33 +232,6 @@ def _values(relation: Relation, wanted: Points) -> dict[str, str]:
     except (ValueError, OverflowError):
         return {}
     return dict(sorted(values.items()))
-
-
-def _gap(
-    dataset: DatasetName,
-    task: Task,
-    values: dict[str, str],
-    due: _Due,
-    own: Sequence[dict[str, Any]],
-    there: _Partitions,
-) -> Gap:
-    cell = str(Partition(tuple(values.items())))
-    last = own[-1] if own else None
-    any_row = last or (due.rows[0] if due.rows else None) or {}
-    return Gap(
-        answers.Dataset(*dataset),
-        values,
-        cell,
-        "dropped" if cell in there.ever else _reason(last),
-        task.namespace,
-        task.job,
-        any_row.get("dag_id"),
-        any_row.get("dag_run_id"),
-        answers.at_utc_if_known(any_row.get("logical_date")),
-        Run(last["run_id"], last["job"], answers.at_utc_if_known(last["ended"]), last["state"])
-        if last
-        else None,
-    )
 
 
 def _reason(run: Mapping[str, Any] | None) -> str:

@@ -175,25 +175,16 @@ def stale(
     while frontier:
         if progress:
             progress(len(stale_runs))
-        frontier = _following(history, frontier, stale_runs, without)
+        following: dict[str, _StaleRun] = {}
+        for row in history.rows(_READERS, {**_ends(frontier), **without}):
+            reader, cause = row["reader_run_id"], frontier[row["run_id"]].cause
+            if reader in stale_runs:
+                continue
+            if reader not in following or _order(cause) < _order(following[reader].cause):
+                following[reader] = _StaleRun(row["ended"], cause, False)
+        frontier = following
         stale_runs = stale_runs | frontier
     return _listed(history, stale_runs, dataset)
-
-
-def _following(
-    history: sql.Rows,
-    frontier: dict[str, _StaleRun],
-    known: dict[str, _StaleRun],
-    without: dict[str, list[str]],
-) -> dict[str, _StaleRun]:
-    following: dict[str, _StaleRun] = {}
-    for row in history.rows(_READERS, {**_ends(frontier), **without}):
-        reader, cause = row["reader_run_id"], frontier[row["run_id"]].cause
-        if reader in known:
-            continue
-        if reader not in following or _order(cause) < _order(following[reader].cause):
-            following[reader] = _StaleRun(row["ended"], cause, False)
-    return following
 
 
 def _ends(stale_runs: dict[str, _StaleRun]) -> dict[str, list[Any]]:

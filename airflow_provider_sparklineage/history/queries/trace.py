@@ -138,8 +138,9 @@ def trace(
     :raises HistoryError: there is no such partition or column, or there are too many hops
     """
     cell = datasets.cell_of(history, dataset, partition)
+    versions = datasets.content(history, dataset, cell, as_of)
     visited = breadth_first(
-        _versions(history, dataset, cell, column, as_of),
+        [link({**row, **dataset._asdict()}, column, (), row["is_certain"]) for row in versions],
         lambda level: sources(history, level, is_of_column=column is not None, is_direct=is_direct),
         depth,
         progress=progress,
@@ -149,16 +150,3 @@ def trace(
         if not datasets.is_written(history, dataset, column, own):
             datasets.check_column(history, dataset, column)
     return hops(history, visited)
-
-
-def _versions(
-    history: sql.Rows,
-    dataset: DatasetName,
-    cell: str | None,
-    column: str | None,
-    as_of: datetime | None,
-) -> list[Link]:
-    return [
-        link({**row, **dataset._asdict()}, column, (), row["is_certain"])
-        for row in datasets.content(history, dataset, cell, as_of)
-    ]

@@ -22,23 +22,18 @@ class Step(Frozen, frozen=True):
     """A query, and the name under which later steps read its rows.
 
     :param name: also the name of its file, without ``.sql``
+    :param sql: the query, in DuckDB's dialect
+    :param table: the table of the history that the step makes; None if only later steps read its
+        rows
     """
 
     name: str
-
-    @property
-    def sql(self) -> str:
-        """The query, in DuckDB's dialect."""
-        return (_FOLDER / f"{self.name}.sql").read_text(encoding="utf-8")
-
-    @property
-    def table(self) -> Table | None:
-        """The table of the history that this step makes; None if only later steps read its rows."""
-        return _TABLES.get(self.name)
+    sql: str
+    table: Table | None
 
 
 STEPS = tuple(
-    Step(name)
+    Step(name, (_FOLDER / f"{name}.sql").read_text(encoding="utf-8"), _TABLES.get(name))
     for name in (
         *("runs", "winners", "accesses", "columns", "writes", "covered", "ranged", "changes"),
         *("timeline", "beyond", "bindings", "changes_by_run", "bindings_by_run"),

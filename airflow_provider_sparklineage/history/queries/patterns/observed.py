@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from airflow_provider_sparklineage.history.queries.patterns.axes import Axis
-    from airflow_provider_sparklineage.history.queries.patterns.rules import Link, Relation
+    from airflow_provider_sparklineage.history.queries.patterns.rules import Relation
     from airflow_provider_sparklineage.history.queries.sql import Rows
 
 
@@ -70,6 +70,11 @@ class Run(msgspec.Struct, frozen=True):
     job: str
     ended: datetime | None = None
     state: str = "COMPLETE"
+
+
+def run_of(row: Mapping[str, Any]) -> Run:
+    """Give the run of a row that has run_id, job, ended and state."""
+    return Run(row["run_id"], row["job"], at_utc_if_known(row["ended"]), row["state"])
 
 
 class Deviation(msgspec.Struct, frozen=True):
@@ -292,35 +297,25 @@ def _pattern(
         if learned.relation.kind == NONE:
             of_dates = [replace(p, given=(writes[p.run_id].dates,)) for p in pairs]
             learned = learn(of_dates, known)
-        unclear = len(reads) - len(pairs)
-        yield _described(dataset, source, learned, unclear, writes), learned
-
-
-def _described(
-    dataset: DatasetName,
-    source: Source,
-    learned: Learned,
-    unclear: int,
-    writes: Mapping[str, Writes],
-) -> Pattern:
-    relation = learned.relation
-    return Pattern(
-        Dataset(*dataset),
-        Dataset(*source.input),
-        source.task.namespace,
-        source.task.job,
-        relation.kind,
-        relation.described(),
-        rules_of(relation),
-        learned.support,
-        learned.seen,
-        unclear,
-        learned.confidence,
-        tuple(
-            Deviation(writes[run_id].run, missing, unexpected)
-            for run_id, (missing, unexpected) in learned.exceptions.items()
-        ),
-    )
+        relation = learned.relation
+        pattern = Pattern(
+            Dataset(*dataset),
+            Dataset(*source.input),
+            source.task.namespace,
+            source.task.job,
+            relation.kind,
+            relation.described(),
+            rules_of(relation),
+            learned.support,
+            learned.seen,
+            len(reads) - len(pairs),
+            learned.confidence,
+            tuple(
+                Deviation(writes[run_id].run, missing, unexpected)
+                for run_id, (missing, unexpected) in learned.exceptions.items()
+            ),
+        )
+        yield pattern, learned
 
 
 _PRINTED_VALUES = 20  # most values of a constant that are printed
@@ -328,14 +323,13 @@ _PRINTED_VALUES = 20  # most values of a constant that are printed
 
 def rules_of(relation: Relation) -> tuple[RuleOfAxis, ...]:
     """Give the rule of each found axis; () for the whole dataset, or if no rule is known."""
-    links = zip(relation.found.axes, relation.links, strict=False)
-    return tuple(_rule_of_axis(relation, axis, link) for axis, link in links)
-
-
-def _rule_of_axis(relation: Relation, axis: Axis, link: Link) -> RuleOfAxis:
-    says_of = link.rule.kind not in ("constant", "every")
-    of = relation.given.axes[link.axis].labels if says_of else ()
-    return RuleOfAxis(axis.labels, of, link.rule.kind, axis.unit, **_details(axis, link.rule))
+    rules = []
+    for axis, link in zip(relation.found.axes, relation.links, strict=False):
+        says_of = link.rule.kind not in ("constant", "every")
+        of = relation.given.axes[link.axis].labels if says_of else ()
+        details = _details(axis, link.rule)
+        rules.append(RuleOfAxis(axis.labels, of, link.rule.kind, axis.unit, **details))
+    return tuple(rules)
 
 
 def _details(axis: Axis, rule: Rule) -> dict[str, Any]:
