@@ -414,15 +414,12 @@ class RemoteFiles:
                 modified = int(written.timestamp() * 1_000_000) * 1000 if written else 0
                 if known and modified and (known.size, known.modified) == (0, modified):
                     continue
-                fetched = threads.submit(self._fetch, name, Path(here) / str(number))
-                waiting.append(_new_in_fetched(fetched, place, known, modified, reading))
+                copy = Path(here) / str(number)
+                fetched = threads.submit(self._objects.download, name, copy)
+                waiting.append(_new_in_fetched(fetched, copy, place, known, modified, reading))
                 if len(waiting) >= _AT_ONCE:
                     yield from waiting.popleft()
             yield from chain.from_iterable(waiting)
-
-    def _fetch(self, name: str, into: Path) -> Path:
-        self._objects.download(name, into)
-        return into
 
     def _listed(self, skipped: Counter[str]) -> list[tuple[str, datetime | None]]:
         """List the files with events: paths below the URL, and the times of the last writes.
@@ -450,15 +447,20 @@ class RemoteFiles:
 
 
 def _new_in_fetched(
-    fetched: Future[Path], place: str, known: Mark | None, modified: int, reading: Reading
+    fetched: Future[None],
+    copy: Path,
+    place: str,
+    known: Mark | None,
+    modified: int,
+    reading: Reading,
 ) -> Iterator[Document]:
     try:
-        path = fetched.result()
+        fetched.result()
     except Exception:  # each store's library raises errors of its own
         reading.skipped[Skip.UNREADABLE] += 1
         return
-    mark = yield from _documents_of(path, place, place, known, reading.skipped)
-    path.unlink(missing_ok=True)
+    mark = yield from _documents_of(copy, place, place, known, reading.skipped)
+    copy.unlink(missing_ok=True)
     if mark:
         reading.marks[place] = str(mark._replace(size=0, modified=modified))
 

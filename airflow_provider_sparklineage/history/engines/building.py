@@ -87,27 +87,17 @@ def new_facts(
     )
     query = "SELECT file, count(*) FROM fresh GROUP BY ALL ORDER BY ALL"
     counts = connection.execute(query).fetchall()
-    added = [_new_of_file(connection, files[n], n, count, scratch) for n, count in counts]
+    added = []
+    for number, count in counts:
+        one = files[number]
+        if Path(one.file).parent == scratch and _count(connection, one.scan) == count:
+            added.append(Path(one.file))  # this build wrote the file, and all of its events are new
+            continue
+        added.append(scratch / f"added-{number:05}.parquet")
+        places = f"SELECT place FROM fresh WHERE file = {number}"
+        rows = f"{one.scan} WHERE file_row_number IN ({places})"
+        _copy(connection, f"SELECT * EXCLUDE (file_row_number) FROM {rows}", added[-1])
     return sum(count for _, count in counts), added
-
-
-def _new_of_file(
-    connection: duckdb.DuckDBPyConnection, one: FactsFile, number: int, count: int, scratch: Path
-) -> Path:
-    """Give a file with only the new events of ``one``.
-
-    That is the file itself if this build wrote it and all of its events are new, and else a new
-    file.
-    """
-    if Path(one.file).parent == scratch and _count(connection, one.scan) == count:
-        return Path(one.file)
-    target = scratch / f"added-{number:05}.parquet"
-    places = f"SELECT place FROM fresh WHERE file = {number}"
-    query = (
-        f"SELECT * EXCLUDE (file_row_number) FROM {one.scan} WHERE file_row_number IN ({places})"
-    )
-    _copy(connection, query, target)
-    return target
 
 
 _CHUNK = 32 << 20  # bytes of lines for one file; the memory in use is a few times that
@@ -266,8 +256,11 @@ def build(
         count, new = new_facts(connection, known, files, building.scratch)
         if count or keep is not None or before.version < VERSION or not before.generation:
             if _is_compaction_due(connection, before.facts, known, since):
-                whole = [_compacted(connection, [*known, *new], since, building.scratch)]
-                parts = _put_facts(building, whole)
+                create_view(connection, FACTS, [*known, *map(str, new)], "compacted")
+                query = f"SELECT * FROM compacted {_where(since)}"
+                whole = building.scratch / "compacted.parquet"
+                _copy(connection, query, whole, ", ROW_GROUP_SIZE 4096")  # the rows are long
+                parts = _put_facts(building, [whole])
             else:
                 parts = {**before.facts, **_put_facts(building, new)}
             tables, rows = _tables(connection, building, parts, since)
@@ -297,22 +290,6 @@ def _is_compaction_due(
     create_view(connection, FACTS, files, "held")
     older = f"SELECT 1 FROM held WHERE event_time < {_timestamp(since)} LIMIT 1"
     return connection.execute(older).fetchone() is not None
-
-
-def _compacted(
-    connection: duckdb.DuckDBPyConnection,
-    files: Iterable[object],
-    since: datetime | None,
-    scratch: Path,
-) -> Path:
-    """Write the facts of all files, except those of events older than ``since``, into one file.
-
-    Row groups are small, because the rows are long.
-    """
-    target = scratch / "compacted.parquet"
-    create_view(connection, FACTS, map(str, files), "compacted")
-    _copy(connection, f"SELECT * FROM compacted {_where(since)}", target, ", ROW_GROUP_SIZE 4096")
-    return target
 
 
 def _files_of(store: Store, since: datetime | None) -> list[FactsFile]:

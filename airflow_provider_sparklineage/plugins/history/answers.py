@@ -424,25 +424,19 @@ def _shown_plan(
 ) -> dict[str, Any]:
     parts = {
         part: [
-            _shown_step(one, seen[one["run_id"]], is_named, visibility)
+            {
+                "run": run,
+                "wave": one.get("wave", 0),
+                "reasons": [*dict.fromkeys(_reason_text(why, is_named) for why in one["reasons"])],
+                "may_clear": visibility.clears(run),
+            }
             for one in plan[part]
-            if one["run_id"] in seen
+            if (run := seen.get(one["run_id"]))
         ]
         for part in _PLAN_PARTS
     }
     count = sum(len(plan[part]) for part in _PLAN_PARTS)
     return {**parts, "hidden": count - sum(map(len, parts.values()))}
-
-
-def _shown_step(
-    step: dict[str, Any], run: dict[str, Any], is_named: _IsNamed, visibility: Visibility
-) -> dict[str, Any]:
-    return {
-        "run": run,
-        "wave": step.get("wave", 0),
-        "reasons": [*dict.fromkeys(_reason_text(one, is_named) for one in step["reasons"])],
-        "may_clear": visibility.clears(run),
-    }
 
 
 def _reason_text(reason: dict[str, Any], is_named: _IsNamed) -> str:
@@ -480,9 +474,9 @@ def run_changes(
     known = permissions.runs_by_id({permissions.run_id_of(one) for one in found}, history)
     seen = permissions.visible_runs(known, visibility)
     changes = [
-        _shown_change(one, seen[run_id])
+        {"run": run} | {key: one[key] for key in ("kind", "dataset", "column", "message")}
         for one in found
-        if (run_id := permissions.run_id_of(one)) in seen
+        if (run := seen.get(permissions.run_id_of(one)))
     ]
     changes.sort(key=lambda one: one["run"]["ended"] or "", reverse=True)
     return {
@@ -491,7 +485,3 @@ def run_changes(
         "changes": changes[:MAX_CHANGES],
         "more": max(0, len(changes) - MAX_CHANGES),
     }
-
-
-def _shown_change(change: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
-    return {"run": run} | {key: change[key] for key in ("kind", "dataset", "column", "message")}

@@ -113,22 +113,20 @@ WHERE cell IS NOT NULL
 class NamedPartitions(NamedTuple):
     """The partitions of one dataset that a user may see.
 
-    :param is_all: whether the user may see all runs that accessed the dataset
-    :param cells: the cells of these partitions, if ``is_all`` is False; a None among the cells
-        means all of the dataset
+    :param cells: the cells of these partitions; a None among the cells means all of the dataset.
+        None if the user may see all runs that accessed the dataset
     """
 
-    is_all: bool
-    cells: frozenset[str | None] = frozenset()
+    cells: frozenset[str | None] | None
 
     def has(self, cell: str | None) -> bool:
         """Whether the user may see a partition; ``cell`` is None for all of the dataset."""
-        return self.is_all or cell in self.cells
+        return self.cells is None or cell in self.cells
 
     def is_in(self, coarse: str) -> bool:
         """Whether a partition is visible, or contains a visible one, as a day contains regions."""
         values = set(coarse.split("/"))
-        return coarse in self.cells or any(values <= set(c.split("/")) for c in self.cells if c)
+        return self.has(coarse) or any(values <= set(c.split("/")) for c in self.cells or () if c)
 
 
 def named_partitions(
@@ -139,10 +137,10 @@ def named_partitions(
     jobs = history.rows(_JOBS_OF_DATASET, named)
     seen = [job for job in jobs if visibility.sees(job)]
     if len(seen) == len(jobs):
-        return NamedPartitions(is_all=True)
+        return NamedPartitions(None)
     lists = {"dag_ids": [job["dag_id"] for job in seen], "jobs": [job["job"] for job in seen]}
     rows = history.rows(_NAMED_BY_JOBS, {**named, **lists})
-    return NamedPartitions(is_all=False, cells=frozenset(row["cell"] for row in rows))
+    return NamedPartitions(frozenset(row["cell"] for row in rows))
 
 
 def checked_partition(
@@ -157,7 +155,7 @@ def checked_partition(
     """
     visible = named_partitions(dataset, history, visibility)
     cell = cell_of_text(partition or "")
-    if partition and not visible.is_all and not (cell and visible.is_in(cell.cell)):
+    if partition and visible.cells is not None and not (cell and visible.is_in(cell.cell)):
         problem = "There is no such partition."
         raise HistoryError(problem)
     return visible
