@@ -68,6 +68,7 @@ from airflow_provider_sparklineage.model.allowance import (
 )
 from airflow_provider_sparklineage.model.representation import (
     DEFAULT_REPRESENTATION,
+    Adaptation,
     Representation,
 )
 
@@ -77,7 +78,6 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.event.document import Event, Header
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.lineage.declared_and_last_known import Completed
-    from airflow_provider_sparklineage.model.representation import Adaptation
     from airflow_provider_sparklineage.spark.capture.bundle import CaptureBundle
     from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 
@@ -180,8 +180,7 @@ def event_of(
     :param mask: hides the secrets in a text; Airflow knows them
     :param header: None for Airflow's hooks, which fill it in themselves
     """
-    clean = _clean(lineage, report, representation, mask, header)
-    return _finished(clean, representation.max_event_bytes)
+    return events_of(lineage, Adaptation(), report, representation, mask, header).kept
 
 
 @garbage_collector_paused()
@@ -201,9 +200,15 @@ def events_of(
     :param allowance: once a stage is over, facets are left out
     :param as_sent: the lineage for the backend; None if it is the same
     """
-    neutral = before = _clean(lineage, report, representation, mask, header, allowance)
+
+    def clean(of: TaskLineage) -> Event:
+        """Make the event of a lineage, without credentials and secrets, and with short texts."""
+        event = made(of, report, representation, header, allowance)
+        return _through(event, without_credentials, partial(masked, mask=mask), shortened)
+
+    neutral = before = clean(lineage)
     if as_sent is not None:
-        before = _clean(as_sent, report, representation, mask, header, allowance)
+        before = clean(as_sent)
     sent = adapted(before, how, partial(allowance.is_over, Stage.EVENT_OF_BACKEND))
     is_late = partial(allowance.is_over, Stage.EVENT)
     kept = _finished(neutral, representation.max_event_bytes, is_late)
@@ -212,19 +217,6 @@ def events_of(
     if sent is before:  # the backend needs no change, but the last run's event did
         sent = _finished(before, how.max_event_bytes, is_late)
     return Events(kept, sent)
-
-
-def _clean(
-    lineage: TaskLineage,
-    report: ReadReport | None,
-    representation: Representation,
-    mask: Callable[[str], str],
-    header: Header | None,
-    allowance: Allowance = UNLIMITED,
-) -> Event:
-    """Make the event of a lineage, without credentials and secrets, and with short texts."""
-    event = made(lineage, report, representation, header, allowance)
-    return _through(event, without_credentials, partial(masked, mask=mask), shortened)
 
 
 # --- the event of a bundle ------------------------------------------------------------------------

@@ -211,14 +211,12 @@ def _connection_error(endpoint: Endpoint, url: str, error: str) -> BackendError:
 # --- the content of an answer ---------------------------------------------------------------------
 
 
-def backend_answer(
-    endpoint: Endpoint, method: str, path: str, document: Mapping[str, Any] = _EMPTY
-) -> Answer:
+def backend_answer(endpoint: Endpoint, method: str, path: str) -> Answer:
     """Send a request, and give the backend's own answer.
 
     :raise BackendError: if there is none, or it comes from a proxy or a login page (:func:`ask`)
     """
-    answer = ask(endpoint, method, path, document)
+    answer = ask(endpoint, method, path)
     refuse_other_servers(endpoint, answer, endpoint.url + path)
     return answer
 

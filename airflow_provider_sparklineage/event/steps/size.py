@@ -128,10 +128,7 @@ def with_few_columns(event: Event, max_columns: int, last: Event | None = None) 
 
 
 def _within_columns(event: Event, max_columns: int) -> Event:
-    facets = (facet for d in (*event["inputs"], *event["outputs"]) for facet in d["facets"].items())
-    if sum(_cost_in_edges(*facet) for facet in facets) <= max_columns * _COLUMN:
-        return event
-    from airflow_provider_sparklineage.event.steps.fitting import Fitting  # few have too many
+    from airflow_provider_sparklineage.event.steps.fitting import Fitting
 
     fitting = Fitting(event, _COLUMNS_OPTION, cost=_cost_in_edges)
     return fitting.within(max_columns * _COLUMN)
