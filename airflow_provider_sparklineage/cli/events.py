@@ -182,7 +182,7 @@ def _conversion(args: argparse.Namespace) -> Conversion:
 
 
 def _notes(event: dict[str, Any], *, strict: bool) -> int:
-    capture = model.read_document(event).event.capture
+    capture = model.read_document(event).capture
     missing = capture.degradations or []
     for entry in missing:
         commands.note(f"note: {entry.code}: {entry.message}")

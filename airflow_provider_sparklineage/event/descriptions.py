@@ -66,7 +66,7 @@ class Descriptions:
     """The descriptions of an event."""
 
     def __init__(self, event: Event) -> None:
-        self._event = model.read_document(event).event
+        self._event = model.read_document(event)
         self._accesses = self._event.accesses
         self._entries = {
             (side, entry.dataset.dataset_name): entry

@@ -802,21 +802,18 @@ def read(text: bytes) -> Read | None:
     return Read(event, left_out) if isinstance(event, Event) else None
 
 
-def read_document(document: Mapping[str, Any]) -> Read:
+def read_document(document: Mapping[str, Any]) -> Event:
     """Read an event from decoded JSON; if it is nested too deeply, give an empty event."""
-    try:
-        return read(_text_of(document)) or Read(Event())
-    except RecursionError:
-        return Read(Event(), left_out=1)
+    return read_as(document, Event)
 
 
-def read_as(document: Mapping[str, Any], of: type[_Part]) -> _Part | None:
-    """Read decoded JSON as another class, part by part; None if nothing of it can be read."""
+def read_as(document: Mapping[str, Any], of: type[_Part]) -> _Part:
+    """Read an event as another class with optional parts, as :func:`read_document` does."""
     try:
-        part, _ = _read(_text_of(document), of)
+        part: _Part = _read(_text_of(document), of)[0]
     except RecursionError:
-        return None
-    return part if isinstance(part, of) else None
+        return of()
+    return part
 
 
 def _text_of(document: Mapping[str, Any]) -> bytes:

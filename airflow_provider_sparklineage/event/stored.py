@@ -220,7 +220,7 @@ def last_run(document: Mapping[str, Any]) -> LastRun:
 
     :param document: the event as :func:`validate` gives it
     """
-    datasets = model.read_as(document, _Datasets) or _Datasets()
+    datasets = model.read_as(document, _Datasets)
     return LastRun(
         datasets.run.runId or "",
         tuple(map(_distinguished, datasets.inputs or ())),

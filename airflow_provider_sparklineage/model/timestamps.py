@@ -170,27 +170,19 @@ def from_digits(by_letter: Mapping[str, str]) -> datetime:
     """
     parts = {**_FIRST_PARTS, **_MIDNIGHT, **by_letter}
     year, month, day, hour, minute, second = [int(parts[unit]) for unit in UNITS]
-    try:
-        if "G" in by_letter or "V" in by_letter:
-            first = date.fromisocalendar(int(parts["G"]), int(parts["V"]), int(parts["u"]))
-        elif "j" in by_letter:
-            first = datetime.strptime("{Y} {j}".format_map(parts), "%Y %j").date()  # noqa: DTZ007
-        else:
-            first = date(year, month, day)
-        at = datetime.combine(first, time(hour, minute, second))
-    except ValueError as e:
-        raise _no_time(by_letter) from e
+    if "G" in by_letter or "V" in by_letter:
+        first = date.fromisocalendar(int(parts["G"]), int(parts["V"]), int(parts["u"]))
+    elif "j" in by_letter:
+        first = datetime.strptime("{Y} {j}".format_map(parts), "%Y %j").date()  # noqa: DTZ007
+    else:
+        first = date(year, month, day)
+    at = datetime.combine(first, time(hour, minute, second))
     # Both the day of the year and the day of the month may be given, and be two different days.
     is_sure = by_letter.keys() <= _OF_UNITS
     if not is_sure and any(written(at, f"%{letter}") != text for letter, text in by_letter.items()):
-        raise _no_time(by_letter)
+        msg = f"the parts contradict each other: {by_letter}"
+        raise ValueError(msg)
     return at
-
-
-def _no_time(by_letter: Mapping[str, str]) -> ValueError:
-    return ValueError(
-        f"There is no time with {', '.join(f'%{k} {v}' for k, v in by_letter.items())}."
-    )
 
 
 def written(at: datetime, pattern: str) -> str:

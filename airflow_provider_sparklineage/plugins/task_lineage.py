@@ -337,7 +337,7 @@ class _DateValues:
         if event is None or event.get("eventType") != "COMPLETE":
             return
         self.runs += 1
-        for side, dataset, condition in _conditions(model.read_document(event).event):
+        for side, dataset, condition in _conditions(model.read_document(event)):
             named = (one.dimensions or {} for one in condition.partitions or ())
             if values := set(map(_date_values, named)) - {()}:
                 name = (side, dataset.namespace, dataset.name)

@@ -416,7 +416,7 @@ def judged(
     :param took: seconds that the trial took
     :param where: ``in the cluster ``, or empty if the application ran on this machine
     """
-    merged = model.read_document(event).event
+    merged = model.read_document(event)
     losses = merged.capture.degradations or []
     ran = f"Spark {machine.spark.version} ran an application {where}in {took:.0f} s"
     if not merged.datasets:

@@ -114,7 +114,7 @@ def test_notes_beyond_those_that_the_event_lists_are_counted():
 
     capture = {"degradations": [{}, {}], "degradationCounts": {"a": 2, "b": 5}}
     event = {"run": {"facets": {"sparkLineage_capture": capture}}}
-    assert read_document(event).event.capture.unlisted == 5
+    assert read_document(event).capture.unlisted == 5
 
 
 def test_strict_turns_a_note_into_exit_code_1(run):

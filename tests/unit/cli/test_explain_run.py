@@ -105,7 +105,7 @@ def test_statuses_have_a_colour_where_there_is_a_terminal(bundle, run, monkeypat
     monkeypatch.setattr(file, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    show.print_run(read_document(event).event, file)
+    show.print_run(read_document(event), file)
     assert "\x1b[1;31munexpected" in file.getvalue()
 
 

@@ -50,7 +50,7 @@ def capture(document):
 
 def shown(document):
     file = io.StringIO()
-    print_event(read_document(document).event, file)
+    print_event(read_document(document), file)
     return file.getvalue()
 
 

@@ -225,7 +225,7 @@ def test_what_nobody_reported_is_not_called_read_or_written(witness, unreported,
     assert check["summary"] == f"{how} read t dt=1; {how} write t dt=1"
     assert [e["unreported"] for e in (*check["reads"], *check["writes"])] == [unreported] * 2
     file = io.StringIO()
-    print_event(read_document(document).event, file)
+    print_event(read_document(document), file)
     assert f"{how} be read " in file.getvalue()
 
 
@@ -245,7 +245,7 @@ def test_a_failed_write_is_what_was_to_be_written():
     [output] = document["outputs"]
     assert output["facets"] == output["outputFacets"] == {}
     file = io.StringIO()
-    print_event(read_document(document).event, file)
+    print_event(read_document(document), file)
     assert "was to be written" in file.getvalue()
 
 
@@ -298,7 +298,7 @@ def test_observed_partitions_go_before_locations():
 )
 def test_show_names_a_few_partitions_and_sums_up_many(count, text):
     file = io.StringIO()
-    print_event(read_document(event(lineage(count))).event, file)
+    print_event(read_document(event(lineage(count))), file)
     datasets, _, _ = file.getvalue().partition("Expected against observed")
     assert datasets.count(text) == 2
 
