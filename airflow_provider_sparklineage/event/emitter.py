@@ -66,9 +66,14 @@ def failures(transport: Any) -> Iterator[list[Failure]]:
         composite
     """
     found: list[Failure] = []
-    with ExitStack() as noted:
+    with ExitStack() as restored:
         for child in _silent_children(transport):
-            noted.enter_context(_noted(child, found))
+            own = vars(child)
+            if "emit" in own:
+                restored.callback(own.__setitem__, "emit", own["emit"])
+            else:
+                restored.callback(own.pop, "emit")
+            own["emit"] = _noting(child, found)
         yield found
 
 
@@ -80,25 +85,17 @@ def _silent_children(transport: Any) -> Iterator[Any]:
             yield from _silent_children(child)
 
 
-@contextmanager
-def _noted(child: Any, found: list[Failure]) -> Iterator[None]:
-    before = dict(vars(child))
+def _noting(child: Any, found: list[Failure]) -> Callable[[Any], Any]:
     emit = child.emit
 
-    def noted(event: Any) -> Any:
+    def noting(event: Any) -> Any:
         try:
             return emit(event)
         except Exception as error:
             found.append(Failure(child, error))
             raise
 
-    vars(child)["emit"] = noted
-    try:
-        yield
-    finally:
-        del vars(child)["emit"]
-        if "emit" in before:
-            vars(child)["emit"] = before["emit"]
+    return noting
 
 
 # --- the process ----------------------------------------------------------------------------------

@@ -106,6 +106,12 @@ class Stored(NamedTuple):
     event: model.Event
 
 
+class _Named(msgspec.Struct):
+    """The part that an event must have; any other part may be absent."""
+
+    job: model.Name
+
+
 _SHOWN = ("job", "eventType", "eventTime", "inputs", "outputs")
 _SHOWN_FACETS = (model.CAPTURE_KEY, model.CHECK_KEY)
 
@@ -119,10 +125,8 @@ def _shown(document: dict[str, Any]) -> model.Event:
     facets = {key: facet for key, facet in run["facets"].items() if key in _SHOWN_FACETS}
     shown = {key: value for key, value in document.items() if key in _SHOWN}
     text = msgspec.json.encode({"run": {**run, "facets": facets}, **shown})
+    msgspec.convert(document, _Named)
     event: model.Event = model.decoder(model.Event).decode(text)
-    if event.job.namespace is None:
-        msg = "Object missing required field `namespace` - at `$.job`"
-        raise ValueError(msg)
     return event
 
 
