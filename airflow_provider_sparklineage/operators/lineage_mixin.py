@@ -330,12 +330,12 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         if not current.is_on:
             render(parent, of_the_job, context, jinja_env, seen_oids)
             return
-        with current.cost.before_job():
+        with current.cost.before_job:
             self._prepare_lineage(context)
             # No copies are needed: rendering does not change containers, but makes new ones.
             templates = {name: getattr(self, name, None) for name in self._lineage_fields}
         render(parent, of_the_job, context, jinja_env, seen_oids)
-        with current.cost.before_job():
+        with current.cost.before_job:
             self._trace_lineage(templates, context, jinja_env, seen_oids)
 
     @property
@@ -371,7 +371,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         current = self.lineage_try
         if not current.is_on:
             return
-        with current.cost.before_job():
+        with current.cost.before_job:
             self._prepare_lineage(context)
             if problem:
                 current.note_unrendered(problem)
@@ -417,11 +417,11 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         from airflow_provider_sparklineage.model.terms import Outcome
         from airflow_provider_sparklineage.operators.attempt import prepare
 
-        with current.cost.before_job():
+        with current.cost.before_job:
             capture, put_back = self._begin_lineage(context)
         if capture is None:
             return super().execute(context)  # type: ignore[misc]
-        with current.cost.before_job():
+        with current.cost.before_job:
             push(self, context)
             manifest = capture.bundle.manifest
             prepare.push_expected(manifest, context)
@@ -450,7 +450,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
                 current.note(is_refused=True, is_awaited=True)
             # Lineage is collected here and not in the hooks, because Airflow stops a hook after ten
             # seconds and loses the event.
-            with current.cost.after_job():
+            with current.cost.after_job:
                 current.finish(outcome, has_failed, context)
             log.info("Lineage took %s.", current.cost)
             put_back()

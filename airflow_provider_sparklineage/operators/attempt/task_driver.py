@@ -205,7 +205,7 @@ class TaskDriver:
             # Airflow's operator is going to import it too, so this is not a cost of lineage.
             import_module("pyspark.sql")
         with ExitStack() as stack:
-            with self._refusing(), self._try.cost.before_job():
+            with self._refusing(), self._try.cost.before_job:
                 # A missing PySpark is for Airflow's operator to report.
                 with suppress(ImportError):
                     stack.enter_context(in_process.watched_contexts(self))
@@ -214,7 +214,7 @@ class TaskDriver:
             try:
                 yield
             finally:
-                with suppress(Exception, AirflowTaskTimeout), self._try.cost.after_job():
+                with suppress(Exception, AirflowTaskTimeout), self._try.cost.after_job:
                     self._end()
 
     # --- before a SparkContext is made ------------------------------------------------------------
@@ -244,7 +244,7 @@ class TaskDriver:
         :return: a changed copy; ``conf`` itself if the listener cannot be added
         """
         self._is_met = True
-        with self._try.cost.before_job(), self._refusing():
+        with self._try.cost.before_job, self._refusing():
             changed = conf.clone()
             self._listen(Jvm(client), changed, is_late=False)
             conf = changed

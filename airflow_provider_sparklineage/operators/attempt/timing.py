@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.model.allowance import Allowance, Stage
 from airflow_provider_sparklineage.model.budget import Budget
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 AFTER_KILL_S = 3.0  # Airflow sends SIGKILL 5 s after SIGTERM
 
@@ -75,6 +69,19 @@ class Deadline:
         return Budget(left)
 
 
+class Stopwatch:
+    """A context manager that adds up the seconds that its blocks take; blocks are not nested."""
+
+    def __init__(self) -> None:
+        self.seconds = self._begun = 0.0
+
+    def __enter__(self) -> None:
+        self._begun = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds += time.monotonic() - self._begun
+
+
 class Cost:
     """The seconds that lineage adds to the duration of one try, measured by the clock.
 
@@ -83,26 +90,9 @@ class Cost:
     """
 
     def __init__(self) -> None:
-        self.before = 0.0
-        self.after = 0.0
-
-    @contextmanager
-    def before_job(self) -> Iterator[None]:
-        """Count the time of the block as time before the job."""
-        begun = time.monotonic()
-        try:
-            yield
-        finally:
-            self.before += time.monotonic() - begun
-
-    @contextmanager
-    def after_job(self) -> Iterator[None]:
-        """Count the time of the block as time after the job."""
-        begun = time.monotonic()
-        try:
-            yield
-        finally:
-            self.after += time.monotonic() - begun
+        self.before_job = Stopwatch()
+        self.after_job = Stopwatch()
 
     def __str__(self) -> str:
-        return f"{self.before:.2f} s before the job and {self.after:.2f} s after it"
+        before, after = self.before_job.seconds, self.after_job.seconds
+        return f"{before:.2f} s before the job and {after:.2f} s after it"
