@@ -127,7 +127,7 @@ def replaced(
 
 GROUPS = ("inputs", "outputs", "run", "job")
 """Keys of the parts of an event that have facets; the first two are lists of datasets."""
-KINDS_OF_FACETS = ("facets", "inputFacets", "outputFacets")
+FACET_KINDS = ("facets", "inputFacets", "outputFacets")
 """Keys of facets in these parts."""
 
 
@@ -135,7 +135,7 @@ def with_facets(event: Event, change: Callable[[Facets], Facets]) -> Event:
     """Give an event in which the facets of each dataset, of the run and of the job are changed."""
 
     def changed(owner: dict[str, Any]) -> dict[str, Any]:
-        return owner | {kind: change(owner[kind]) for kind in KINDS_OF_FACETS if kind in owner}
+        return owner | {kind: change(owner[kind]) for kind in FACET_KINDS if kind in owner}
 
     owners = ((group, event[group]) for group in GROUPS)
     return event | {

@@ -171,7 +171,8 @@ _DAY = re.compile(r"0[1-9]|[12][0-9]|3[01]")
 
 def _date_family(last: list[str]) -> int:
     for count in (3, 2):
-        if len(last) >= count and _is_family(last[-count:]):
+        parts = zip((_YEAR, _MONTH, _DAY), last[-count:], strict=False)
+        if len(last) >= count and all(pattern.fullmatch(part) for pattern, part in parts):
             return count
     return 0
 
@@ -191,11 +192,6 @@ many of them it cuts off."""
 def _trimmers(disabled: str) -> tuple[Callable[[list[str]], int], ...]:
     # As the listener does: a class is disabled if its name is anywhere in the setting's text.
     return tuple(trimmer for cls, trimmer in _TRIMMERS.items() if cls not in disabled)
-
-
-def _is_family(segments: list[str]) -> bool:
-    patterns = (_YEAR, _MONTH, _DAY)
-    return all(p.fullmatch(s) for p, s in zip(patterns, segments, strict=False))
 
 
 def _is_date(segment: str) -> bool:

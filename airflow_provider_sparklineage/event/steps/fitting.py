@@ -16,12 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from airflow_provider_sparklineage.event.document import (
-    GROUPS,
-    HEADER,
-    KINDS_OF_FACETS,
-    with_facets,
-)
+from airflow_provider_sparklineage.event.document import FACET_KINDS, GROUPS, HEADER, with_facets
 from airflow_provider_sparklineage.event.facets import with_degradations
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY, COLUMNS_KEY, name_of
 from airflow_provider_sparklineage.lineage.columns.edges import DIRECT, INDIRECT, mapped
@@ -403,7 +398,7 @@ def _facets(event: Event) -> Iterator[tuple[Place, Any]]:
     for group in GROUPS:
         owners = event[group] if isinstance(event[group], list) else [event[group]]
         for number, owner in enumerate(owners):
-            for of in KINDS_OF_FACETS:
+            for of in FACET_KINDS:
                 for key, facet in owner.get(of, {}).items():
                     yield Place(group, number, of, key), facet
 
