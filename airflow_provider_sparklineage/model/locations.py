@@ -134,11 +134,6 @@ class RememberingLocator(Locator, frozen=True):
 
     known: dict[str, Location | None] = field(default_factory=dict)
 
-    @classmethod
-    def copy_of(cls, locator: Locator) -> RememberingLocator:
-        """Make a remembering locator with the configuration of another locator."""
-        return cls(locator.naming, locator.rules)
-
     def locate(self, path: str, *, may_be_file: bool = False) -> Location | None:
         """Locate a URI or absolute path, as :meth:`Locator.locate` does."""
         if may_be_file:

@@ -328,12 +328,8 @@ class _Repairing:
                 gone["columns"] += 1
                 continue
             inputs, kind = held_sources(field["inputFields"]), field["transformationType"]
-            is_same = inputs is field["inputFields"] and len(kind) <= _MAX_COLUMN
-            fields[column] = (
-                field
-                if is_same
-                else {**field, "inputFields": inputs, "transformationType": kind[:_MAX_COLUMN]}
-            )
+            fixed = {**field, "inputFields": inputs, "transformationType": kind[:_MAX_COLUMN]}
+            fields[column] = field if same(fixed, field) else fixed  # a short text is its own start
         dataset = held_sources(facet["dataset"])
         for parts, count in gone.items():
             if count:

@@ -209,7 +209,7 @@ class DatasetIndex:
     def __init__(
         self, identities: Mapping[DatasetName, Collection[DatasetName]], locator: Locator
     ) -> None:
-        self.locator = RememberingLocator.copy_of(locator)
+        self.locator = RememberingLocator(locator.naming, locator.rules)
         self._names = set(identities)
         self._aliases: dict[DatasetName, DatasetName] = {}
         self._by_table: dict[str, set[DatasetName]] = defaultdict(set)

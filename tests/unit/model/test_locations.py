@@ -248,7 +248,7 @@ def test_a_path_that_is_asked_for_again_is_located_once(monkeypatch):
 
     once = Locator._located
     monkeypatch.setattr(Locator, "_located", locate_once)
-    remembering = RememberingLocator.copy_of(DEFAULT_LOCATOR)
+    remembering = RememberingLocator(DEFAULT_LOCATOR.naming, DEFAULT_LOCATOR.rules)
     paths = ["file:/lake/t/dt=1", "/lake/t/dt=1", "s3a://b/t/2024/05/06", "no path"]
     first = [remembering.locate(path) for path in paths]
     assert [remembering.locate(path) for path in paths] == first
