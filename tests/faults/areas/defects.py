@@ -26,7 +26,7 @@ BEFORE = {
         ".spark.submit.distribution.read_properties",
         NONE,
     ),
-    "adding the listener": (".spark.submit.additions.inject", NONE),
+    "adding the listener": (".spark.submit.additions.injected", NONE),
     "packing the observer": (
         ".spark.submit.deploy_mode.submitted_files.write_observer",
         NONE,

@@ -63,7 +63,7 @@ def _(bench):
 @fault("Adding the listener has a defect, and the task is strict", "not_submitted", differs=STRICT)
 def _(bench):
     _strict(bench)
-    bench.breaks(".spark.submit.additions.inject")
+    bench.breaks(".spark.submit.additions.injected")
 
 
 @fault("The listener writes nothing, and the task is strict", "no_events")
