@@ -42,8 +42,7 @@ def _explain_run(args: argparse.Namespace, job: str = "") -> int:
             f"`sparklineage explain --run {args.of_run}` shows the former.",
         )
     if args.json:
-        documents = [_document_of(one) for one in events]
-        commands.say_json(documents)
+        commands.say_json([_document_of(one) for one in events])
     else:
         for one in events:
             show.print_run(one.event, sys.stdout)

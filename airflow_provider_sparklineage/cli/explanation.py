@@ -79,10 +79,9 @@ class DryRun(Frozen, frozen=True):
         dag_run = SimpleNamespace(
             run_id=run_id, run_after=run_after, run_type="manual", conf={}, **dates, **partition
         )
-        names = {"run_id": run_id, "map_index": self.map_index, "try_number": 1}
+        ti = SimpleNamespace(dag_run=dag_run, run_id=run_id, map_index=self.map_index, try_number=1)
         if (task := known.get("task")) is not None:
-            names |= {"dag_id": task.dag_id, "task_id": task.task_id}
-        ti = SimpleNamespace(dag_run=dag_run, **names)
+            ti.dag_id, ti.task_id = task.dag_id, task.task_id
         context: dict[str, Any] = {
             "run_id": run_id,
             "dag_run": dag_run,

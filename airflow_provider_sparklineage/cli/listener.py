@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 
 def fetch_listener(args: argparse.Namespace) -> int:
     """Fetch the listener, put the observer next to it, and print the jar's path; return 0."""
-    declared = None
     try:
-        if args.spark_version:
-            declared = distribution.declared(args.spark_version)
+        declared = distribution.declared(args.spark_version) if args.spark_version else None
     except ValueError as error:
         commands.refuse(f"--spark-version: {error}.")
     if declared is not None and args.source is not None:  # then Spark need not be installed

@@ -333,8 +333,7 @@ def tables(datasets: Iterable[model.PlainDataset], *, follow: bool) -> dict[Data
         ]
         table = None
         if follow and named and not is_on_server(name):
-            platform = _platform_of_catalog(dataset, named)
-            table = Table(min(named, key=_preference), platform)
+            table = Table(min(named, key=_preference), _platform_of_catalog(dataset, named))
         for one in (name, *(canonical(link.dataset_name) for link in links if link.name)):
             (theirs if table else own).setdefault(one, table or Table(name))
     return own | theirs

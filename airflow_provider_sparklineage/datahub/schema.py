@@ -256,13 +256,10 @@ def data_type(of: ColumnType) -> Json:
 
 def _nested_types(of: ColumnType) -> Json:
     inner = [child.type.name for child in of.children]
-    if not inner:
-        return {}
-    if of.name == ARRAY:
-        return {"nestedType": inner}
-    if of.name == UNION:
-        return {"nestedTypes": inner}
-    return {"keyType": inner[0], "valueType": inner[-1]} if of.name == MAP else {}
+    if of.name == MAP and inner:
+        return {"keyType": inner[0], "valueType": inner[-1]}
+    key = {ARRAY: "nestedType", UNION: "nestedTypes"}.get(of.name)
+    return {key: inner} if key and inner else {}
 
 
 # DataHub identifies a field by its path. If DataHub also ingests the dataset with a connector, the

@@ -169,9 +169,8 @@ class _Sending:
             answer, tries = self._gms.ingest(body, left), tries + 1
             if answer.kind is Kind.USELESS:
                 raise _StoppedError(answer.why)
-            if answer.kind in (Kind.STORED, Kind.REFUSED):
-                return answer
-            if answer.kind is Kind.FAILED and tries == _TRIES_OF_AN_ERROR:
+            is_last_try = answer.kind is Kind.FAILED and tries == _TRIES_OF_AN_ERROR
+            if is_last_try or answer.kind in (Kind.STORED, Kind.REFUSED):
                 return answer
             why = answer.why
             wait = max(pause, answer.after)
@@ -346,10 +345,10 @@ class Gms:
 def _connection_problem(error: Exception) -> str:
     """Describe a connection's error in a few words, by patterns in the libraries' long texts."""
     text = str(error)
-    for pattern, meaning in _CONNECTION_PROBLEMS:
-        if re.search(pattern, text, re.IGNORECASE):
-            return meaning
-    return f"cannot be asked ({type(error).__name__}: {text})"
+    known = (
+        one for pattern, one in _CONNECTION_PROBLEMS if re.search(pattern, text, re.IGNORECASE)
+    )
+    return next(known, f"cannot be asked ({type(error).__name__}: {text})")
 
 
 _CONNECTION_PROBLEMS = (

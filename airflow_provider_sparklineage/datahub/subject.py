@@ -183,8 +183,23 @@ class Subject:
 
     @cached_property
     def jobs_before(self) -> tuple[str, ...]:
-        """Give the URNs of the jobs that have to end before this job starts."""
-        return tuple(one.job_urn(self.how) for one in _jobs_before(self))
+        """Give the URNs of the jobs that have to end before this job starts, each job once.
+
+        For a task of Airflow these are the tasks before it in its DAG, and the tasks of another DAG
+        that a sensor waits for (``airflow`` facet, ``ExternalTaskSensor``). After them come the
+        jobs in the facet ``jobDependencies``, for any producer.
+        """
+        own, task = self.names, self.task
+        flow = stored(task.external_dag_id or "")
+        waited_for = [stored(task.external_task_id or ""), *_task_ids(task.external_task_ids)]
+        others = (stored(one.job.name) for one in self.dependencies if one.job.name)
+        names = [
+            *(own._replace(job=job) for job in _task_ids(task.upstream_task_ids)),
+            *(JobName(own.orchestrator, flow, job) for job in waited_for if flow and job),
+            *(naming.split_job_name(own.orchestrator, name) for name in others),
+        ]
+        once = list(dict.fromkeys(name for name in names if name != own))
+        return tuple(name.job_urn(self.how) for name in once[:MAX_DEPENDENCIES])
 
     @cached_property
     def run(self) -> str:
@@ -343,28 +358,6 @@ def audit_stamp(subject: Subject) -> Json:
 MAX_DEPENDENCIES = 500
 """The most jobs before a job, or runs before a run; hardly any task comes after more jobs."""
 _TASK_ID = re.compile(r"'([^']+)'")  # Airflow writes lists of ids as Python does: ['a', 'b']
-
-
-def _jobs_before(subject: Subject) -> list[JobName]:
-    """List the jobs that have to end before the event's job starts, each once.
-
-    For a task of Airflow these are the tasks before it in its DAG, and the tasks of another DAG
-    that a sensor waits for (``airflow`` facet, ``ExternalTaskSensor``). After them come the jobs
-    in the facet ``jobDependencies``, for any producer.
-    """
-    own, task = subject.names, subject.task
-    flow = stored(task.external_dag_id or "")
-    waited_for = [stored(task.external_task_id or ""), *_task_ids(task.external_task_ids)]
-    names = [
-        *(own._replace(job=job) for job in _task_ids(task.upstream_task_ids)),
-        *(JobName(own.orchestrator, flow, job) for job in waited_for if flow and job),
-        *(
-            naming.split_job_name(own.orchestrator, stored(one.job.name))
-            for one in subject.dependencies
-            if one.job.name
-        ),
-    ]
-    return list(dict.fromkeys(name for name in names if name != own))[:MAX_DEPENDENCIES]
 
 
 def _task_ids(ids: str | list[str] | None) -> list[str]:

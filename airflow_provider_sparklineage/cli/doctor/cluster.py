@@ -23,13 +23,13 @@ from airflow_provider_sparklineage.cli.doctor import spark
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
 from airflow_provider_sparklineage.model import credentials, exceptions, texts
-from airflow_provider_sparklineage.operators.attempt.submit import listen
+from airflow_provider_sparklineage.operators.attempt.submit import OwnFiles, listen
 from airflow_provider_sparklineage.operators.attempt.timing import Deadline
 from airflow_provider_sparklineage.settings.checks import Check, failed, passed
 from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.capture.remote import received
-from airflow_provider_sparklineage.spark.submit import submission, submitted_files
+from airflow_provider_sparklineage.spark.submit import submission
 from airflow_provider_sparklineage.spark.submit.additions import injected, resolved
 from airflow_provider_sparklineage.spark.submit.deploy_mode import SubmitTarget
 from airflow_provider_sparklineage.storage import bounded, objects
@@ -230,7 +230,7 @@ def _submit(
         connection["spark_binary"], connection["master"], connection["deploy_mode"], None
     )
     application = f"{in_spark}/{_APPLICATION}"
-    links, properties = submitted_files.Links(bundle.path), submitted_files.PropertiesFile()
+    files = OwnFiles(bundle.path)
     try:
         before = resolved(
             submission.Submission(conf={**_SMALL, **conf}, application=application),
@@ -239,11 +239,11 @@ def _submit(
         )
         defaults = {"spark.openlineage.namespace": "sparklineage-doctor"}
         # A driver with Python delivers its events itself, so no endpoint has to listen for it.
-        after = injected(before, target, bundle, settings, defaults, links, dict).submission
+        after = injected(before, target, bundle, settings, defaults, files.links, dict).submission
         file = None
         if after.new_file is not None:
             folders = capture.folders_of_properties(settings.capture_location.folder)
-            file = properties.write(after.new_file, folders)
+            file = files.properties.write(after.new_file, folders)
         hook = SparkSubmitHook(
             conf=dict(after.conf),
             conn_id=conn_id,
@@ -260,5 +260,4 @@ def _submit(
             hook.on_kill()
             raise
     finally:
-        links.remove()
-        properties.remove()
+        files.remove()

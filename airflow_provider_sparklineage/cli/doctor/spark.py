@@ -81,7 +81,7 @@ def check(
     checks = [_java(env, spark), _spark(spark)]
     machine = None
     try:
-        defaults = distribution.defaults(spark.home, env)
+        machine = Machine(spark, spark_binary, distribution.defaults(spark.home, env), ())
     except exceptions.ListenerError as error:
         checks.append(failed(DEFAULTS, error))
     except (OSError, ValueError) as error:
@@ -89,7 +89,7 @@ def check(
         fix = "Make it a properties file in UTF-8 that the worker's user may read."
         checks.append(failed(DEFAULTS, text, fix))
     else:
-        listener_checks, machine = _listener(settings, spark, spark_binary, defaults, env)
+        listener_checks, machine = _listener(settings, machine, env)
         checks += listener_checks
     checks.append(captures)
     if checks[0].status is Status.FAILED:
@@ -156,18 +156,14 @@ def _java(env: Mapping[str, str], spark: SparkDistribution | None = None) -> Che
 
 
 def _listener(
-    settings: Settings,
-    spark: SparkDistribution,
-    spark_binary: str,
-    defaults: Mapping[str, str],
-    env: Mapping[str, str],
+    settings: Settings, machine: Machine, env: Mapping[str, str]
 ) -> tuple[list[Check], Machine | None]:
     """Check the listener that would be added, or the one that Spark has already.
 
     :return: the checks, and the machine for a trial; None for the machine if a trial could not have
         a listener
     """
-    submission = Submission(file_properties=defaults)
+    spark, submission = machine.spark, Submission(file_properties=machine.defaults)
     jar: tuple[str, ...] = ()
     try:
         injection.refuse_connect(submission, "", env)
@@ -195,7 +191,7 @@ def _listener(
     checks = [checked, *(failed(EXTENSIONS, error) for error in errors)]
     if checked.status is Status.FAILED:
         return checks, None
-    return checks, Machine(spark, spark_binary, defaults, (*jar, *usable))
+    return checks, replace(machine, jars=(*jar, *usable))
 
 
 _FETCHED_LATER = warning(
