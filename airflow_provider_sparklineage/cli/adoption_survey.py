@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from airflow_provider_sparklineage.model.task_rules import TaskNames, TaskRule
+
 
 # --- DAGs of files --------------------------------------------------------------------------------
 
@@ -147,30 +149,28 @@ class Matches(Frozen, frozen=True):
     :param tasks: a list of tasks for each rule, in the order of the rules
     """
 
-    rules: Sequence[task_rules.TaskRule]
-    tasks: Sequence[list[task_rules.TaskNames]]
+    rules: Sequence[TaskRule]
+    tasks: Sequence[list[TaskNames]]
 
     @classmethod
-    def of(
-        cls, rules: Sequence[task_rules.TaskRule], tasks: Iterable[task_rules.TaskNames]
-    ) -> Matches:
+    def of(cls, rules: Sequence[TaskRule], tasks: Iterable[TaskNames]) -> Matches:
         """Match each rule with all tasks."""
-        by_dag: dict[str, list[task_rules.TaskNames]] = defaultdict(list)
+        by_dag: dict[str, list[TaskNames]] = defaultdict(list)
         for task in tasks:
             by_dag[task.dag_id].append(task)
         # Each rule is matched with all DAGs before the next rule is, so that each glob is compiled
         # only once, even if there are a thousand.
         return cls(rules, [[*_matching(rule, by_dag)] for rule in rules])
 
-    def numbers(self) -> Mapping[task_rules.TaskNames, list[int]]:
+    def numbers(self) -> Mapping[TaskNames, list[int]]:
         """Give the numbers, from 0, of the rules that match each task."""
-        found: dict[task_rules.TaskNames, list[int]] = defaultdict(list)
+        found: dict[TaskNames, list[int]] = defaultdict(list)
         for number, tasks in enumerate(self.tasks):
             for task in tasks:
                 found[task].append(number)
         return found
 
-    def unmatched(self, tasks: Sequence[task_rules.TaskNames]) -> Iterator[str]:
+    def unmatched(self, tasks: Sequence[TaskNames]) -> Iterator[str]:
         """Yield a sentence for each rule that matches no task, and each such glob of other rules.
 
         :param tasks: all tasks with which the rules were matched
@@ -188,7 +188,7 @@ class Matches(Frozen, frozen=True):
                 )
                 yield f"{rule_text(rule, number)} is for no task: {reasons}."
 
-    def doubled(self, chosen: set[task_rules.TaskNames]) -> Iterator[str]:
+    def doubled(self, chosen: set[TaskNames]) -> Iterator[str]:
         """Yield a sentence for each group of chosen tasks that the same several rules match.
 
         Of these rules, the first one acts.
@@ -203,14 +203,12 @@ class Matches(Frozen, frozen=True):
             yield f"{acting} acts for {some(tasks, _NAMED)}, and never {rest}."
 
 
-def rule_text(rule: task_rules.TaskRule, number: int) -> str:
+def rule_text(rule: TaskRule, number: int) -> str:
     """Name a rule at the beginning of a sentence: its number from 1, and its line."""
     return f"Rule {number + 1}" + (f" (line {rule.line})" if rule.line else "")
 
 
-def _matching(
-    rule: task_rules.TaskRule, by_dag: dict[str, list[task_rules.TaskNames]]
-) -> Iterator[task_rules.TaskNames]:
+def _matching(rule: TaskRule, by_dag: dict[str, list[TaskNames]]) -> Iterator[TaskNames]:
     dags = dict(rule.globs).get("dag_id")
     for dag_id, tasks in by_dag.items():
         if dags is None or any(task_rules.is_like(glob, dag_id) for glob in dags):
@@ -218,7 +216,7 @@ def _matching(
 
 
 def _unmatched_globs(
-    by_key: Iterable[tuple[str, tuple[str, ...]]], tasks: Sequence[task_rules.TaskNames]
+    by_key: Iterable[tuple[str, tuple[str, ...]]], tasks: Sequence[TaskNames]
 ) -> Iterator[str]:
     for key, globs in by_key:
         values = {value for task in tasks for value in task.values(key)}
@@ -316,9 +314,9 @@ def survey(dags: Iterable[Any], rules: Rules) -> Survey:
 
 def _row(
     task: Any,
-    names: task_rules.TaskNames,
+    names: TaskNames,
     rules: Rules,
-    declared: Mapping[task_rules.TaskNames, list[int]],
+    declared: Mapping[TaskNames, list[int]],
 ) -> Row:
     decision = adopting.decide(task, rules.adoption)
     return Row(
@@ -337,7 +335,7 @@ def _warnings(name: str, texts: Iterable[str], fix: str) -> list[Check]:
     return [warning(name, text, fix) for text in texts]
 
 
-def _useless(declares: Matches, adopted: set[task_rules.TaskNames]) -> Iterable[str]:
+def _useless(declares: Matches, adopted: set[TaskNames]) -> Iterable[str]:
     for number, (rule, tasks) in enumerate(zip(declares.rules, declares.tasks, strict=True)):
         if tasks and adopted.isdisjoint(tasks):
             yield f"{rule_text(rule, number)} declares nothing: none of its tasks is adopted."

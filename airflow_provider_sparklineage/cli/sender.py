@@ -170,6 +170,10 @@ _BATCH, _BATCH_BYTES = 50, 16 * 1024 * 1024
 """Limits of a batch, which is held in memory: number of candidates, and bytes of their events."""
 
 
+_Batch = list[tuple[sending.Candidate, list[bytes]]]
+"""The candidates of a batch, each with the lines of its events."""
+
+
 class Sender:
     """Sends chosen events through the transport of Airflow's OpenLineage provider.
 
@@ -204,11 +208,9 @@ class Sender:
         if stopped:
             self._note(f"Sending stopped: {stopped}")
 
-    def _batch(
-        self, candidates: Sequence[sending.Candidate]
-    ) -> list[tuple[sending.Candidate, list[bytes]]]:
+    def _batch(self, candidates: Sequence[sending.Candidate]) -> _Batch:
         """Take the first candidates for one batch, at least one, with the lines of their events."""
-        batch: list[tuple[sending.Candidate, list[bytes]]] = []
+        batch: _Batch = []
         size = 0
         for one in candidates:
             lines = self._lines(one)
@@ -268,12 +270,7 @@ class Sender:
             )
         return []
 
-    def _send(
-        self,
-        batch: list[tuple[sending.Candidate, list[bytes]]],
-        before: int,
-        reached: Callable[[int], None],
-    ) -> str:
+    def _send(self, batch: _Batch, before: int, reached: Callable[[int], None]) -> str:
         """Send a batch; return the reason why no more can be sent, or an empty text.
 
         :param before: number of candidates in the batches before this one

@@ -97,13 +97,9 @@ def _print_datasets(
     table = folding_table(3)
     for dataset in datasets:
         name = dataset.dataset_name
-        table.add_row(
-            f"  [cyan]{escape(labels[name])}[/]",
-            escape(str(name)),
-            escape(
-                "; ".join(_facts(dataset, entries.get((side, name)), has_observer=has_observer))
-            ),
-        )
+        facts = _facts(dataset, entries.get((side, name)), has_observer=has_observer)
+        label = f"  [cyan]{escape(labels[name])}[/]"
+        table.add_row(label, escape(str(name)), escape("; ".join(facts)))
     out.print(f"\n[bold]{title}[/]{'' if datasets else ' none'}")
     if datasets:
         out.print(table)

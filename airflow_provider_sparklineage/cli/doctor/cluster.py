@@ -232,11 +232,8 @@ def _submit(
     application = f"{in_spark}/{_APPLICATION}"
     files = OwnFiles(bundle.path)
     try:
-        before = resolved(
-            submission.Submission(conf={**_SMALL, **conf}, application=application),
-            target,
-            settings,
-        )
+        asked = submission.Submission(conf={**_SMALL, **conf}, application=application)
+        before = resolved(asked, target, settings)
         defaults = {"spark.openlineage.namespace": "sparklineage-doctor"}
         # A driver with Python delivers its events itself, so no endpoint has to listen for it.
         after = injected(before, target, bundle, settings, defaults, files.links, dict).submission
