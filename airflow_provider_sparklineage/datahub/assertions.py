@@ -147,9 +147,8 @@ def _summed_check(subject: Subject, side: Side, accessed: list[partitions.Access
     is_good = _GRAVITY[_check_status(checked[0])]
     batch = checked[0].summary if side is Side.WRITE else ""
     about = _CHECK_DESCRIPTIONS[side].format(job)
-    return Check(
-        "", side, PARTITIONS_CATEGORY, about, is_good, _partition_results(checked), batch=batch
-    )
+    results = _partition_results(checked)
+    return Check("", side, PARTITIONS_CATEGORY, about, is_good, results, batch=batch)
 
 
 def _partition_results(checked: list[partitions.Access]) -> dict[str, str]:

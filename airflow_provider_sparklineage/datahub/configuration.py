@@ -98,10 +98,7 @@ class Namespace(Frozen, frozen=True):
 def namespace_settings(namespace: str, namespaces: Iterable[Namespace]) -> Namespace:
     """Give the settings of the first glob that matches a namespace; empty ones without a match."""
     matching = (one for one in namespaces if compiled(one.glob).fullmatch(namespace))
-    return next(matching, _NO_NAMESPACE_SETTINGS)
-
-
-_NO_NAMESPACE_SETTINGS = Namespace("*")
+    return next(matching, Namespace("*"))
 
 
 def read_namespaces(value: object) -> tuple[Namespace, ...]:

@@ -88,16 +88,13 @@ def upstream_lineage(
     :param query: URN of the job's Query; None if the job has no SQL
     """
     urn = output.dataset.urn
-    edges = list(_table_edges(subject, output, query))
-    if edges:
-        yield Proposal(
-            urn, _UPSTREAM_LINEAGE, keyed("upstreams", ["dataset"], edges), is_patch=True
-        )
+    if edges := list(_table_edges(subject, output, query)):
+        patch = keyed("upstreams", ["dataset"], edges)
+        yield Proposal(urn, _UPSTREAM_LINEAGE, patch, is_patch=True)
     operations = list(_column_edges(subject, output, query or UNKNOWN_OPERATION))
     for start in range(0, len(operations), _MAX_OPERATIONS):
-        yield Proposal(
-            urn, _UPSTREAM_LINEAGE, operations[start : start + _MAX_OPERATIONS], is_patch=True
-        )
+        part = operations[start : start + _MAX_OPERATIONS]
+        yield Proposal(urn, _UPSTREAM_LINEAGE, part, is_patch=True)
 
 
 def _table_edges(subject: Subject, output: OutputLineage, query: str | None) -> Iterator[Json]:

@@ -150,9 +150,8 @@ def _parsed_type(written: str, depth: int) -> ColumnType:
         return ColumnType(_shown_type(written), name or _UNKNOWN_TYPE)
     inner = _between_brackets(written)
     if depth >= MAX_DEPTH or not inner:
-        return ColumnType(
-            _shown_type(written), kind, is_cut=bool(inner) or len(written) >= MAX_TYPE
-        )
+        is_cut = bool(inner) or len(written) >= MAX_TYPE
+        return ColumnType(_shown_type(written), kind, is_cut=is_cut)
     return ColumnType(_shown_type(written), kind, tuple(_members(kind, inner, depth + 1)))
 
 
@@ -421,9 +420,8 @@ def nested_fields(
             yield from nested_fields(how, inner, member.type, field, _member_token(at, number))
     else:
         for name, of, description in at.children:
-            yield from nested_fields(
-                how, path, of, Field("", (*field.names, name), of, description)
-            )
+            below = Field("", (*field.names, name), of, description)
+            yield from nested_fields(how, path, of, below)
 
 
 def _member_token(union: ColumnType, number: int) -> str:

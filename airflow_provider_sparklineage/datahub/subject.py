@@ -21,7 +21,7 @@ from airflow_provider_sparklineage.datahub.schema import Schema, naming_of_platf
 from airflow_provider_sparklineage.event import model
 from airflow_provider_sparklineage.model.credentials import scrub
 from airflow_provider_sparklineage.model.datasets import DatasetName, canonical
-from airflow_provider_sparklineage.model.terms import Frozen
+from airflow_provider_sparklineage.model.terms import Frozen, Side
 
 if TYPE_CHECKING:
     from airflow_provider_sparklineage.datahub.configuration import Conversion
@@ -288,10 +288,8 @@ class Subject:
         For a dataset that was both read and written, this is the schema of the output, because the
         dataset has that schema after the run.
         """
-        check = self.check
-        checked = {
-            one.dataset.dataset_name: one for one in (*(check.reads or ()), *(check.writes or ()))
-        }
+        entries = (one for side in Side for one in self.check.of_side(side))
+        checked = {one.dataset.dataset_name: one for one in entries}
         schemas: dict[str, Schema] = {}
         for dataset in (*self.outputs, *self.inputs):
             fields = dataset.schema_fields
