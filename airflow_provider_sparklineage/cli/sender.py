@@ -265,9 +265,8 @@ class Sender:
         """The entries of the archive, the latest first; [] if the archive cannot list them."""
         with suppress(exceptions.ArchiveError):
             never = datetime.min.replace(tzinfo=UTC)
-            return sorted(
-                self._archive.entries(), key=lambda one: one.written or never, reverse=True
-            )
+            entries = self._archive.entries()
+            return sorted(entries, key=lambda one: one.written or never, reverse=True)
         return []
 
     def _send(self, batch: _Batch, before: int, reached: Callable[[int], None]) -> str:

@@ -177,7 +177,6 @@ QUALITY_CATEGORY = "Data quality"
 """The heading of these assertions in DataHub's page."""
 MAX_TESTS = 500
 """The most tests of one dataset: DataHub reads no more of them for a dataset's health."""
-_QUALITY_KEY = "dataQualityAssertions"
 
 
 def quality(subject: Subject) -> Iterator[Proposal]:
@@ -193,7 +192,7 @@ def quality(subject: Subject) -> Iterator[Proposal]:
 
 
 def _quality_checks(subject: Subject, access: partitions.Access) -> Iterator[Check]:
-    facet = access.read_facet(_QUALITY_KEY, model.QualityAssertions)
+    facet = access.read_facet("dataQualityAssertions", model.QualityAssertions)
     counts: Counter[tuple[str, ...]] = Counter()
     for test in islice(facet.assertions, MAX_TESTS):
         of = stored(test.assertion), stored(test.name), stored(test.column)

@@ -126,10 +126,7 @@ class Columns(NamedTuple):
 
     def direct(self) -> Columns:
         """Give only the sources whose values go into a column, without conditions."""
-        fields = {
-            name: _filtered(sources, lambda _, kind: not is_indirect(kind))
-            for name, sources in self.fields.items()
-        }
+        fields = _filtered(self.fields, lambda _, kind: not is_indirect(kind))
         return Columns({name: sources for name, sources in fields.items() if sources}, {})
 
 
@@ -203,11 +200,7 @@ def _lifted(fields: dict[str, Sources], conditions: Sources) -> Columns:
     lifted = dict(conditions)
     for source, kind in sorted(everywhere):
         lifted[source] = tuple(dict.fromkeys((*lifted.get(source, ()), kind)))
-    left = {
-        name: _filtered(sources, lambda *one: one not in everywhere)
-        for name, sources in fields.items()
-    }
-    return Columns(left, lifted)
+    return Columns(_filtered(fields, lambda *one: one not in everywhere), lifted)
 
 
 def _of_every_field(fields: dict[str, Sources]) -> Iterable[tuple[Source, str]]:
@@ -221,13 +214,18 @@ def _of_every_field(fields: dict[str, Sources]) -> Iterable[tuple[Source, str]]:
     return (one for one, count in times.items() if count == len(fields))
 
 
-def _filtered(sources: Sources, is_left: Callable[[Source, str], bool]) -> Sources:
+def _filtered(
+    fields: dict[str, Sources], is_left: Callable[[Source, str], bool]
+) -> dict[str, Sources]:
     """Give the sources with some of their kinds; a source that has lost all of them is left out."""
-    left = {
-        source: tuple(kind for kind in kinds if is_left(source, kind))
-        for source, kinds in sources.items()
-    }
-    return {source: kinds for source, kinds in left.items() if kinds or not sources[source]}
+    filtered: dict[str, Sources] = {}
+    for name, sources in fields.items():
+        left = filtered[name] = {}
+        for source, every in sources.items():
+            kinds = tuple(kind for kind in every if is_left(source, kind))
+            if kinds or not every:
+                left[source] = kinds
+    return filtered
 
 
 class OutputLineage(NamedTuple):

@@ -154,10 +154,6 @@ def _url_bytes(text: str) -> int:
 #                                                        may be a part of the name
 # ======================================  =============  =========================================
 
-UNKNOWN_PLATFORM = "unknown"
-"""The platform of a dataset without a namespace; DataHub's own converter uses it too."""
-
-
 # Platforms whose name is not the scheme itself.
 _BY_SCHEME = {
     "s3a": "s3", "s3n": "s3", "gs": "gcs",
@@ -185,7 +181,7 @@ def placed(name: DatasetName, platform: str = "") -> tuple[str, str]:
     """
     name = canonical(name)
     scheme, authority = _scheme_and_authority(name.namespace)
-    platform = platform or _BY_SCHEME.get(scheme, scheme) or UNKNOWN_PLATFORM
+    platform = platform or _BY_SCHEME.get(scheme, scheme) or "unknown"  # as in DataHub's converter
     text = name.name
     if platform == "abs":
         authority = authority.partition("@")[0]
@@ -352,11 +348,8 @@ def _platform_of_catalog(dataset: model.PlainDataset, named: Iterable[DatasetNam
     if any(map(is_on_server, named)):  # the namespace names the platform
         return ""
     catalog = model.read_facet(dataset.facets, "catalog", model.Catalog)
-    of_iceberg = catalog.framework == "iceberg" and catalog.type not in _METASTORES
+    of_iceberg = catalog.framework == "iceberg" and catalog.type not in ("hive", "glue")
     return "iceberg" if of_iceberg else "hive"
-
-
-_METASTORES = ("hive", "glue")
 
 
 # An event has one name for its flow and its job. DataHub's own Airflow plugin names the DAG

@@ -97,9 +97,6 @@ MAX_PARTITIONS = 100
 """The most partitions of one access that are named one by one; more are named as one range."""
 MAX_NAMES = 10_000
 """The most partitions of one access that are read; this package's events list fewer."""
-FULL_TABLE = "FULL_TABLE_SNAPSHOT"
-"""DataHub's name for a whole dataset: DataHub's pages ask for profiles and operations by this
-name."""
 MAX_TEMPLATES = 10
 """The most templates of expected partitions in one property."""
 _WITNESSED = ("listener", "observer", "both")
@@ -118,8 +115,10 @@ class Part(NamedTuple):
     type: str
 
 
-WHOLE = Part(FULL_TABLE, "FULL_TABLE")
-"""A whole dataset, or an unknown part of one: DataHub's connectors use this part for both, too."""
+WHOLE = Part("FULL_TABLE_SNAPSHOT", "FULL_TABLE")
+"""A whole dataset, or an unknown part of one: DataHub's connectors use this part for both, too.
+
+DataHub's pages ask for profiles and operations by this name."""
 
 
 class Access(Frozen, frozen=True, dict=True):
@@ -403,7 +402,6 @@ def _statement_type(subject: Subject) -> str:
 MAX_COLUMNS = 1000
 """The most columns with statistics in one profile."""
 _REPLACING = ("CREATE", "OVERWRITE")
-_METRICS_KEY = "dataQualityMetrics"
 _TABLE_FORMATS = ("delta", "hudi", "iceberg")
 
 
@@ -454,7 +452,7 @@ def _measured_metrics(subject: Subject, access: Access) -> Json:
 
     :return: fields of ``datasetProfile``; {} if the event has no facet ``dataQualityMetrics``
     """
-    metrics = access.read_facet(_METRICS_KEY, model.QualityMetrics)
+    metrics = access.read_facet("dataQualityMetrics", model.QualityMetrics)
     rows = metrics.rowCount
     columns = [
         {"fieldPath": subject.path(access.dataset.name, name), **_statistics(one, rows)}

@@ -96,9 +96,8 @@ def check(conn_id: str, spark_conn_id: str) -> AirflowChecks:
     spark, spark_binary, host = _spark_connection(spark_conn_id, resolved)
     checks += [spark, *cluster.location_checks(resolved), *cluster.endpoint_checks(resolved)]
     delivers = host.is_remote and bool(resolved.capture_location.url)
-    return AirflowChecks(
-        checks, resolved, connections.source_of(connection), spark_binary, delivers
-    )
+    source = connections.source_of(connection)
+    return AirflowChecks(checks, resolved, source, spark_binary, delivers)
 
 
 def for_people(checks: Iterable[Check], connection: Source) -> list[Check]:
@@ -370,9 +369,8 @@ def _adoption_is_off(*, has_declarations: bool) -> Check:
         text = "There are declarations, and no task is adopted, which they are for."
         fix = "Set [sparklineage] adopt, or take declarations out."
         return warning(adoption_survey.DECLARATIONS, text, fix)
-    return passed(
-        adoption_survey.ADOPT, "Adoption is off: tasks have lineage whose DAG asks for it."
-    )
+    text = "Adoption is off: tasks have lineage whose DAG asks for it."
+    return passed(adoption_survey.ADOPT, text)
 
 
 def _adoption_is_on(rules: adoption_survey.Rules) -> Check:

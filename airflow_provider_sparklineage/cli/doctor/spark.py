@@ -341,22 +341,20 @@ def _submit(
 ) -> tuple[int | None, str]:
     """Submit the application; give the exit code, None if it took too long, and the log."""
     folder = links.plain(cast("Path", bundle.path))
+    jars = tuple(links.entry(jar) for jar in machine.jars)
+    observer = links.entry(str(submitted_files.write_observer(folder)))
     tag = bundle.manifest.application_run_id
     application = Path(str(driver.__file__)).with_name("trial_application.py")
     submission = injection.inject(
         Submission(application=str(application), file_properties=machine.defaults),
         injection.Injection(
-            tuple(links.entry(jar) for jar in machine.jars),
+            jars,
             str(folder / EVENTS),
             tag,
             defaults={"spark.openlineage.namespace": "sparklineage-doctor"},
             existing_transport=settings.existing_transport,
             submit_opts=env.get(injection.SUBMIT_OPTS, ""),
-            observation=injection.Observation(
-                links.entry(str(submitted_files.write_observer(folder))),
-                str(folder / OBSERVATIONS),
-                tag,
-            ),
+            observation=injection.Observation(observer, str(folder / OBSERVATIONS), tag),
         ),
     )
     submission = replace(submission, conf={**submission.conf, "spark.ui.enabled": "false"})
