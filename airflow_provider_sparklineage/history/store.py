@@ -92,10 +92,6 @@ class Manifest(Struct, frozen=True):
         named = (*self.facts.values(), *self.tables.values())
         return {"/".join(name.split("/")[:2]) for files in named for name in files}
 
-    def text(self) -> bytes:
-        """Encode the manifest as indented JSON."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=1)
-
 
 GRACE = timedelta(hours=1)
 """How long a folder is kept after the manifest has stopped naming it."""
@@ -210,7 +206,8 @@ class Building:
 
     def _put_in_force(self, manifest: Manifest) -> None:
         self._lock.check()
-        self.store.files.write(MANIFEST, manifest.text())
+        text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+        self.store.files.write(MANIFEST, text)
         self._sweep(manifest)
 
     def _sweep(self, manifest: Manifest) -> None:
@@ -241,8 +238,7 @@ class Folder:
 
     def write(self, name: str, content: bytes) -> None:
         """Write a temporary file in the same folder, and rename it: no reader sees a part of it."""
-        partial = self._partial(name, content)
-        partial.replace(self.root / name)
+        self._partial(name, content).replace(self.root / name)
 
     def create(self, name: str, content: bytes) -> bool:
         """Write a temporary file in the same folder, and link it to the file's name.

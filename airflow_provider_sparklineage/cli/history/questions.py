@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -30,7 +30,7 @@ from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from typing import IO
 
     from airflow_provider_sparklineage.cli.history.task_instances import Key, TaskInstances
@@ -118,7 +118,10 @@ def run(
         for key in wave:
             commands.note(f"cleared  {key}")
         try:
-            ended = _wait(wave, runner, pause, f"Wave {number} of {len(waves)} runs")
+            with commands.progress(f"Wave {number} of {len(waves)} runs", len(wave)) as reached:
+                while len(ended := runner.states(wave)) < len(wave):
+                    reached(len(ended))
+                    pause(_PAUSE_S)
         except KeyboardInterrupt:
             commands.note("The cleared task instances go on in Airflow.")
             ended = runner.states(wave)
@@ -127,26 +130,12 @@ def run(
         for key, state in failed.items():
             commands.note(f"{state}  {key}")
         if failed:
-            return _stopped([key for later in waves[number:] for key in later])
+            for key in chain.from_iterable(waves[number:]):
+                commands.note(f"not cleared, as it comes after  {key}")
+            commands.note(_HOW_TO_GO_ON)
+            return 1
     commands.note("All have succeeded. Bring the history up to date: sparklineage history build")
     return 0
-
-
-def _wait(
-    wave: Sequence[Key], runner: TaskInstances, pause: Callable[[float], None], what: str
-) -> Mapping[Key, str]:
-    with commands.progress(what, len(wave)) as reached:
-        while len(ended := runner.states(wave)) < len(wave):
-            reached(len(ended))
-            pause(_PAUSE_S)
-    return ended
-
-
-def _stopped(later: Sequence[Key]) -> int:
-    for key in later:
-        commands.note(f"not cleared, as it comes after  {key}")
-    commands.note(_HOW_TO_GO_ON)
-    return 1
 
 
 def time_of(text: str | None) -> datetime | None:
@@ -246,8 +235,7 @@ def _change_without_names(row: tables.Document) -> str:
     """Describe a change without its dataset and column, which have columns in the table."""
     if row["column"]:
         return column_change(row["kind"], row["was"], row["now"])
-    message: str = row["message"]
-    return message
+    return str(row["message"])
 
 
 def answer_patterns(args: argparse.Namespace) -> int:

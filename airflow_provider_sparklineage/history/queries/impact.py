@@ -359,7 +359,7 @@ def _readings_of_subject(
 ) -> Readings:
     writers = None
     if as_of is not None:
-        there = content(history, dataset, cell, answers.of_tables(as_of))
+        there = content(history, dataset, cell, as_of)
         writers = {row["run_id"] for row in there} or {None}
     readings: Readings = {}
     for row in history.rows(_READINGS_OF_SUBJECT, {**dataset._asdict(), "cell": cell}):

@@ -149,10 +149,11 @@ def partition_states(
     known = permissions.runs_by_id({row["run_id"] for row in written.values()}, history)
     stale, gaps = ((), ()) if is_quick else (history.stale(dataset), history.gaps(dataset))
     causes = {cell: one for one in stale if shown.has(cell := cell_of(one["partition"]))}
+    # A gap may be seen by the user who may see the job that should have written it.
     due = {
         cell: partition_of(one["partition"])
         for one in gaps
-        if shown.has(cell := cell_of(one["partition"])) or _is_visible_gap(one, visibility)
+        if shown.has(cell := cell_of(one["partition"])) or (one.get("job") and visibility.sees(one))
     }
     read = {
         r["cell"]: r["partition"]
@@ -167,11 +168,6 @@ def partition_states(
         "runs": list(visible.values()),
         "causes": _stale_causes(causes.values(), visibility, history),
     }
-
-
-def _is_visible_gap(gap: dict[str, Any], visibility: Visibility) -> bool:
-    """Whether the job that should have written a missing partition is known and visible."""
-    return bool(gap.get("job")) and visibility.sees(gap)
 
 
 class _PartitionState(NamedTuple):

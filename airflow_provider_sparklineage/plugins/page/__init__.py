@@ -78,16 +78,13 @@ def content(file: str) -> str:
 
 def self_contained(events: Sequence[dict[str, Any]]) -> str:
     """Make one HTML file that shows these merged events, and loads no other file."""
-    script = "".join(map(_without_imports, (*_SHARED, "file.js")))
+    # One script with all modules needs none of their imports and exports.
+    modules = map(content, (*_SHARED, "file.js"))
+    script = "".join(_EXPORT.sub("", _IMPORT.sub("", module)) for module in modules)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _HTML.format(
         digest=digest, css=content("page.css"), events=_packed(events), script=script
     )
-
-
-def _without_imports(file: str) -> str:
-    """Give a module without imports and exports, as a part of one script with all modules."""
-    return _EXPORT.sub("", _IMPORT.sub("", content(file)))
 
 
 def _packed(value: object) -> str:

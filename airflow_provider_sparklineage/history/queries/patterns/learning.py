@@ -68,7 +68,10 @@ def candidates(given: Axis, found: Axis, runs: Sequence[PointsOfRun]) -> list[Ru
         if given.unit == found.unit:
             rules += _offsets(given.unit, runs)
             rules += _months(given.unit, runs)
-    return [*rules, *_constants(given.unit, found.unit, runs)]
+    sets = Counter(frozenset(others) for _, others in runs if len(others) <= _MOST_CONSTANT)
+    for points, _ in sets.most_common(1):
+        rules.append(Constant(given.unit, found.unit, tuple(sorted(points))))
+    return rules
 
 
 def _spans(given: str, found: str, runs: Sequence[PointsOfRun]) -> Iterable[Rule]:
@@ -162,12 +165,6 @@ def _months_between(unit: str, point: int, other: int) -> int | None:
         return months if months and months_later(unit, point, months) == other else None
     except (ValueError, OverflowError):
         return None
-
-
-def _constants(given: str, found: str, runs: Sequence[PointsOfRun]) -> Iterable[Rule]:
-    sets = Counter(frozenset(others) for _, others in runs if len(others) <= _MOST_CONSTANT)
-    for points, _ in sets.most_common(1):
-        yield Constant(given, found, tuple(sorted(points)))
 
 
 SHOWN = 20
