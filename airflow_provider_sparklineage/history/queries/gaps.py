@@ -112,8 +112,7 @@ class _Due(NamedTuple):
 class _Partitions:
     """The partitions of a dataset that exist now, and all that were ever written."""
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        rows = list(rows)
+    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self.ever = {row["cell"] for row in rows if row["cell"]}
         self.cells = {row["cell"] for row in rows if row["cell"] and row["is_there"]}
         whole = [row["valid_from"] for row in rows if row["extent"] == "all" and row["is_there"]]

@@ -463,8 +463,7 @@ def run_changes(
     :return: ``changes``, each with its ``run``; ``more``, the number of changes left out; ``tasks``
         that were compared; ``hidden``, the number of writing tasks that the user may not see
     """
-    named = wanted.dataset._asdict()
-    writers = history.rows(_WRITING_TASKS, named)
+    writers = history.rows(_WRITING_TASKS, wanted.dataset._asdict())
     tasks = sorted({task["job"] for task in writers if visibility.sees(task)})
     found = [change for task in tasks for change in history.drift(task)]
     known = permissions.runs_by_id({permissions.run_id_of(one) for one in found}, history)

@@ -88,7 +88,9 @@ def _spans(given: str, found: str, runs: Sequence[PointsOfRun]) -> Iterable[Rule
             lasts.update(stops)
     # No run finds the last day of a month that is not over, so the plain bound is always tried.
     plain = Bound(anchors[0], 0)
-    begins = [plain, *_top(firsts), *_widest(firsts, anchors[0]), *_top(fixed)[:1]]
+    # The first bound that is farthest away, because early runs of a window find only a part.
+    widest = sorted((b for b in firsts if b.anchor == anchors[0]), key=lambda b: b.shift)[:1]
+    begins = [plain, *_top(firsts), *widest, *_top(fixed)[:1]]
     for first in dict.fromkeys(begins):
         for last in dict.fromkeys((plain, *_top(lasts))):
             if first.anchor != last.anchor or first.shift <= last.shift:
@@ -128,11 +130,6 @@ def _bounds(
 
 def _top(bounds: Counter[Bound]) -> list[Bound]:
     return [bound for bound, _ in bounds.most_common(_MOST_BOUNDS)]
-
-
-def _widest(firsts: Counter[Bound], anchor: str) -> list[Bound]:
-    """Give the first bound that is farthest away: early runs of a window find only a part."""
-    return sorted((b for b in firsts if b.anchor == anchor), key=lambda b: b.shift)[:1]
 
 
 def _offsets(unit: str, runs: Sequence[PointsOfRun]) -> Iterable[Rule]:
