@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from airflow_provider_sparklineage.history.store import Manifest
 from airflow_provider_sparklineage.history.tables import TABLES, VERSION
 from airflow_provider_sparklineage.plugins.history import answers
@@ -47,7 +49,7 @@ def _publish(folder: Path) -> None:
     """Make a store of the tables that are in a folder."""
     tables = {table.name: [f"{table.name}.parquet"] for table in TABLES}
     manifest = Manifest(VERSION, 1, datetime.now(UTC), {}, tables, {})
-    (folder / "manifest.json").write_bytes(manifest.text())
+    (folder / "manifest.json").write_bytes(msgspec.json.encode(manifest))
 
 
 Step = tuple[str, float | None, "Callable[[], str]"]
