@@ -109,8 +109,7 @@ def adapted(event: Event, how: Adaptation, is_late: Callable[[], bool] = lambda:
     :return: the same object if the backend needs no change
     """
     backend = backend_of(how.backend)
-    rename = partial(renamed, identity=backend.identity, text=backend.text)
-    held = _through(event, rename, backend.repaired)
+    held = _through(event, partial(renamed, backend=backend), backend.repaired)
     return event if held is event else _finished(held, how.max_event_bytes, is_late)
 
 

@@ -29,25 +29,20 @@ from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
+    from airflow_provider_sparklineage.event.backends.base import Backend
     from airflow_provider_sparklineage.event.document import Event, Facets
 
     Json = dict[str, Any]
 
 
-def renamed(
-    event: Event,
-    identity: Callable[[DatasetName], DatasetName | None],
-    text: Callable[[str], str],
-) -> Event:
-    """Give the event with names and texts that a backend can hold.
+def renamed(event: Event, backend: Backend) -> Event:
+    """Give the event with the names and texts that its backend can hold.
 
-    :param identity: gives the name that a dataset gets, or None if there is none; it is idempotent
-    :param text: gives the name that a column gets, or the text that a description gets
     :return: the same object if the backend can hold all names and texts
     """
-    renaming = _Renaming(cache(identity), cache(text))
+    renaming = _Renaming(backend)
     if not renaming.is_needed(event):
         return event
     inputs = renaming.side(event["inputs"])
@@ -63,22 +58,14 @@ def renamed(
         run_facets=with_renamed_datasets(event["run"]["facets"], names),
         job_facets=renaming.job_facets(event["job"]["facets"], names[Side.WRITE]),
     )
-    return declared(changed, renaming.notes)
+    return declared(changed, [*renaming.noted.values()])
 
 
 class _Renaming:
-    def __init__(
-        self,
-        identity: Callable[[DatasetName], DatasetName | None],
-        text: Callable[[str], str],
-    ) -> None:
-        self._identity = identity
-        self._text = text
-        self._noted: dict[tuple[DatasetName, str], Degradation] = {}
-
-    @property
-    def notes(self) -> tuple[Degradation, ...]:
-        return tuple(self._noted.values())
+    def __init__(self, backend: Backend) -> None:
+        self._identity = cache(backend.identity)
+        self._text = cache(backend.text)
+        self.noted: dict[tuple[DatasetName, str], Degradation] = {}
 
     def is_needed(self, event: Event) -> bool:
         """Whether the event has a name or a text that the backend cannot hold."""
@@ -122,7 +109,7 @@ class _Renaming:
             f"The lineage backend cannot hold a dataset of the namespace {dataset.namespace!r} and "
             f"the name {_short(dataset.name)!r}. {what}"
         )
-        self._noted[dataset, what] = Degradation(DegradationCode.BACKEND_REPAIRED, message, dataset)
+        self.noted[dataset, what] = Degradation(DegradationCode.BACKEND_REPAIRED, message, dataset)
 
     def output(self, output: Json) -> Json:
         """Rename the columns of an output's column lineage, and their sources."""

@@ -47,7 +47,7 @@ LINEAGE = TaskLineage(
 
 
 def rename(event, backend=MARQUEZ):
-    return renamed(event, backend.identity, backend.text)
+    return renamed(event, backend)
 
 
 def made_of(lineage, **representation):
