@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import sys
+import threading
 import zipfile
 from types import SimpleNamespace
 
@@ -193,6 +194,7 @@ def context_of(attaching, calls):
             calls.append((args, kwargs))
             cls._jvm = SimpleNamespace(_gateway_client="the client")
 
+    attaching._import_observer = lambda _client: None
     attaching._wrap_jvm(SparkContext)
     return SparkContext
 
@@ -218,6 +220,16 @@ def test_a_log_that_cannot_be_quieted_fails_no_job(observer, monkeypatch):
     monkeypatch.setattr(attaching, "drop_warning", no_log4j)
     context_of(attaching, calls)._ensure_initialized()
     assert calls == [((), {})]
+
+
+def test_the_observer_is_imported_while_spark_makes_the_context(observer):
+    from sparklineage_observer import attaching
+
+    attaching._import_observer("the client")
+    for thread in threading.enumerate():
+        if thread.name == "sparklineage-import":
+            thread.join()
+    assert "sparklineage_observer.observer" in sys.modules
 
 
 def test_a_job_that_delivers_nothing_does_not_import_the_delivery(observer, monkeypatch):

@@ -4,7 +4,7 @@ The observer begins with the SparkContext, and not only with a SparkSession: a j
 SparkSession has events of the listener, too, and the observer may have to deliver them.
 
 The imports of this module delay each start of an interpreter. So the modules of PySpark and py4j
-are imported only where they are used, and those of the observer for the first SparkContext.
+are imported only where they are used, and those of the observer while Spark makes the SparkContext.
 """
 
 import atexit
@@ -221,7 +221,7 @@ def _wrap_jvm(of):
     def _ensure_initialized(cls, *args, **kwargs):
         original(cls, *args, **kwargs)
         of._ensure_initialized = classmethod(original)
-        for prepare in (drop_warning, _prepare_delivery):
+        for prepare in (drop_warning, _prepare_delivery, _import_observer):
             with suppress(Exception):  # for example, a Spark without Log4j 2
                 prepare(cls._jvm._gateway_client)
 
@@ -235,6 +235,21 @@ def _prepare_delivery(client):
         from sparklineage_observer import delivery
 
         attached.delivered_from = delivery.prepare(client)
+
+
+def _import_observer(_client):
+    """Import the observer in a thread; the job waits for its SparkContext meanwhile.
+
+    The zip has sources only, so the import compiles them, which takes some 60 ms.
+    """
+    import threading
+
+    def load():
+        # If it fails, the import is repeated where it is needed, and reported there.
+        with suppress(Exception):
+            importlib.import_module("sparklineage_observer.observer")
+
+    threading.Thread(target=load, name="sparklineage-import", daemon=True).start()
 
 
 class _Attached:
