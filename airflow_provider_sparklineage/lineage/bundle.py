@@ -19,7 +19,7 @@ from airflow_provider_sparklineage.lineage.application.accumulation import (
 )
 from airflow_provider_sparklineage.lineage.application.repairs import with_canonical_names
 from airflow_provider_sparklineage.lineage.declared_and_last_known import Completed, completed
-from airflow_provider_sparklineage.lineage.merge import Completeness, merge
+from airflow_provider_sparklineage.lineage.merge import merge
 from airflow_provider_sparklineage.lineage.observed.binding import Observed
 from airflow_provider_sparklineage.lineage.observed.corrections import corrected
 from airflow_provider_sparklineage.model.allowance import (
@@ -116,11 +116,9 @@ def merged_lineage(bundle: CaptureBundle, allowance: Allowance) -> TaskLineage:
         limits=manifest.limits,
         intermediates=manifest.intermediates,
         column_lineage=manifest.column_lineage,
-        completeness=Completeness(
-            is_read=application.events > 0 and not reading.report.cut,
-            is_delivered=all(
-                d.code is not DegradationCode.DELIVERY_INCOMPLETE for d in manifest.degradations
-            ),
+        is_read=application.events > 0 and not reading.report.cut,
+        is_delivered=all(
+            d.code is not DegradationCode.DELIVERY_INCOMPLETE for d in manifest.degradations
         ),
     )
     return replace(lineage, degradations=(*degradations, *lineage.degradations))

@@ -208,12 +208,7 @@ def with_declared(
     observed: dict[DatasetName, LineageDataset], declared: Iterable[DatasetName]
 ) -> dict[DatasetName, LineageDataset]:
     """Add each declared dataset that was not observed, neither by its name nor by a symlink."""
-    declared = tuple(declared)
-    if not declared:
-        return observed
-    known = set(observed)
-    for dataset in observed.values():
-        known |= dataset.symlinks
+    known = set(observed).union(*(dataset.symlinks for dataset in observed.values()))
     return observed | {
         name: LineageDataset(name, witness=Witness.DECLARED)
         for name in declared

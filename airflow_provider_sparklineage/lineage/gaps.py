@@ -15,6 +15,7 @@ from airflow_provider_sparklineage.lineage.columns.reported import is_incomplete
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
+from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -138,12 +139,10 @@ def _guessed(dataset: LineageDataset, writes: Sequence[ColumnWrite]) -> Iterator
         for column, function in plan.guesses.items():
             guesses.setdefault(function, {})[column] = None
     for function, columns in sorted(guesses.items()):
-        named = ", ".join(list(columns)[:_NAMED])
-        more = f" and {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""
         message = (
-            f"{dataset.name}: {named}{more} were made of full rows by {function}. Nobody can see "
-            "into such a function, so every column that it was given is named as a source of each: "
-            "some may be none."
+            f"{dataset.name}: {some(list(columns), _NAMED)} were made of full rows by {function}. "
+            "Nobody can see into such a function, so every column that it was given is named as a "
+            "source of each: some may be none."
         )
         yield Degradation(DegradationCode.COLUMN_INCOMPLETE, message, dataset.name)
 
@@ -153,12 +152,8 @@ def _hidden(
 ) -> Iterator[Degradation]:
     """Report columns with sources in a MERGE, UPDATE, FILTER or subquery, if no plan gives them."""
     name = dataset.name
-    changed = {
-        column
-        for w in writes
-        for column in predicates.changed(w.action.sql)
-        if not w.is_known(column)
-    }
+    pairs = ((column, w) for w in writes for column in predicates.changed(w.action.sql))
+    changed = {column for column, w in pairs if not w.is_known(column)}
     filtered = {column for w in writes for column in _with(_FILTERED, w)}
     unseen = {column for w in writes for column in _with(_SUBQUERY, w)}
     for column in columns:
@@ -274,11 +269,10 @@ def _perhaps(functions: Sequence[PythonFunction] | None) -> str:
 
 def _ran(action: Action, functions: Sequence[PythonFunction] | None) -> list[str]:
     """Name the Python functions of queries that ran during an action."""
-    ended = action.ended
-    return sorted(
-        {
-            function.text
-            for function in functions or ()
-            if function.ended >= action.started and (ended is None or function.started <= ended)
-        }
+    during = (
+        function
+        for function in functions or ()
+        if function.ended >= action.started
+        and (action.ended is None or function.started <= action.ended)
     )
+    return sorted({function.text for function in during})

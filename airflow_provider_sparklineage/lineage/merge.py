@@ -46,7 +46,7 @@ a check the same application is merged again, now for a failed task. Policy, cas
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -91,20 +91,6 @@ if TYPE_CHECKING:
     Datasets = Mapping[DatasetName, LineageDataset]
 
 
-class Completeness(NamedTuple):
-    """The completeness of the events and records of an application.
-
-    :param is_read: whether there are events, and all that were delivered were read
-    :param is_delivered: whether all events and records were delivered
-    """
-
-    is_read: bool = True
-    is_delivered: bool = True
-
-
-_WHOLE = Completeness()
-
-
 def merge(
     application: SparkApplication,
     outcome: Outcome,
@@ -117,7 +103,8 @@ def merge(
     limits: Limits = DEFAULT_LIMITS,
     intermediates: Intermediates = KEEP,
     column_lineage: str = ColumnLineageForm.COMPACT,
-    completeness: Completeness = _WHOLE,
+    is_read: bool = True,
+    is_delivered: bool = True,
     allowance: Allowance = UNLIMITED,
 ) -> TaskLineage:
     """Merge all actions of an application into the lineage of its task.
@@ -129,14 +116,15 @@ def merge(
     :param limits: how many partitions and locations the event may name
     :param intermediates: decides which datasets that were written and read back are not outputs
     :param column_lineage: the :class:`ColumnLineageForm` of the outputs
-    :param completeness: decides whether outputs and partitions can be reported as missing
+    :param is_read: whether there are events, and all that were delivered were read; if not, no
+        missing output is reported
+    :param is_delivered: whether all events and records were delivered; if not, neither missing
+        outputs nor missing partitions are reported
     :param allowance: when no time is left, actions, columns and partitions are left out, and a
         degradation reports it
     """
     application = repaired(application)
-    report = SubsetReport(
-        expectations, locator, limits, allowance, is_whole=completeness.is_delivered
-    )
+    report = SubsetReport(expectations, locator, limits, allowance, is_whole=is_delivered)
     declared_outputs = frozenset(declared_outputs)
     done = accumulated(application.actions, Ledgers(observations, allowance), report)
     cut = {n: why for n, why in done.cut.items() if done.ledgers.of(n).contents().is_cut}
@@ -166,16 +154,12 @@ def merge(
     inputs = with_declared(inputs, declared_inputs)
     outputs = with_declared(outputs, declared_outputs)
 
-    def reported(dataset: LineageDataset, side: Side) -> LineageDataset:
-        other = (outputs if side is Side.READ else inputs).get(dataset.name)
-        return _reported(dataset, side, other, report, done)
-
-    read = [reported(dataset, Side.READ) for dataset in inputs.values()]
-    written = [reported(dataset, Side.WRITE) for dataset in outputs.values()]
+    read = [_reported(d, Side.READ, outputs.get(n), report, done) for n, d in inputs.items()]
+    written = [_reported(d, Side.WRITE, inputs.get(n), report, done) for n, d in outputs.items()]
     degradations += report.degradations()
     if allowance.is_over(Stage.MERGING):
         degradations.append(_CUT)
-    if not outputs and not dropped and all(completeness):
+    if not outputs and not dropped and is_read and is_delivered:
         degradations.append(_NOTHING_WRITTEN)
     written.sort(key=lambda d: d.name)
     if column_lineage == ColumnLineageForm.LEGACY:

@@ -206,27 +206,6 @@ def _is_empty(facet: msgspec.Raw) -> bool:
     return size <= _LONGEST_EMPTY and bytes(facet) in _EMPTY
 
 
-class _When:
-    """The times of the events of one run that had the same report of a dataset.
-
-    :ivar before_end: the latest time of an event that is not a COMPLETE; None without such an event
-    """
-
-    __slots__ = ("before_end", "first", "last")
-
-    def __init__(self, rank: Rank) -> None:
-        self.first = self.last = rank
-        self.before_end = None if rank[1] == _COMPLETE else rank
-
-    def add(self, rank: Rank) -> None:
-        if rank < self.first:
-            self.first = rank
-        elif rank > self.last:
-            self.last = rank
-        if rank[1] != _COMPLETE and (self.before_end is None or rank > self.before_end):
-            self.before_end = rank
-
-
 class DatasetReports:
     """The reports of the datasets on one side of one run, collected event by event."""
 
@@ -234,7 +213,8 @@ class DatasetReports:
 
     def __init__(self, of_all: KeptReports) -> None:
         self._all = of_all
-        self._of: dict[DatasetName, dict[_Kept, _When]] = {}
+        self._of: dict[DatasetName, dict[_Kept, list[Rank]]] = {}
+        """Dataset -> each report of it, with the ranks of the events that had the report."""
 
     def add(self, datasets: list[EventDataset] | None, rank: Rank) -> None:
         """Note the datasets that one event reports."""
@@ -246,7 +226,7 @@ class DatasetReports:
             if name not in self._of and not self._all.memory.dataset():
                 continue
             kept = self._all.kept(name, facets, sides)
-            self._of.setdefault(name, {}).setdefault(kept, _When(rank)).add(rank)
+            self._of.setdefault(name, {}).setdefault(kept, []).append(rank)
             if kept.lost:
                 self._all.memory.count_lost(kept.lost)
 
@@ -254,13 +234,13 @@ class DatasetReports:
         """Give the datasets, sorted by name, each joined over all events."""
         return tuple(self._joined(self._of[name]) for name in sorted(self._of))
 
-    def _joined(self, reports: Mapping[_Kept, _When]) -> ActionDataset:
+    def _joined(self, reports: Mapping[_Kept, list[Rank]]) -> ActionDataset:
         first = next(iter(reports))
         if len(reports) == 1:
             return first.alone()
         earliest = _EARLIEST if self._all.is_input else _NONE
-        facets = _chosen(((_stated(kept.facets), when) for kept, when in reports.items()), earliest)
-        sides = _chosen(((_stated(kept.sides), when) for kept, when in reports.items()), _EARLIEST)
+        facets = _chosen([(kept.facets, ranks) for kept, ranks in reports.items()], earliest)
+        sides = _chosen([(kept.sides, ranks) for kept, ranks in reports.items()], _EARLIEST)
         places = [kept.locations for kept in reports if kept.locations is not None]
         locations = frozenset[str]().union(*places) if len(places) == len(reports) else None
         return _action_dataset(first.name, facets, sides, locations)
@@ -269,16 +249,16 @@ class DatasetReports:
 _Chosen = tuple[Rank, msgspec.Raw]
 
 
-def _chosen(reports: Iterable[tuple[RawFacets, _When]], earliest: frozenset[str]) -> RawFacets:
+def _chosen(reports: Iterable[tuple[RawFacets, list[Rank]]], earliest: frozenset[str]) -> RawFacets:
     """Choose the value of each facet by the time of its report; at equal times, by its bytes."""
     chosen: dict[str, _Chosen] = {}
-    for facets, when in reports:
-        for name, value in facets.items():
-            at = when.last
+    for facets, ranks in reports:
+        for name, value in _stated(facets).items():
+            at = max(ranks)
             if name in earliest:
-                at = when.first
+                at = min(ranks)
             elif name == _NOT_FROM_THE_END:
-                at = when.before_end or _BEFORE_ALL
+                at = max((rank for rank in ranks if rank[1] != _COMPLETE), default=_BEFORE_ALL)
             new, known = (at, value), chosen.get(name)
             if known is None or (
                 _is_later(known, new) if name in earliest else _is_later(new, known)

@@ -153,7 +153,10 @@ class ObservedAccesses:
 
     def __init__(self, reads: Sequence[Access] = (), writes: Sequence[Access] = ()) -> None:
         self._of = {Side.READ: reads, Side.WRITE: writes}
-        self._timelines = {side: _timeline(accesses) for side, accesses in self._of.items()}
+        self._timelines = {
+            side: Timeline((a.started, a.ended or a.started, a) for a in accesses)
+            for side, accesses in self._of.items()
+        }
         self._owned = _OwnedPartitions(writes)
 
     def during(self, side: Side, started: datetime, ended: datetime | None) -> tuple[Access, ...]:
@@ -238,7 +241,20 @@ class ObservedAccesses:
             is_foreign = bool(outside) and outside == access.scope.partitions
             full = full or (access.scope.full and is_foreign)
             partitions |= outside
-        return _subset(accesses, partitions, planned, full=full)
+        dimensions = dict.fromkeys(d for access in accesses for d in access.dimensions)
+        has_data_in_none = Partition() in partitions | planned
+        if has_data_in_none and len(partitions | planned) > 1 and not full:
+            msg = "some of the data was in partitions, and some in none"
+            raise UnknownPartitionsError(msg)
+        if has_data_in_none or not dimensions:
+            return None
+        return Subset(
+            tuple(dimensions),
+            frozenset(partitions | planned),
+            full,
+            all(access.exact for access in accesses),
+            frozenset(planned - partitions),
+        )
 
     def _outside(self, read: Access) -> frozenset[Partition]:
         return (read.scope.partitions or frozenset()) - self._owned.before(read.started)
@@ -282,31 +298,6 @@ class _OwnedPartitions:
                 self._partitions |= added or frozenset()
         self._seen = count
         return self._partitions
-
-
-def _timeline(accesses: Iterable[Access]) -> Timeline[Access]:
-    return Timeline((a.started, a.ended or a.started, a) for a in accesses)
-
-
-def _subset(
-    accesses: Collection[Access],
-    known: set[Partition],
-    planned: set[Partition],
-    *,
-    full: bool,
-) -> Subset | None:
-    partitions = frozenset(known | planned)
-    dimensions: dict[Dimension, None] = {}
-    for access in accesses:
-        dimensions |= dict.fromkeys(access.dimensions)
-    has_data_in_none = Partition() in partitions
-    if has_data_in_none and len(partitions) > 1 and not full:
-        msg = "some of the data was in partitions, and some in none"
-        raise UnknownPartitionsError(msg)
-    if has_data_in_none or not dimensions:
-        return None
-    exact = all(access.exact for access in accesses)
-    return Subset(tuple(dimensions), partitions, full, exact, partitions - known)
 
 
 NOTHING_OBSERVED = ObservedAccesses()

@@ -332,9 +332,7 @@ class _Comparison:
     def by_partitions(self) -> Reconciliation:
         """Compare partitions."""
         found = self.differences()
-        if found is None:
-            return Reconciliation(PartitionStatus.UNOBSERVED)
-        return _differing(*found)
+        return _differing(*found) if found else Reconciliation(PartitionStatus.UNOBSERVED)
 
     def by_paths_of_no_side(self, other: Subset | None) -> Reconciliation:
         """Compare paths that may belong to either side: one path may be read and another written.

@@ -154,18 +154,13 @@ def united(statements: Sequence[Expectation], explaining: Sequence[Source] = ())
 
     :param explaining: dates of the arguments that explain values which no statement explains
     """
-    partitions: set[Partition] = set()
-    dimensions: dict[Dimension, None] = {}
-    for expectation in statements:
-        partitions |= set(expectation.partitions or ())
-        dimensions |= dict.fromkeys(expectation.dimensions)
+    # If one path is the full dataset, all of the dataset is expected.
+    is_partitioned = statements and all(e.partitions is not None for e in statements)
+    partitions = frozenset(p for e in statements for p in e.partitions or ())
     return Expected(
         statements[0].kind if statements else Kind.INFERRED,
-        # If one path is the full dataset, all of the dataset is expected.
-        frozenset(partitions)
-        if statements and all(e.partitions is not None for e in statements)
-        else None,
-        tuple(dimensions),
+        partitions if is_partitioned else None,
+        tuple(dict.fromkeys(d for e in statements for d in e.dimensions)),
         frozenset(e.location for e in statements if e.location),
         tuple(dict.fromkeys(e.where for e in statements))
         if all(e.where for e in statements)

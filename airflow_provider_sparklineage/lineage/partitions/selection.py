@@ -124,11 +124,8 @@ def selected(evidence: Evidence, limits: Limits) -> Selected:
         text = f"{first} … {last} ({skipped} locations)"
         return Selected(Description(text), None, skipped, "locations")
     if expected is not None and not evidence.observed and expected.is_glob:
-        globs = [
-            "/".join(f"{label}={value}" for label, value in partition.values)
-            for partition in sorted(expected.partitions or ())
-        ]
-        return Selected(Description(", ".join(globs or sorted(expected.locations))))
+        locations = ", ".join(sorted(expected.locations))
+        return Selected(Description(_globs(expected) if expected.partitions else locations))
     return Selected()
 
 
@@ -235,13 +232,17 @@ def wanted(expected: Expected) -> str:
             texts.append(" and ".join([*parts, *([where] if where else [])]))
         return " or ".join(dict.fromkeys(texts))
     if expected.is_glob:
-        return ", ".join(
-            "/".join(f"{label}={value}" for label, value in partition.values)
-            for partition in sorted(expected.partitions or ())
-        )
+        return _globs(expected)
     if expected.partitions is None and expected.locations:
         return ", ".join(sorted(expected.locations))
     return extent(expected.partitions or ()).summary
+
+
+def _globs(expected: Expected) -> str:
+    return ", ".join(
+        "/".join(f"{label}={value}" for label, value in partition.values)
+        for partition in sorted(expected.partitions or ())
+    )
 
 
 def extent(partitions: Collection[Partition]) -> Extent:
