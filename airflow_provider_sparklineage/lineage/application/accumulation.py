@@ -82,10 +82,6 @@ class Memory:
             known = self._facets[text] = msgspec.Raw(text)
         return known
 
-    def count_lost(self, facets: int) -> None:
-        """Count the facets of an event that did not fit."""
-        self.left_out["facet(s)"] += facets
-
     def statement(self, sql: str) -> str:
         """Give the stored copy of an SQL statement.
 
@@ -228,7 +224,7 @@ class DatasetReports:
             kept = self._all.kept(name, facets, sides)
             self._of.setdefault(name, {}).setdefault(kept, []).append(rank)
             if kept.lost:
-                self._all.memory.count_lost(kept.lost)
+                self._all.memory.left_out["facet(s)"] += kept.lost
 
     def datasets(self) -> tuple[ActionDataset, ...]:
         """Give the datasets, sorted by name, each joined over all events."""

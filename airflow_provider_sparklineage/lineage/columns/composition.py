@@ -263,31 +263,17 @@ def each_variant_once(parts: Sequence[tuple[Sequence[V], int]]) -> list[tuple[V,
 def in_more_than(limit: int, sets: Sequence[int]) -> int:
     """Find the members of more than ``limit`` sets.
 
-    Sets are bit masks: the bit n of a number tells whether the member n is in the set. The
-    occurrences of all members are counted at once, by a binary adder on whole masks.
+    Sets are bit masks: the bit n of a number tells whether the member n is in the set.
 
     :return: the members, as a bit mask
     """
     if len(sets) <= limit:
         return 0
-    digits: list[int] = []  # digits of all members' counts, the lowest first; each digit is a set
+    in_at_least = [-1] + [0] * (limit + 1)  # number -> the members of so many sets, or of more
     for members in sets:
-        carried = members
-        for place, digit in enumerate(digits):
-            digits[place], carried = digit ^ carried, digit & carried
-            if not carried:
-                break
-        if carried:
-            digits.append(carried)
-    more, equal = 0, -1
-    for place in reversed(range(max(len(digits), limit.bit_length()))):
-        digit = digits[place] if place < len(digits) else 0
-        if limit >> place & 1:
-            equal &= digit
-        else:
-            more |= equal & digit
-            equal &= ~digit
-    return more
+        for number in reversed(range(limit + 1)):
+            in_at_least[number + 1] |= in_at_least[number] & members
+    return in_at_least[-1]
 
 
 class ColumnSets:

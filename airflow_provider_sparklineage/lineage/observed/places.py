@@ -117,10 +117,7 @@ def at_roots(record: ObservationRecord, locator: Locator) -> ObservationRecord:
     the listener names the roots. If the listener does not trim a partition's folder, that folder
     and the roots are different datasets.
     """
-    reads = [_read_at_roots(read, locator) for read in record.reads]
-    if all(new is old for new, old in zip(reads, record.reads, strict=True)):
-        return record
-    return structs.replace(record, reads=reads)
+    return structs.replace(record, reads=[_read_at_roots(read, locator) for read in record.reads])
 
 
 def _read_at_roots(read: ReadRecord, locator: Locator) -> ReadRecord:

@@ -135,11 +135,8 @@ class CanonicalForms:
 
     def seen(self, partitions: Mapping[Labels, Rows]) -> dict[Labels, Rows]:
         """Convert observed partitions to canonical form."""
-
-        def form(label: str) -> tuple[str, str]:
-            return label, self._seen[label].format if label in self._seen else ""
-
-        return self._rows(partitions, form)
+        formats = {label: dimension.format for label, dimension in self._seen.items()}
+        return self._rows(partitions, lambda label: (label, formats.get(label, "")))
 
     def _rows(
         self,
