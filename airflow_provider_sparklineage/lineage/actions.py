@@ -22,11 +22,7 @@ from airflow_provider_sparklineage.lineage.application.accumulation import Actio
 from airflow_provider_sparklineage.lineage.application.repairs import only_defines
 from airflow_provider_sparklineage.lineage.columns import composition
 from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage, count_all
-from airflow_provider_sparklineage.lineage.columns.plans.commands import (
-    PlannedColumns,
-    UnreadablePlanError,
-    planned_columns,
-)
+from airflow_provider_sparklineage.lineage.columns.plans import commands
 from airflow_provider_sparklineage.lineage.columns.reported import (
     ReportedColumns,
     UnreadableColumnsError,
@@ -267,7 +263,7 @@ class Accumulated:
         :return: the composed columns are None if the time or memory for columns was used up
         """
         ledger = self.ledgers.of(output.name)
-        planned: tuple[PlannedColumns, ...] = ()
+        planned: tuple[commands.PlannedColumns, ...] = ()
         reported = ColumnLineage()
 
         def provenance_of(name: DatasetName) -> composition.Provenance | None:
@@ -320,13 +316,15 @@ class Accumulated:
         self._work(transformations)
         return lineage
 
-    def _planned(self, name: DatasetName, plans: Sequence[WritePlan]) -> tuple[PlannedColumns, ...]:
+    def _planned(
+        self, name: DatasetName, plans: Sequence[WritePlan]
+    ) -> tuple[commands.PlannedColumns, ...]:
         """Read the columns of a write from its plans; a nested command has several plans."""
         found = []
         for plan in plans:
             try:
-                found.append(planned_columns(plan, self._work))
-            except UnreadablePlanError as error:
+                found.append(commands.planned_columns(plan, self._work))
+            except commands.UnreadablePlanError as error:
                 code = DegradationCode.COLUMN_INCOMPLETE
                 self.degradations.append(Degradation(code, str(error), name))
         return tuple(found)

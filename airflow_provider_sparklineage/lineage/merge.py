@@ -65,17 +65,11 @@ from airflow_provider_sparklineage.lineage.gaps import gaps
 from airflow_provider_sparklineage.lineage.ledger import Ledgers
 from airflow_provider_sparklineage.lineage.observed.accesses import UnknownPartitionsError
 from airflow_provider_sparklineage.lineage.subset_report import SubsetReport
+from airflow_provider_sparklineage.model import representation
 from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, Stage, cut_short
 from airflow_provider_sparklineage.model.datasets import DatasetName, is_files
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR, Locator
-from airflow_provider_sparklineage.model.representation import (
-    DEFAULT_LIMITS,
-    KEEP,
-    ColumnLineageForm,
-    Intermediates,
-    Limits,
-)
 from airflow_provider_sparklineage.model.terms import Outcome, Witness
 from airflow_provider_sparklineage.model.texts import some
 
@@ -100,9 +94,9 @@ def merge(
     observations: Observations | None = None,
     expectations: Iterable[Expectation] = (),
     locator: Locator = DEFAULT_LOCATOR,
-    limits: Limits = DEFAULT_LIMITS,
-    intermediates: Intermediates = KEEP,
-    column_lineage: str = ColumnLineageForm.COMPACT,
+    limits: representation.Limits = representation.DEFAULT_LIMITS,
+    intermediates: representation.Intermediates = representation.KEEP,
+    column_lineage: str = representation.ColumnLineageForm.COMPACT,
     is_read: bool = True,
     is_delivered: bool = True,
     allowance: Allowance = UNLIMITED,
@@ -162,7 +156,7 @@ def merge(
     if not outputs and not dropped and is_read and is_delivered:
         degradations.append(_NOTHING_WRITTEN)
     written.sort(key=lambda d: d.name)
-    if column_lineage == ColumnLineageForm.LEGACY:
+    if column_lineage == representation.ColumnLineageForm.LEGACY:
         written, refused = in_legacy_form(written)
         degradations += refused
     return TaskLineage(
@@ -227,7 +221,7 @@ def _hidden_by_delta(actions: Iterable[Action]) -> Iterator[Degradation]:
 
 
 def _dropped(
-    done: Accumulated, intermediates: Intermediates, declared: frozenset[DatasetName]
+    done: Accumulated, intermediates: representation.Intermediates, declared: frozenset[DatasetName]
 ) -> frozenset[DatasetName]:
     """Name the outputs to leave out: undeclared intermediates that the task's settings drop."""
     return frozenset(

@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
-from airflow_provider_sparklineage.lineage.partitions.comparison import (
-    PartitionStatus,
-    Reconciliation,
-    reconcile,
-)
+from airflow_provider_sparklineage.lineage.partitions import comparison, selection
 from airflow_provider_sparklineage.lineage.partitions.expected import Expectations
-from airflow_provider_sparklineage.lineage.partitions.selection import (
-    Evidence,
-    Selected,
-    located,
-    selected,
-)
 from airflow_provider_sparklineage.model.allowance import UNLIMITED, Allowance, SpentError, Stage
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
@@ -85,12 +75,10 @@ class SubsetReport:
         :param tables: table identifiers under which the dataset was observed
         :param has_failed: whether only failed actions wrote the dataset; if so, it has no subset
         """
-        expected = None
-        if self._expectations:
-            links = dataset.symlinks | {DatasetName("", table) for table in tables}
-            expected = self._expectations.of(dataset.name, links, side, dataset.subset)
+        links = dataset.symlinks | {DatasetName("", table) for table in tables}
+        expected = self._expectations.of(dataset.name, links, side, dataset.subset)
         if has_failed:
-            check = reconcile(expected, None)
+            check = comparison.reconcile(expected, None)
             return replace(dataset, expected=expected, check=check, failed=True)
         evidence = replace(
             self._accessed(dataset, static if side is Side.WRITE else None),
@@ -99,9 +87,9 @@ class SubsetReport:
             is_on_both_sides=other is not None,
         )
         try:
-            subset = selected(evidence, self._limits)
+            subset = selection.selected(evidence, self._limits)
         except SpentError:
-            subset = Selected()
+            subset = selection.Selected()
         if subset.skipped:
             how = "read or planned to be read" if dataset.planned else _HOW[side]
             text = (
@@ -114,15 +102,17 @@ class SubsetReport:
             self._allowance.check(Stage.MERGING)
             check = self._check(evidence, other, static if side is Side.READ else None)
         except SpentError:
-            check = reconcile(expected, None)
+            check = comparison.reconcile(expected, None)
         # Before the outcome is weakened: partitions that were compared may still be uncertain.
         self._note_inexact(dataset, side, check.status)
         if not self._is_whole:
             check = check.of_a_part()
         return replace(dataset, expected=expected, selected=subset, check=check)
 
-    def _accessed(self, dataset: LineageDataset, static: frozenset[Partition] | None) -> Evidence:
-        return Evidence(
+    def _accessed(
+        self, dataset: LineageDataset, static: frozenset[Partition] | None
+    ) -> selection.Evidence:
+        return selection.Evidence(
             observed=dataset.observed,
             subset=dataset.subset,
             locations=dataset.locations,
@@ -132,10 +122,10 @@ class SubsetReport:
 
     def _check(
         self,
-        evidence: Evidence,
+        evidence: selection.Evidence,
         other: LineageDataset | None,
         static: frozenset[Partition] | None,
-    ) -> Reconciliation:
+    ) -> comparison.Reconciliation:
         """Compare the expected with the accessed partitions.
 
         :param static: static partitions of the statements that wrote the dataset, if ``evidence``
@@ -143,17 +133,19 @@ class SubsetReport:
         """
         expected = evidence.expected
         if expected is None:
-            return reconcile(None, None)
+            return comparison.reconcile(None, None)
         if other is None or expected.kind is not Kind.PATH:
-            return reconcile(expected, _seen(evidence), work=self._work)
+            return comparison.reconcile(expected, _seen(evidence), work=self._work)
         # Partitions that were observed here are not compared with mere locations of the other side.
         is_known = other.observed or not evidence.observed
         of_other = _seen(self._accessed(other, static)) if is_known else None
-        return reconcile(
+        return comparison.reconcile(
             expected, _seen(evidence), is_on_both_sides=True, other=of_other, work=self._work
         )
 
-    def _note_inexact(self, dataset: LineageDataset, side: Side, status: PartitionStatus) -> None:
+    def _note_inexact(
+        self, dataset: LineageDataset, side: Side, status: comparison.PartitionStatus
+    ) -> None:
         """Report uncertain partitions, if the event names them or they were compared."""
         if dataset.planned:
             why = (
@@ -166,8 +158,8 @@ class SubsetReport:
                 "Spark says it wrote; another writer may have put some there"
             )
         elif not dataset.observed and status not in (
-            PartitionStatus.UNDECLARED,
-            PartitionStatus.UNOBSERVED,
+            comparison.PartitionStatus.UNDECLARED,
+            comparison.PartitionStatus.UNOBSERVED,
         ):
             why = (
                 "they are those of the locations that the listener reports, because they were not "
@@ -227,14 +219,14 @@ class SubsetReport:
         return [*self._degradations, *(Degradation(code, text) for text in unbound)]
 
 
-def _seen(evidence: Evidence) -> Subset | None:
+def _seen(evidence: selection.Evidence) -> Subset | None:
     """Give the accessed partitions: the observed partitions, else those of reported locations.
 
     :return: None if the partitions are not known, or all of an unpartitioned dataset was accessed
     """
     if evidence.observed:
         return evidence.subset
-    partitions = located(evidence)
+    partitions = selection.located(evidence)
     if partitions is None:
         return None
     # Not imported with the module: a submission waits for imports, and observes nothing.

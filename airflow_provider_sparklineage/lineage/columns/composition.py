@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -168,7 +168,6 @@ class Upstream:
     def __init__(self, transformations: Transformations, via: str) -> None:
         self.transformations = transformations
         self._via = via
-        self._plain: Transformations | None = None
 
     def variants(self, these: Transformations) -> tuple[Variant, ...]:
         """Combine transformations of the column with those that made it, without duplicates."""
@@ -180,17 +179,16 @@ class Upstream:
             return [combine(this, t) for t in self.transformations]
         if self._via and self._via in this.description:
             return [_variant_of_two(this, t, self._via) for t in self.transformations]
-        return [combine(this, t) for t in self._without_texts()]
+        return [combine(this, t) for t in self._without_texts]
 
+    @cached_property
     def _without_texts(self) -> Transformations:
         """Give the transformations without texts: without the column's name, a text is of no use.
 
         INDIRECT transformations keep their texts.
         """
-        if self._plain is None:
-            plain = (t if t.type == INDIRECT else without_text(t) for t in self.transformations)
-            self._plain = tuple(dict.fromkeys(plain))
-        return self._plain
+        plain = (t if t.type == INDIRECT else without_text(t) for t in self.transformations)
+        return tuple(dict.fromkeys(plain))
 
 
 _IDENTITY = (DIRECT, "IDENTITY")
@@ -307,10 +305,8 @@ class ColumnSets:
         for transformation, sources in added:
             for column in self._listed(sources):
                 lists.setdefault(column, []).append(transformation)
-        return {column: self._same(tuple(found)) for column, found in lists.items()}
-
-    def _same(self, transformations: Transformations) -> Transformations:
-        return self._lists.setdefault(transformations, transformations)
+        made = ((column, tuple(found)) for column, found in lists.items())
+        return {column: self._lists.setdefault(ts, ts) for column, ts in made}
 
     def _listed(self, columns: int) -> tuple[Column, ...]:
         if (found := self._members.get(columns)) is None:

@@ -21,13 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import structs
 
 from airflow_provider_sparklineage.expectations import Side
-from airflow_provider_sparklineage.lineage.application.accesses import (
-    UNKNOWN,
-    Access,
-    Grade,
-    Scope,
-    united_locations,
-)
+from airflow_provider_sparklineage.lineage.application.accesses import UNKNOWN, Access, Grade, Scope
 from airflow_provider_sparklineage.lineage.application.accumulation import ActionState
 from airflow_provider_sparklineage.lineage.observed.accesses import (
     Observations,
@@ -176,8 +170,9 @@ class ObservedQuery(Frozen, frozen=True, dict=True):
         for read in self.reads:
             for place in read.places:
                 if place.dataset is not None:
-                    known = found.get(place.dataset, frozenset())
-                    found[place.dataset] = united_locations(known, place.locations)
+                    known, here = found.get(place.dataset, frozenset()), place.locations
+                    both = None if known is None or here is None else known | here
+                    found[place.dataset] = both
         return found
 
     @cached_property
@@ -209,14 +204,9 @@ class ObservedQuery(Frozen, frozen=True, dict=True):
             for place, relation in zip(self.command.relations, record.relations, strict=True)
         )
         is_hidden = self.action is not None and self.action.witness is Witness.OBSERVER
-        return WritePlan(
-            target,
-            tuple(record.columns),
-            zlib.compress(record.plan, 1),
-            relations,
-            self.span,
-            self.action.run_id if self.action and is_hidden else None,
-        )
+        run_id = self.action.run_id if self.action and is_hidden else None
+        plan = zlib.compress(record.plan, 1)
+        return WritePlan(target, tuple(record.columns), plan, relations, self.span, run_id)
 
     def used(self, names: Collection[DatasetName]) -> Iterator[Place]:
         """Give the places of the query that are, or should be, datasets of an application.
@@ -502,9 +492,9 @@ class _Binding:
             elif known is not None and write.shared is not None:
                 others = [Layout(one.base, one.dimensions, write.shared) for one in layouts]
                 owned = known - (self._folders.of(others, dataset)[1] or frozenset())
-            full = write.mode in _FULL_MODES
-            if full and self._folders.are_bases(o.base for o in layouts):
-                full = False  # all of a folder that is a partition of the dataset
+            # A whole folder may be that of a partition of the dataset.
+            is_full = write.mode in _FULL_MODES
+            full = is_full and not self._folders.are_bases(o.base for o in layouts)
             accesses.append(
                 Access(
                     dataset,

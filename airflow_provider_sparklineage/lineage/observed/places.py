@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import structs
 
 from airflow_provider_sparklineage.model.datasets import DatasetName, looks_like_file
-from airflow_provider_sparklineage.model.locations import Location, Locator, RememberingLocator
+from airflow_provider_sparklineage.model.locations import Locator, RememberingLocator
 from airflow_provider_sparklineage.model.partitioning import (
     NULL,
     Dimension,
@@ -124,13 +124,10 @@ def _read_at_roots(read: ReadRecord, locator: Locator) -> ReadRecord:
     found: list[Layout] = []
     for layout in read.layouts or ():
         above = locator.locate(layout.base) if layout.dimensions else None
-        own = (root for root in read.roots if above and _is_other(locator.locate(root), above))
+        inside = ((root, locator.locate(root)) for root in read.roots)
+        own = (root for root, at in inside if above and (at is None or at.dataset != above.dataset))
         found += [part for root in own if (part := _layout_inside(layout, root))] or [layout]
     return read if found == (read.layouts or []) else structs.replace(read, layouts=found)
-
-
-def _is_other(root: Location | None, base: Location) -> bool:
-    return root is None or root.dataset != base.dataset
 
 
 def _layout_inside(layout: Layout, root: str) -> Layout | None:

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from airflow_provider_sparklineage.expectations import Kind
-from airflow_provider_sparklineage.model import globs
+from airflow_provider_sparklineage.model import globs, timestamps
 from airflow_provider_sparklineage.model.partitioning import (
     NULL,
     Dimension,
@@ -53,12 +53,6 @@ from airflow_provider_sparklineage.model.partitioning import (
 )
 from airflow_provider_sparklineage.model.subset import EVERYTHING
 from airflow_provider_sparklineage.model.terms import Frozen
-from airflow_provider_sparklineage.model.timestamps import (
-    PRECISION,
-    canonical_time,
-    date_of_columns,
-    has_zone,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -114,7 +108,7 @@ class CanonicalForms:
             self._labels.setdefault(dimension.label.casefold(), dimension.label)
         for dimension in self._seen.values():
             # Authors write ts=… for a table that is partitioned by day(ts).
-            for name in dimension.fields if dimension.transform in PRECISION else ():
+            for name in dimension.fields if dimension.transform in timestamps.PRECISION else ():
                 self._labels.setdefault(name.casefold(), dimension.label)
         self._with_zone: dict[str, set[bool]] = {}
 
@@ -167,9 +161,9 @@ class CanonicalForms:
         known = {value: canonical_value(value, form, dimension) for value in set(values)}
         if label not in self.texts:
             self._with_zone.setdefault(label, set()).update(
-                has_zone(value)
+                timestamps.has_zone(value)
                 for value in known.values()
-                if len(value) > PRECISION["day"] and value != NULL
+                if len(value) > timestamps.PRECISION["day"] and value != NULL
             )
         return [known[value] for value in values]
 
@@ -182,7 +176,7 @@ class CanonicalForms:
     ) -> Mapping[tuple[int | None, ...], Mapping[Row, Partition]]:
         """Group expected partitions by the lengths that :meth:`shortened_to` gives their values."""
         dimensions = (self._seen.get(label) for label in labels)
-        if not any(d and d.transform in PRECISION for d in dimensions):
+        if not any(d and d.transform in timestamps.PRECISION for d in dimensions):
             return {(None,) * len(labels): wanted}
         found: dict[tuple[int | None, ...], dict[Row, Partition]] = {}
         for row, partition in wanted.items():
@@ -199,7 +193,7 @@ class CanonicalForms:
         :param value: the expected value
         """
         dimension = self._seen.get(label)
-        kept = PRECISION.get(dimension.transform) if dimension else None
+        kept = timestamps.PRECISION.get(dimension.transform) if dimension else None
         return len(value) if kept and len(value) < kept and value[:1].isdigit() else None
 
 
@@ -261,10 +255,9 @@ def reconcile(
     if expected is None or (expected.kind is not Kind.INFERRED and _is_empty(expected)):
         return Reconciliation(PartitionStatus.UNDECLARED)
     if expected.kind is Kind.INFERRED:
+        is_explained = seen is not None and _explained(expected, seen)
         return Reconciliation(
-            PartitionStatus.MATCHED
-            if seen and _explained(expected, seen)
-            else PartitionStatus.UNDECLARED
+            PartitionStatus.MATCHED if is_explained else PartitionStatus.UNDECLARED
         )
     if seen is None:
         return Reconciliation(PartitionStatus.UNOBSERVED)
@@ -284,9 +277,10 @@ def _explained(expected: Expected, seen: Subset) -> bool:
     """Whether the first and the last accessed date of some label are dates of the arguments."""
     formats = {d.label: d.format for d in seen.dimensions}
     for label in dict.fromkeys(s.dimension for s in expected.sources if s.kind is Kind.INFERRED):
-        dates = {canonical_time(s.value) for s in expected.sources if s.dimension == label}
-        values = [_date_of(p, label, formats.get(label, "")) for p in seen.partitions]
-        if values and {min(values), max(values)} <= dates:
+        values = (s.value for s in expected.sources if s.dimension == label)
+        dates = set(map(timestamps.canonical_time, values))
+        found = [_date_of(p, label, formats.get(label, "")) for p in seen.partitions]
+        if found and {min(found), max(found)} <= dates:
             return True
     return False
 
@@ -299,8 +293,8 @@ def _date_of(partition: Partition, label: str, form: str) -> str:
     """
     values = partition.as_dict()
     if label in values:
-        return canonical_time(values[label], form) or ""
-    return (date_of_columns(partition.values) or "") if label == "/".join(values) else ""
+        return timestamps.canonical_time(values[label], form) or ""
+    return (timestamps.date_of_columns(partition.values) or "") if label == "/".join(values) else ""
 
 
 def _differing(missing: frozenset[Partition], unexpected: frozenset[Partition]) -> Reconciliation:

@@ -61,10 +61,6 @@ class Expectations:
         self._all = tuple(expectations)
         self._bound: set[Expectation] = set()
 
-    def __bool__(self) -> bool:
-        """Whether anything is expected."""
-        return bool(self._all)
-
     def of(
         self,
         dataset: DatasetName,
@@ -87,7 +83,7 @@ class Expectations:
             self._by_key(here, observed),
             [e for e in own if e.kind is Kind.PATH],
         )
-        statements = next((c for c in choices if any(_has_content(e) for e in c)), [])
+        statements = next((c for c in choices if any(map(_has_content, c))), [])
         inferred = _explaining(here, observed)
         known = {_value(source) for e in statements for source in e.sources}
         explaining = [source for source in inferred if _value(source) not in known]

@@ -25,17 +25,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sparklineage.expectations import Kind
-from airflow_provider_sparklineage.model.subset import (
-    EVERYTHING,
-    Binary,
-    Condition,
-    Description,
-    Locations,
-    Partitions,
-    date_range,
-    disjunction,
-    to_text,
-)
+from airflow_provider_sparklineage.model import subset
 from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.model.timestamps import common_format
 
@@ -46,6 +36,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.lineage.partitions.expected import Expected
     from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
     from airflow_provider_sparklineage.model.representation import Limits
+    from airflow_provider_sparklineage.model.subset import Condition
 
 
 MAX_COMPARISONS = 100
@@ -96,7 +87,7 @@ class Selected(Frozen, frozen=True):
         """Describe the part in a few words; empty for the full dataset, or an unknown part."""
         if self.partitions is not None:
             return extent(self.partitions).summary
-        return to_text(self.condition) if self.condition else ""
+        return subset.to_text(self.condition) if self.condition else ""
 
 
 def selected(evidence: Evidence, limits: Limits) -> Selected:
@@ -106,26 +97,26 @@ def selected(evidence: Evidence, limits: Limits) -> Selected:
     skipped = 0
     if partitions is not None:
         if len(partitions) <= limits.partitions and limits.partitions:
-            return Selected(Partitions(partitions), partitions)
+            return Selected(subset.Partitions(partitions), partitions)
         skipped = len(partitions)
         if run := _run(partitions, evidence):
             return Selected(run, partitions, skipped)
     elif evidence.locations is not None and not evidence.observed:
         if len(evidence.locations) <= limits.partitions and limits.partitions:
-            return Selected(Locations(evidence.locations))
+            return Selected(subset.Locations(evidence.locations))
         skipped = len(evidence.locations)
     if (filters := _filters(evidence)) is not None:
         what = "partitions" if partitions is not None else "locations"
         return Selected(filters, partitions, skipped, what)
     if partitions is not None:
-        return Selected(Description(extent(partitions).summary), partitions, skipped)
+        return Selected(subset.Description(extent(partitions).summary), partitions, skipped)
     if skipped and evidence.locations:
         first, last = min(evidence.locations), max(evidence.locations)
         text = f"{first} … {last} ({skipped} locations)"
-        return Selected(Description(text), None, skipped, "locations")
+        return Selected(subset.Description(text), None, skipped, "locations")
     if expected is not None and not evidence.observed and expected.is_glob:
         locations = ", ".join(sorted(expected.locations))
-        return Selected(Description(_globs(expected) if expected.partitions else locations))
+        return Selected(subset.Description(_globs(expected) if expected.partitions else locations))
     return Selected()
 
 
@@ -133,10 +124,10 @@ def _size(condition: Condition) -> int:
     waiting, leaves = [condition], 0
     while waiting:
         term = waiting.pop()
-        if isinstance(term, Binary):
+        if isinstance(term, subset.Binary):
             waiting += (term.left, term.right)
         else:
-            leaves += len(term.partitions) if isinstance(term, Partitions) else 1
+            leaves += len(term.partitions) if isinstance(term, subset.Partitions) else 1
     return leaves
 
 
@@ -145,16 +136,18 @@ def _filters(evidence: Evidence) -> Condition | None:
     if filters is None and not evidence.observed and expected is not None and expected.where:
         from airflow_provider_sparklineage.model import predicates
 
-        filters = disjunction(predicates.condition(where) for where in expected.where)
-    if filters is None or filters == EVERYTHING:
+        filters = subset.disjunction(predicates.condition(where) for where in expected.where)
+    if filters is None or filters == subset.EVERYTHING:
         return None
-    return filters if _size(filters) <= MAX_COMPARISONS else Description(to_text(filters))
+    if _size(filters) <= MAX_COMPARISONS:
+        return filters
+    return subset.Description(subset.to_text(filters))
 
 
 def _partitions(evidence: Evidence) -> frozenset[Partition] | None:
     if evidence.observed:
-        subset = evidence.subset
-        return subset.partitions if subset and not subset.full else None
+        seen = evidence.subset
+        return seen.partitions if seen and not seen.full else None
     found = located(evidence)
     expected = evidence.expected
     if expected is None or expected.partitions is None or expected.is_glob:
@@ -203,7 +196,7 @@ def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | No
         return None
     label, one, other = varying[0]
     form = formats.get(label) or common_format(one, other)
-    return date_range(partitions, form) if form else None
+    return subset.date_range(partitions, form) if form else None
 
 
 class Extent(Frozen, frozen=True):

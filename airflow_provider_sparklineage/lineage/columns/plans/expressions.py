@@ -502,10 +502,6 @@ def _if(below: Operands) -> Value:
     return _chosen(below[:1], below[1:])
 
 
-def _coalesce(below: Operands) -> Value:
-    return _chosen(below, below)
-
-
 def _chosen(
     conditions: Operands, values: Operands, by: int = TRANSFORMATION, chosen_by: int = CONDITIONAL
 ) -> Value:
@@ -550,7 +546,7 @@ def _with(below: Operands) -> Value:
 _CHOICES: Mapping[str, Callable[[Operands], Value]] = {
     "CaseWhen": _case,
     "If": _if,
-    "Coalesce": _coalesce,
+    "Coalesce": lambda below: _chosen(below, below),
     "AggregateExpression": _aggregate,
     "PivotFirst": _pivot_first,
     "WindowExpression": _window,

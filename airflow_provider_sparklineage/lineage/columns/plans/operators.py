@@ -310,10 +310,6 @@ _PASSING_OPERATORS = frozenset(
 """Operators that leave columns as they are, and choose no rows by the values of columns."""
 
 
-def _project(at: Step) -> Relation:
-    return _named(at, "projectList")
-
-
 def _named(at: Step, field: str) -> Relation:
     found = at.level.trees(at.node, field)
     named = [tree for tree in found if exp.expression_id(tree[0]) is not None]
@@ -420,7 +416,7 @@ def _leaf(at: Step) -> Relation:
 
 
 _OPERATORS: dict[str, Callable[[Step], Relation]] = {
-    "Project": _project,
+    "Project": lambda at: _named(at, "projectList"),
     "Aggregate": _aggregate,
     "Distinct": _distinct,
     "Deduplicate": _deduplicate,
