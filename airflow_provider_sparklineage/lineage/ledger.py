@@ -250,7 +250,11 @@ class ReportedWrites:
         if not self._writes:
             return None
         locations = read.scope.locations
-        contents = self._contents(read.started, locations, read.size)
+        if self._writes[-1].ended <= read.started and (locations is None or not self._at):
+            contents = self.settled(locations, read.size)
+        else:
+            before = [w for w in self._among(locations) if w.ended <= read.started]
+            contents = Contents(_without_replaced(before))
         if contents.empty:
             return None
         internal = contents.is_full or self._replaced_all(locations, read.started)
@@ -262,18 +266,6 @@ class ReportedWrites:
             grade = Grade.SIZE
         return Provenance(contents.columns, internal, grade, contents.sources)
 
-    def at_the_end(self) -> Contents:
-        """Give the contents after all writes of the application."""
-        return self._settled(None, None)
-
-    def _contents(
-        self, started: datetime, locations: frozenset[str] | None, size: int | None
-    ) -> Contents:
-        if self._writes[-1].ended <= started and (locations is None or not self._at):
-            return self._settled(locations, size)
-        found = self._among(locations)
-        return Contents(_without_replaced([w for w in found if w.ended <= started]))
-
     def _among(self, locations: frozenset[str] | None) -> list[ReportedWrite]:
         """Give the writes that may have written to the locations, in the order of their ends."""
         if locations is None or any(map(is_glob, locations)):
@@ -283,8 +275,6 @@ class ReportedWrites:
             numbers.update(self._below.get(location, ()))
             for folder in _folders_above(location):
                 numbers.update(self._at.get(folder, ()))
-        if len(numbers) == len(self._writes):
-            return self._writes
         return [self._writes[place] for place in sorted(map(self._order.__getitem__, numbers))]
 
     def _replaced_all(self, locations: frozenset[str] | None, started: datetime) -> bool:
@@ -294,7 +284,7 @@ class ReportedWrites:
         since = [self._replaced.get(location) for location in locations]
         return all(s is not None and s <= started for s in since)
 
-    def _settled(self, locations: frozenset[str] | None, size: int | None) -> Contents:
+    def settled(self, locations: frozenset[str] | None = None, size: int | None = None) -> Contents:
         """Give the contents after all writes; settle a doubtful overwrite by the size of a read.
 
         If the dataset held exactly as many bytes as its last overwrite and the appends after that
@@ -556,7 +546,7 @@ class Ledger:
 
     def contents(self) -> Contents:
         """Give the data that the application had put into the dataset when it ended."""
-        return self._reported.at_the_end() if self._reported else Contents()
+        return self._reported.settled() if self._reported else Contents()
 
 
 class Ledgers:
