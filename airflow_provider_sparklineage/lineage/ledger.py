@@ -251,7 +251,7 @@ class ReportedWrites:
             return None
         locations = read.scope.locations
         if self._writes[-1].ended <= read.started and (locations is None or not self._at):
-            contents = self.settled(locations, read.size)
+            contents = self._settled(locations, read.size)
         else:
             before = [w for w in self._among(locations) if w.ended <= read.started]
             contents = Contents(_without_replaced(before))
@@ -265,6 +265,10 @@ class ReportedWrites:
             internal = read.size == contents.size or (internal and read.size < contents.size)
             grade = Grade.SIZE
         return Provenance(contents.columns, internal, grade, contents.sources)
+
+    def at_the_end(self) -> Contents:
+        """Give the contents after all writes of the application."""
+        return self._settled(None, None)
 
     def _among(self, locations: frozenset[str] | None) -> list[ReportedWrite]:
         """Give the writes that may have written to the locations, in the order of their ends."""
@@ -284,7 +288,7 @@ class ReportedWrites:
         since = [self._replaced.get(location) for location in locations]
         return all(s is not None and s <= started for s in since)
 
-    def settled(self, locations: frozenset[str] | None = None, size: int | None = None) -> Contents:
+    def _settled(self, locations: frozenset[str] | None, size: int | None) -> Contents:
         """Give the contents after all writes; settle a doubtful overwrite by the size of a read.
 
         If the dataset held exactly as many bytes as its last overwrite and the appends after that
@@ -546,7 +550,7 @@ class Ledger:
 
     def contents(self) -> Contents:
         """Give the data that the application had put into the dataset when it ended."""
-        return self._reported.settled() if self._reported else Contents()
+        return self._reported.at_the_end() if self._reported else Contents()
 
 
 class Ledgers:

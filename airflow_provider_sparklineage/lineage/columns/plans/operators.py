@@ -313,8 +313,8 @@ _PASSING_OPERATORS = frozenset(
 def _named(at: Step, field: str) -> Relation:
     found = at.level.trees(at.node, field)
     named = [tree for tree in found if exp.expression_id(tree[0]) is not None]
-    find = at.level.finder(at.inputs[0])
-    return Relation.of(exp.attributes(named), (at.walk.of(tree, find) for tree in named))
+    values = (at.walk.of(tree, at.level.finder(at.inputs[0])) for tree in named)
+    return Relation.of(exp.attributes(named), values)
 
 
 def _aggregate(at: Step) -> Relation:
