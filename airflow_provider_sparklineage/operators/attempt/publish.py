@@ -42,6 +42,7 @@ from airflow_provider_sparklineage.storage.objects import Objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from airflow.providers.common.compat.sdk import Context
 
@@ -286,7 +287,16 @@ def publish(
         _push(written, context)
     with _warning("The event of this try is not in the archive"):
         sending = _sending(capture, context) if is_for_sending else None
-        _archive(written, capture, sending, is_killed=deadline.is_killed)
+        task, is_killed = capture.bundle.manifest.task, deadline.is_killed
+        timeout_s = _KILLED_TIMEOUT_S if is_killed else ARCHIVE_TIMEOUT_S
+        archive = archive_of(capture.settings, timeout_s)
+        if archive is None or task is None:
+            return
+        is_unsent = sending is not None and archive.has_marks and can_be_watched()
+        archive.write(task, written, sending, is_unsent=is_unsent)
+        if not is_killed:  # a killed process has no time; the next try sweeps
+            with suppress(ArchiveError):  # the next try sweeps
+                archive.sweep_at_times(older_than=RETENTION, now=datetime.now(UTC))
 
 
 @contextmanager
@@ -324,20 +334,6 @@ def _sending(capture: Capture, context: Context) -> dict[str, Any] | None:
     except Exception:  # an unknown version of the provider may lack the functions used here
         log.debug("What Airflow adds to the event is not known.", exc_info=True)
         return None
-
-
-def _archive(
-    written: Written, capture: Capture, sending: dict[str, Any] | None, *, is_killed: bool
-) -> None:
-    settings, task = capture.settings, capture.bundle.manifest.task
-    archive = archive_of(settings, _KILLED_TIMEOUT_S if is_killed else ARCHIVE_TIMEOUT_S)
-    if archive is None or task is None:
-        return
-    is_unsent = sending is not None and archive.has_marks and can_be_watched()
-    archive.write(task, written, sending, is_unsent=is_unsent)
-    if not is_killed:  # a killed process has no time; the next try sweeps
-        with suppress(ArchiveError):  # the next try sweeps
-            archive.sweep_at_times(older_than=RETENTION, now=datetime.now(UTC))
 
 
 # Additions that are kept for `airflow sparklineage collect`, for a try that cannot collect its
@@ -394,10 +390,11 @@ def relayed(
     :param task: the operator, whose events Airflow's emission policy may hold back
     :param deadline: the time by which sending has to end
     """
-    if bundle.events_path is None or lineage.application is None:
+    path = bundle.events_path
+    if path is None or lineage.application is None:
         return lineage  # there are no events, which is a degradation already
     try:
-        missing = _relay(bundle, task, deadline)
+        missing = _relay(path, bundle.manifest, task, deadline)
     except AirflowTaskTimeout:
         missing = (
             "The task's execution_timeout fired while Spark's events were being sent on; give the "
@@ -412,7 +409,7 @@ def relayed(
     return replace(lineage, degradations=(*lineage.degradations, entry))
 
 
-def _relay(bundle: CaptureBundle, task: Any, deadline: Deadline) -> str:
+def _relay(path: Path, manifest: Manifest, task: Any, deadline: Deadline) -> str:
     # The provider's API alone takes longer to import than all of this module.
     from airflow.providers.openlineage.api import is_openlineage_active
     from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
@@ -425,21 +422,19 @@ def _relay(bundle: CaptureBundle, task: Any, deadline: Deadline) -> str:
 
     if not is_openlineage_active():
         return "Spark's events were not sent on, because Airflow's OpenLineage provider is off."
-    identity = bundle.manifest.task
+    identity = manifest.task
     if identity and not resolve_task_emission_policy(task, identity.dag_id, identity.task_id).emit:
         return ""  # neither are the task's own events
     if is_over():
         # When a task is killed, Airflow's server may have sent the event of its end already.
         return "Spark's events were not sent on, because there was no time left."
-    path = bundle.events_path
-    assert path is not None  # noqa: S101  (the caller has checked it)
     configuration = OpenLineageAdapter().get_openlineage_config()
     missing, sent = relay(
         path,
         configuration,
         masked,
         seconds=deadline.left,
-        literals=bundle.manifest.redact_literals,
+        literals=manifest.redact_literals,
         past_deadline=is_over,
     )
     for line in sent.printed.splitlines():  # events of the console transport, warnings of others
