@@ -67,7 +67,8 @@ class Expectation(Struct, frozen=True):
         these dimensions
     :param table: the identifier of a table as the author wrote it, e.g. ``analytics.revenue``
     :param partitions: partitions with some or all of the dimensions; None for the full dataset
-    :param location: the untrimmed name of a path that ends in folders without a known partition
+    :param location: the name of a path, with all its folders, if some of these are below the
+        dataset and form no known partition; else empty
     :param where: a SQL predicate
     :param is_glob: whether values of partitions, or the location, are glob patterns
     """

@@ -136,9 +136,10 @@ def from_declaration(
     locator: Locator,
     named: Callable[[object], DatasetName | None],
 ) -> Expectation:
-    """Make the expectation of a declaration, which can be written to the manifest and the event.
+    """Make the expectation of a declaration.
 
-    If the declaration has no partitions, the partition in its URI or path is expected.
+    The expectation can be written as JSON, which manifest and event need. If the declaration has no
+    partitions, the partition in its URI or path is expected.
 
     :param texts: the traced texts of the declaration
     :raise DeclarationError: if the declaration is invalid
@@ -298,8 +299,10 @@ def _source(
     dimension: str = "",
     template: str | None = None,
 ) -> Source:
-    """Give the source of a value.
+    """Make the :class:`Source` of a value, such as that of a partition, or a predicate.
 
+    :param text: the text that has the value
+    :param spans: the spans of the text that gave the value
     :param template: the part of the field's template that gave the value; None for the whole
         template
     """
@@ -319,7 +322,7 @@ def _source(
 def _dimensions(
     dataset: DatasetName, labels: Iterable[str], rules: PartitionRules
 ) -> tuple[Dimension, ...]:
-    """Give the dimensions of labels: from the dataset's rule, or a column for other labels."""
+    """Give the dimension of each label, by the dataset's rule, or else the column of that name."""
     ruled = rules.dimensions(dataset)
     return tuple(ruled.get(label) or Dimension.of_column(label) for label in labels)
 

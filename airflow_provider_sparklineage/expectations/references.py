@@ -196,8 +196,9 @@ class Reference(Frozen, frozen=True):
     :param uri: the URI or path as Spark gets it, without the quotes and escapes of the text
     :param partition: the values that the path gives: all values, the leading ones, or no value; a
         glob in the path is a value, too
-    :param location: the untrimmed name of the path, if folders below the dataset give no known
-        value, such as dates without a column's name; the partition is then empty. Otherwise None
+    :param location: the name of the path, with all its folders, if folders below the dataset give
+        no known value, such as dates without a column's name; the partition is then empty.
+        Otherwise None
     :param values: the places of the values of the partition's dimensions; a dimension has several
         places if its layout has several fields for it
     :param is_glob: whether the partition, or the location, has wildcards. Wildcards in the

@@ -1,4 +1,4 @@
-"""The settings that Airflow gives by its configuration, its connections, and its executors.
+"""The settings that come from Airflow's configuration, connections and executors.
 
 The module gives sources of values
 (:class:`~airflow_provider_sparklineage.settings.resolution.Source`), the transport of Airflow's
@@ -41,7 +41,7 @@ _NAME_THE_STORE = "Set [sparklineage] history_url, or name the store with --stor
 def configuration(*names: str) -> Source:
     """Read the options of the ``[sparklineage]`` section, also from environment variables.
 
-    For an option that is not set Airflow returns the provider's default; the source lacks it.
+    An option that is not set is left out, although Airflow returns the provider's default for it.
 
     :param names: the names of the options to read; without names all options are read
     :raise SettingsError: if Airflow cannot read a value
@@ -158,7 +158,7 @@ def conversion() -> Conversion:
     """Give the settings by which Airflow's transport to DataHub converts events.
 
     :return: the settings of the first transport to DataHub; the default if no transport is to
-        DataHub, or if the transport cannot be read, which the doctor reports
+        DataHub, or if the transport cannot be read, which the command ``doctor`` reports
     """
     from airflow_provider_sparklineage.datahub import configuration
 
@@ -296,12 +296,12 @@ def remote_executors() -> tuple[str, ...]:
 
 
 def history_url() -> str:
-    """Give the URL of the history: ``[sparklineage] history_url``, or the URL next to the archive.
+    """Give the URL of the history's store, from ``[sparklineage] history_url``.
 
-    That is ``history`` in the same folder.
+    If this option is not set, the store is the folder ``history`` next to the archive.
 
-    :raise SettingsError: if a value is impossible, or neither a store nor an archive is configured,
-        or if the archive is a whole bucket, without a folder around it
+    :raise SettingsError: if a value is impossible, if neither the option nor an archive is set, or
+        if the archive is a whole bucket, so that there is no place next to it
     """
     url: str = resolution.value("history_url", configuration("history_url"))
     if url:

@@ -45,7 +45,7 @@ class Pages(DataHub):
         self._datasets = Subject({"run": {}, "job": {}, "outputs": list(datasets)}, how)
 
     def job_page(self, web_url: str, namespace: str, name: str) -> str:
-        """Link to the lineage of a task."""
+        """Give the URL of the page with the lineage of a task."""
         event = {
             "producer": producer(),
             "run": {"facets": {"parent": {"job": {"namespace": namespace, "name": self._dag_id}}}},
@@ -54,7 +54,7 @@ class Pages(DataHub):
         return _page(web_url, _TASK, Subject(event, self._how).job)
 
     def dataset_page(self, web_url: str, dataset: DatasetName) -> str:
-        """Link to the lineage of a dataset."""
+        """Give the URL of the page with the lineage of a dataset."""
         return _page(web_url, _DATASET, self._datasets.dataset(dataset))
 
     def columns_page(
@@ -63,7 +63,10 @@ class Pages(DataHub):
         dataset: DatasetName,
         column: str | None = None,  # noqa: ARG002
     ) -> str:
-        """Link to the graph around a dataset, with columns; a link cannot highlight a column."""
+        """Give the URL of the graph around a dataset, with columns.
+
+        :param column: not used, because no URL of DataHub highlights a column
+        """
         return f"{self.dataset_page(web_url, dataset)}?is_lineage_mode=true&show_columns=true"
 
 

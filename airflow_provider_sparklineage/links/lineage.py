@@ -153,7 +153,7 @@ def pages_of(name: str, dag_id: str, outputs: Iterable[dict[str, Any]] = ()) -> 
 
 
 def _outputs(operator: Any) -> list[dict[str, Any]]:
-    """Give the outputs whose columns are known, sorted by name; the page of others is empty.
+    """Give the outputs whose columns are known, sorted by name; other outputs have an empty page.
 
     If the try has no such output yet, or fails without one, the outputs are the outputs of the last
     successful run.

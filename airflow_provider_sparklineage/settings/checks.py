@@ -1,9 +1,9 @@
 """The result of one check of a set-up, for commands and for a connection's test.
 
-A message about the URL of a backend names the field that has to be corrected. The URL may be in a
-connection's host, port and schema, in its host alone, or in a transport, which a connection,
-Airflow's configuration or OpenLineage's configuration may have. The reader of the message does
-not know where the URL comes from, so each URL has a :class:`UrlPlace`.
+A message about the URL of a backend names the field that has to be corrected, which the user may
+not know: the URL may be in a connection's host, port and schema, in its host alone, or in a
+transport of a connection, of Airflow's configuration or of OpenLineage's configuration. So each URL
+has a :class:`UrlPlace`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ def warning(name: str, message: str, fix: str) -> Check:
 
 
 def failed(name: str, problem: Exception | str, fix: str = "") -> Check:
-    """Make a failed check from a text or an error; errors of this package have their own fix."""
+    """Make a failed check from a text or an error.
+
+    :param fix: not used for an error of this package, because it has a fix of its own
+    """
     if isinstance(problem, SparkLineageError):
         return Check(name, Status.FAILED, problem.problem, problem.fix)
     return Check(name, Status.FAILED, str(problem), fix)

@@ -69,7 +69,7 @@ class LineageConnection:
 
 
 def source_of(connection: LineageConnection | None) -> Source:
-    """Give the values of a connection as a source; a source without values for None."""
+    """Give the values of a connection as a source, which is empty if there is no connection."""
     if connection is None:
         return Source(Origin.CONNECTION)
     return Source(Origin.CONNECTION, connection.values, connection.conn_id)
@@ -121,7 +121,9 @@ def read(
 
 
 def _extra(conn_id: str, extra: str | None) -> dict[str, Any]:
-    """Read the JSON object of the extra, without the keys whose fields in the form are empty.
+    """Read the JSON object of the extra, and leave out the keys whose values are empty.
+
+    The form of a connection also stores the fields that were not filled in.
 
     :raise ConnectionFieldsError: if the extra is not a JSON object
     """
@@ -262,7 +264,7 @@ def types_of(transport: Mapping[str, Any]) -> Iterator[object]:
 
 
 def title_of(transport: Mapping[str, Any]) -> str:
-    """Give the words for a transport in a sentence, by its type."""
+    """Give the noun for a transport of this type in a sentence, such as ``http transport``."""
     if is_to_datahub(transport):
         return "transport to DataHub"
     return f"{transport.get('type') or 'unnamed'} transport"
@@ -276,7 +278,7 @@ def is_to_datahub(transport: Mapping[str, Any]) -> bool:
 def is_converted(transport: Mapping[str, Any] | None) -> bool:
     """Whether the transport, or a transport within it, converts events for DataHub.
 
-    The conversion needs events in the form that Airflow keeps, not adapted for a backend.
+    The conversion needs the same event as the archive and the XCom, not one adapted for a backend.
 
     :param transport: None if no transport is configured
     """
@@ -333,7 +335,7 @@ _TRANSPORT_FIELD = {
 
 
 def _form_field(option: Option) -> dict[str, Any]:
-    """Describe the form's field for an option; an empty field leaves it to the configuration."""
+    """Describe the form's field for an option; if it is empty, the configuration is used."""
     choices = ("True", "False") if option.kind.type == "boolean" else option.kind.choices
     # Booleans are a choice of texts, because a switch has no third state for "not set". No field
     # has a default, which the form would save as if the user had set it.

@@ -1,4 +1,4 @@
-"""The kinds of values that options have, with a reader for each, of texts and of JSON values.
+"""The kinds of values that options have, each with a reader of texts and JSON values.
 
 A reader's argument is the value in a source: a text of Airflow's configuration, a value of the JSON
 in a connection's extra, or an argument of the operator. The reader reads empty text as the default

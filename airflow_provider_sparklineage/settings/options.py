@@ -58,7 +58,10 @@ class Option(Frozen, frozen=True):
 def _option(
     kind: kinds.Kind, example: str, description: str, *, default: str = "", **flags: bool
 ) -> Any:
-    """Describe the option of a field, whose name is added below; see :class:`Option`."""
+    """Describe the option of a field of :class:`Options`, except its name.
+
+    The name is that of the field, and :data:`OPTIONS` has it.
+    """
     return Option("", kind, default, example, description, **flags)
 
 
@@ -68,9 +71,10 @@ def _flag(description: str, *, default: bool = False, **flags: bool) -> Any:
 
 
 class Options(CaptureOptions, frozen=True):
-    """The values of all options, a field for each option, whose default describes the option.
+    """The values of all options, with a field for each option.
 
-    Durations are ``timedelta``, and paths are absolute.
+    The default of a field is the description of its option, an :class:`Option`. Durations are
+    ``timedelta``, and paths are absolute.
     """
 
     disabled: bool = _flag(

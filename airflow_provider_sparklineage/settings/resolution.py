@@ -102,7 +102,7 @@ class Settings(Options, frozen=True):
 
     @property
     def limits(self) -> Limits:
-        """The limits of the partitions of a dataset that an event names."""
+        """The limits of an event: the most partitions that it names for a dataset."""
         return Limits(self.max_partitions)
 
     @property

@@ -1,4 +1,4 @@
-"""Calls with a limit of time, also of libraries that have no such limit."""
+"""Calls with a limit of time, even if the called library has no such limit."""
 
 from __future__ import annotations
 

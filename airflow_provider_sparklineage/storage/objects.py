@@ -39,12 +39,13 @@ _FOLDER_MODE, _FILE_MODE = 0o770, 0o660  # the driver's user is another user of 
 
 
 class Objects(Frozen, frozen=True):
-    """The files below a URL that the user has configured; the user decides who may read them.
+    """The files below a URL that the user has configured.
 
-    All methods may be called from several threads at once.
+    The permissions in the store decide which users may read the files. All methods may be called
+    from several threads at once.
 
-    :param is_for_group: whether only their user and group may read and write the files and new
-        folders on a mount, independent of the umask
+    :param is_for_group: whether new files and folders in the local file system, which may be a
+        mounted one, can be read and written by the group of their owner, whatever the umask is
     """
 
     url: str

@@ -63,7 +63,7 @@ class TracedText(Frozen, frozen=True):
 
 
 class Tracer:
-    """A tracer of the templates of one task.
+    """Traces the rendered texts of one task back to their templates.
 
     :param environment: the environment that rendered the templates; its filters, delimiters and
         undefined type change the result
@@ -219,7 +219,7 @@ def _items(field: str, value: object) -> Iterator[tuple[str, object]]:
 def _alike(template: object, rendered: object) -> bool:
     """Whether a rendered value has a type that can result from this template.
 
-    Rendering makes plain lists and dicts of objects of subclasses.
+    For a template in a subclass of list or dict, Airflow gives a plain list or dict.
     """
     return type(template) is type(rendered) or any(
         isinstance(template, kind) and isinstance(rendered, kind) for kind in (list, tuple, Mapping)

@@ -4,7 +4,7 @@ Tracing renders a template a second time. That must not repeat side effects (``t
 ``params.days.append``) or requests to other services (``var``, ``conn``, ``xcom_pull``), and must
 not rely on values that change (``macros.random``). So this module lists the values and functions
 that may be evaluated again. Expressions with any other value or function are not evaluated:
-:mod:`airflow_provider_sparklineage.templates.markers` leaves a gap in their place.
+:mod:`airflow_provider_sparklineage.templates.markers` leaves out their results.
 
 A name that the template defines (``set``, ``for``, ``macro`` …) stands for all values that are
 assigned to it anywhere in the template. So the result may have variables that the expression does
@@ -172,11 +172,12 @@ _OF_EXTENSIONS = (
 
 
 class Flow(NamedTuple):
-    """The context variables that flow into an expression, and whether it is pure.
+    """The context variables that an expression uses, and whether it can be evaluated again.
 
     :param paths: context variables; a variable in :data:`_INSIDE` has its attribute, as in
         ``dag_run.logical_date``
-    :param pure: whether the expression may be evaluated once more if its paths may be evaluated
+    :param pure: whether everything in the expression but its context variables may be evaluated
+        once more
     """
 
     paths: frozenset[str] = frozenset()
@@ -189,7 +190,7 @@ class Flow(NamedTuple):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Names of the context variables, sorted; ``dag_run`` has its attribute."""
+        """Names of the context variables, sorted; ``dag_run`` with attribute: ``dag_run.conf``."""
         return tuple(
             sorted({p if p.startswith("dag_run.") else p.partition(".")[0] for p in self.paths})
         )

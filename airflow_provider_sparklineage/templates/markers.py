@@ -49,8 +49,7 @@ class Span(Frozen, frozen=True):
     :param expression: the expression's text in the template, e.g. ``macros.ds_add(ds, -6)``;
         several expressions that cannot be separated are joined with ``~``
     :param variables: all context variables that the expression uses, also through ``set``,
-        ``for`` and macros, sorted; of ``dag_run``, the attribute is named, too:
-        ``dag_run.logical_date``
+        ``for`` and macros, sorted; ``dag_run`` with its attribute, as in ``dag_run.logical_date``
     """
 
     start: int
@@ -64,9 +63,9 @@ class Span(Frozen, frozen=True):
         return tuple(name for name in self.variables if name in DATE_VARIABLES)
 
     def within(self, start: int, end: int) -> Span | None:
-        """Give the span's characters in a part of the text, counted from the part's start.
+        """Give the part of the span that is in the characters ``[start, end)`` of the text.
 
-        :return: None if none of the span's characters is in ``[start, end)`` of the text
+        :return: a span whose positions count from ``start``; None if no character is in both
         """
         first, last = max(self.start, start), min(self.end, end)
         if first >= last:
@@ -82,7 +81,7 @@ class Segment(NamedTuple):
 
 
 class Rerendered(NamedTuple):
-    """The result of rendering a template again, with gaps for unevaluated expressions.
+    """The result of rendering a template again, without its unevaluated expressions.
 
     :param dates: date variables that the template uses, also by way of templates that it includes
     :param segments: the texts before, between and after the unevaluated expressions; empty if the
@@ -229,7 +228,7 @@ _INDIRECT: tuple[type[nodes.Node], ...] = (
 
 
 class _Marker:
-    """A writer of markers into a tree, which also reads them from the tree's rendered text."""
+    """Puts markers into the syntax tree of a template, and finds them in the rendered text."""
 
     def __init__(self, tree: nodes.Template, flow: TemplateFlow, texts: Iterable[str]) -> None:
         self._tree = tree
@@ -239,10 +238,10 @@ class _Marker:
         self._unevaluated: set[int] = set()
 
     def insert(self) -> bool:
-        """Insert the markers; False if an unevaluated expression is in one of :data:`_INDIRECT`.
+        """Put the markers into the tree, and return whether the tree can be rendered.
 
-        If there are more expressions than characters in a plane, the markers do not form pairs, and
-        :meth:`read` returns None.
+        It cannot if an unevaluated expression is in a block or macro (:data:`_INDIRECT`). If there
+        are more expressions than markers, :meth:`read` finds no pairs and gives no segments.
         """
         for assign in self._tree.find_all(nodes.Assign):
             if not self._flow.flow_into(assign.node).repeatable:
@@ -290,8 +289,8 @@ class _Marker:
     def read(self, marked: str) -> tuple[tuple[Segment, ...], tuple[Expression, ...]]:
         """Remove the markers from a rendered text.
 
-        :return: the segments and the unevaluated expressions; none if the markers in the text do
-            not form pairs
+        :return: the segments and the unevaluated expressions; both are empty if the markers in the
+            text do not form pairs
         """
         segments: list[Segment] = []
         unevaluated: list[Expression] = []
@@ -324,7 +323,10 @@ class _Marker:
 
 
 def _parts(expression: nodes.Expr) -> Iterator[nodes.Expr]:
-    """Yield the parts of a concatenation of texts, which give the same text in separate outputs."""
+    """Yield the operands of a concatenation of texts; for any other expression, the expression.
+
+    The operands, output one after the other, give the same text as the concatenation.
+    """
     if isinstance(expression, nodes.Concat):
         for node in expression.nodes:
             yield from _parts(node)
