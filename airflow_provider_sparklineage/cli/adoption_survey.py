@@ -87,7 +87,10 @@ class ParsedDags:
         self._done = 0
 
     def add_bundles(self, *, fetches: bool) -> None:
-        """Add the DAGs of all bundles that are configured, of others than local ones if fetched."""
+        """Add the DAGs of all bundles that are configured.
+
+        :param fetches: whether bundles that are not local are fetched; if not, they are left out
+        """
         try:
             for bundle in commands.quietly(DagBundlesManager).get_all_dag_bundles():
                 if fetches or isinstance(bundle, LocalDagBundle):
@@ -171,7 +174,9 @@ class Matches(Frozen, frozen=True):
         return found
 
     def unmatched(self, tasks: Sequence[TaskNames]) -> Iterator[str]:
-        """Yield a sentence for each rule that matches no task, and each such glob of other rules.
+        """Yield a sentence for each rule that matches no task.
+
+        For any other rule, yield a sentence for each of its globs that matches none of its tasks.
 
         :param tasks: all tasks with which the rules were matched
         """
@@ -189,9 +194,11 @@ class Matches(Frozen, frozen=True):
                 yield f"{rule_text(rule, number)} is for no task: {reasons}."
 
     def doubled(self, chosen: set[TaskNames]) -> Iterator[str]:
-        """Yield a sentence for each group of chosen tasks that the same several rules match.
+        """Yield a sentence for each set of two or more rules that match the same tasks.
 
-        Of these rules, the first one acts.
+        The sentence says that only the first of these rules acts for the tasks.
+
+        :param chosen: the tasks that count; other tasks are ignored
         """
         by_rules: dict[tuple[int, ...], list[str]] = defaultdict(list)
         for task, numbers in self.numbers().items():
@@ -255,7 +262,7 @@ class Rules(Frozen, frozen=True):
     """The configured rules: of adoption, and of declarations.
 
     :param declarations: rules that declare the datasets of adopted tasks
-    :param off: the reason that each task gets if adoption is off, or its rules cannot be read
+    :param off: the reason to show for a task if adoption is off, or if its rules cannot be read
     :param problems: failed checks of settings that cannot be read
     """
 
@@ -266,7 +273,11 @@ class Rules(Frozen, frozen=True):
 
     @classmethod
     def of(cls, adopt: str, declared: str) -> Rules:
-        """Read both settings; a setting that cannot be read gives no rules, but a problem."""
+        """Read the rules from the two settings; one that cannot be read gives a problem instead.
+
+        :param adopt: the value of ``[sparklineage] adopt``
+        :param declared: the value of ``[sparklineage] declarations``
+        """
         problems: list[Check] = []
         rules, declaring, off = task_rules.ADOPT_NONE, task_rules.TaskDeclarations(), adopting.OFF
         try:
@@ -386,7 +397,10 @@ def _summary(rows: Sequence[Row]) -> str:
 
 
 def show_adoption(args: argparse.Namespace) -> int:
-    """Print which tasks are adopted, and the problems of the rules; return 1 if one has failed."""
+    """Print which tasks are adopted, and problems with rules and DAG files.
+
+    :return: 1 if rules or a DAG file cannot be read, else 0
+    """
     with commands.logging_to_stderr():
         source = configuration("adopt", "declarations")
         adopt, declared = (resolution.value(name, source) for name in ("adopt", "declarations"))

@@ -237,7 +237,7 @@ def end_bundle(merged: Merged, settings: Settings, budget: Budget) -> None:
     If a driver may still write to the bundle, nothing is changed. If the worker may still have work
     to do with the bundle, the bundle is kept.
 
-    :raise CaptureError: if the end cannot be noted in the bundle
+    :raise CaptureError: if the bundle cannot be changed or removed
     """
     if merged.unfinished:
         return
@@ -297,8 +297,8 @@ class Collector:
         """Merge bundles, and give the events to send.
 
         :param work: a folder into which bundles at URLs are downloaded
-        :param now: whether to take also bundles of jobs that are not known to have ended
-        :param again: whether to take also bundles that were collected already
+        :param now: whether bundles of jobs that are not known to have ended are merged too
+        :param again: whether bundles that were collected already are merged again
         """
         events = []
         for number, one in enumerate(bundles):
@@ -337,7 +337,7 @@ class Collector:
             raise
 
     def plan(self, events: Sequence[Event]) -> None:
-        """Add a line to the answer for each event that would be sent."""
+        """Add a line to :attr:`lines` for each event that would be sent."""
         self.lines += planned(self._chosen(events))
 
     def collect(self, events: Sequence[Event]) -> None:
@@ -360,7 +360,10 @@ class Collector:
                 self._note(str(error))
 
     def _sent(self, events: Sequence[Event]) -> list[Event]:
-        """Write events to the archive and send them; give those sent and those not for sending."""
+        """Write events to the archive, and send those that may be sent.
+
+        :return: the events that are done: each was sent, or was stored and must not be sent
+        """
         sender = Sender(self._archive, self._settings.adaptation)
         stored = self._stored(events)
         chosen = self._chosen(stored)
@@ -371,7 +374,7 @@ class Collector:
         return [e for e in stored if e.sending is None or e.candidate.name in sender.sent]
 
     def _stored(self, events: Iterable[Event]) -> list[Event]:
-        """Write events to the archive in place of the tasks' own; give those that it has stored."""
+        """Replace the tasks' events in the archive by these events; return the stored ones."""
         stored = []
         for one in events:
             is_unsent = one.sending is not None and self._archive.has_marks
@@ -449,10 +452,11 @@ def state_of(task: capture.TaskIdentity) -> str:
 def replace_xcom(
     task: capture.TaskIdentity, written: document.Written, *, is_first: bool = False
 ) -> bool:
-    """Replace the XCom that a try pushed by an event; return whether the XCom has the event now.
+    """Replace the event in the XCom of a try; return whether the XCom has the new event now.
 
-    Airflow's tab and the next run read the XCom. It cannot be replaced if the try pushed no event,
-    if another try has begun since, or if a custom backend stores XComs elsewhere. Never raises.
+    The lineage tab and the next run read the XCom. The event in it cannot be replaced if the try
+    pushed none, if another try has begun since, or if a custom backend stores XComs elsewhere.
+    Never raises.
 
     :param is_first: whether to add the XCom if there is none, because the try itself pushes no
         event
@@ -483,7 +487,10 @@ def _push_xcom(task: capture.TaskIdentity, value: dict[str, Any], session: Sessi
 
 
 def _pushed_xcom(task: capture.TaskIdentity) -> Any:
-    """Select the XCom of a try; nothing if a later try of the task instance has begun."""
+    """Give the statement that selects the XCom of a try.
+
+    It selects nothing if a later try of the task instance has begun.
+    """
     same = [getattr(XComModel, name) == getattr(TaskInstance, name) for name in INSTANCE]
     return (
         select(XComModel)

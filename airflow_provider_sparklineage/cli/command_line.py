@@ -2,8 +2,8 @@
 
 ``sparklineage`` has :data:`COMMANDS`, and ``airflow sparklineage`` has :data:`AIRFLOW_COMMANDS`. To
 add a command, write its function in a module of :mod:`airflow_provider_sparklineage.cli`, and list
-it here. So help is quick: the modules of the functions may import anything, also Airflow if only
-``airflow sparklineage`` has the command.
+it here. The module may import anything, even Airflow if only ``airflow sparklineage`` has the
+command; help stays quick, because help does not import the module.
 """
 
 from __future__ import annotations

@@ -72,10 +72,12 @@ def _download(url: str, into: Path) -> None:
 
 
 def _as_configured(url: str) -> str:
-    """Give a URL with the connection of the capture location, if the URL is below that location.
+    """Add the connection of the capture location to a URL below that location.
 
-    URLs in logs of tasks are without a connection, because the part before ``@`` could be a name
-    and a password. URLs in logs of drivers have the form that Spark uses.
+    URLs in logs of tasks are without the connection (``CONN_ID@``), because the part before ``@``
+    could be a name and a password. URLs in logs of drivers have the form that Spark uses.
+
+    :return: the URL unchanged if it has a connection, or is not below the capture location
     """
     if "@" in url:
         return url
@@ -111,7 +113,10 @@ _TRANSPORT_EXAMPLE = """E.g. --transport '{"env": "DEV", "platform_instance": "e
 
 
 def merge(args: argparse.Namespace) -> int:
-    """Print one event of captured events, or DataHub's metadata of it; return the exit code."""
+    """Merge captured events into one event, and print it or its DataHub metadata.
+
+    :return: the exit code
+    """
     from airflow_provider_sparklineage.datahub.conversion import proposals
 
     how = _conversion(args)
@@ -138,10 +143,12 @@ def merge(args: argparse.Namespace) -> int:
 
 
 def _placed(event: dict[str, Any], task: TaskIdentity | None) -> dict[str, Any]:
-    """Add Airflow's facet to the event, which names its try, as Airflow does when it sends one.
+    """Add the facet ``airflow``, which names the task and the try, to an event.
 
-    The job's name alone does not name the task, because ids can have dots. Without a task the event
-    stays as it is.
+    Airflow adds this facet when it sends an event. The job's name is not enough to name the task,
+    because ids can have dots.
+
+    :param task: the try that the event is about; if it is None, the event is not changed
     """
     if task is None:
         return event
@@ -156,7 +163,7 @@ def _placed(event: dict[str, Any], task: TaskIdentity | None) -> dict[str, Any]:
 
 
 def _conversion(args: argparse.Namespace) -> Conversion:
-    """Read how events are converted for DataHub; the place that they are sent to is not used.
+    """Read from ``--transport`` how to convert events for DataHub; its server is not used.
 
     :raise UnusableInputError: if ``--transport`` is not a JSON object, or the format is not
         DataHub's
@@ -199,7 +206,10 @@ def _notes(event: dict[str, Any], *, strict: bool) -> int:
 
 
 def show_events(args: argparse.Namespace) -> int:
-    """Print the merged events of the input, or write a page of them; return the exit code."""
+    """Print the merged events of the input, or write an HTML page of them (``--html``).
+
+    :return: the exit code
+    """
     events = events_of(args.input, args.application)
     if args.html:
         _write_page(Path(args.html), [one.document for one in events])

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 class DryRun(Frozen, frozen=True):
     """The run for which templates are rendered; its times have a zone.
 
-    :param logical_date: None for a run of a partition, or for one that is started by hand without a
-        date
+    :param logical_date: None for a run with a partition key, or for a run that is started by hand
+        without a date
     :param interval: data interval; if None, the DAG's timetable gives the interval for the logical
         date, and without a timetable the interval begins and ends at the logical date
     """
@@ -240,7 +240,10 @@ _EXPRESSION = re.compile(r"\s*\{\{[^{}]*\}\}\s*")
 
 
 def _masked(text: TracedText) -> TracedText:
-    """Hide secrets that Airflow knows, credentials, and fields with a name that secrets have."""
+    """Hide secrets in a text: those that Airflow knows, and credentials.
+
+    If the name of the field is that of a secret (``password``), the whole value is hidden.
+    """
 
     def masked(shown: str) -> str:
         return masked_message(str(redact(shown, text.field)))

@@ -61,7 +61,10 @@ def print_schema(args: argparse.Namespace) -> int:
 
 
 def table_schema(table: Table) -> dict[str, Any]:
-    """Describe a row of a table; ``sqlType`` is the type of the column in the Parquet files."""
+    """Give the JSON Schema of a row of a table.
+
+    The key ``sqlType`` is not part of JSON Schema: it is the type of the column in Parquet files.
+    """
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": table.name,
@@ -98,7 +101,10 @@ _ORDER = {"type": "integer", "description": "its place in the plan, from 1 on"}
 
 
 def answer_schema(name: str) -> dict[str, Any]:
-    """Give the schema of a line of the answer to one of :data:`ANSWERS`."""
+    """Give the JSON Schema of a line of the answer to a question to the history.
+
+    :param name: a key of :data:`ANSWERS`, such as ``drift``
+    """
     types = ANSWERS[name]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     named = {one.__name__: one for one in _all_structs(types)}
@@ -129,9 +135,12 @@ def _all_structs(types: tuple[type[Struct], ...]) -> list[type[Struct]]:
 
 
 def _described(schema: dict[str, Any], of: type[Struct]) -> dict[str, Any]:
-    """Give an object's schema, with a meaning for each key; keys that are always there are in it.
+    """Give the schema of an object with a description of each key.
 
-    :param of: type of the object, whose docstring has the meanings
+    Keys that the object always has are ``required``.
+
+    :param schema: the schema, as msgspec makes it
+    :param of: the type of the object; the descriptions are in its docstring
     """
     text = inspect.cleandoc(of.__doc__ or "")
     means = {name: " ".join(found.split()) for name, found in _PARAM.findall(text)}

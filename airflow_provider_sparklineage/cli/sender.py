@@ -117,7 +117,12 @@ def _is_before(entry: Entry, time: datetime) -> bool:
 def _read_entries(
     archive: Archive, entries: Sequence[Entry], what: str
 ) -> tuple[list[sending.Candidate], list[str], int]:
-    """Read events; give those that can be sent, the problems, and the number of those held back."""
+    """Read events of the archive.
+
+    :param what: the text next to the progress bar
+    :return: the events to send, a sentence for each event that cannot be read, and the number of
+        events that must not be sent
+    """
     found: list[sending.Candidate] = []
     problems: list[str] = []
     held_back = 0

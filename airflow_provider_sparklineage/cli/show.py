@@ -117,10 +117,11 @@ _WITNESSES = {
 def _facts(
     dataset: model.Dataset, entry: model.Seen | None, *, has_observer: bool
 ) -> Iterator[str]:
-    """Yield the part of a dataset that was accessed, its rows and its witness, in a few words.
+    """Describe an access: yield the accessed part, the number of rows, and the reporter.
 
-    :param entry: the capture's entry of the dataset; None if it does not list the dataset
-    :param has_observer: whether an observer saw any dataset; if not, the listener is always alone
+    :param entry: the dataset's entry in ``sparkLineage_capture``; None if it has no such entry
+    :param has_observer: whether an observer saw any dataset; if not, no dataset is described as
+        "not seen by the observer"
     """
     parts = list(_parts(dataset))
     yield from parts
@@ -140,7 +141,7 @@ def _accessed(entry: model.Seen) -> str:
 
 
 def _parts(dataset: model.Dataset) -> Iterator[str]:
-    """Yield the facets' own descriptions of the part of a dataset that was accessed."""
+    """Describe the accessed part of a dataset, by its facets: yield a text for each description."""
     sides = dataset.of_side
     subset = sides.subset or model.Subset()
     condition = subset.input or subset.output or model.Condition()
@@ -216,7 +217,7 @@ def _how(entry: model.Checked, verb: str) -> str:
 
 
 def _difference(entry: model.Checked) -> str:
-    """Describe expected, observed and planned partitions, then unexpected and missing ones."""
+    """Describe a dataset's partitions: expected, observed, planned, unexpected and missing ones."""
     extents = {
         "expected": entry.expected,
         "observed": entry.observed,
@@ -291,9 +292,9 @@ def _print_columns(out: Console, output: model.Dataset, labels: Mapping[DatasetN
 
 
 def _of_all(column: model.ColumnSources) -> list[model.Transformation]:
-    """Give the transformation of all sources of a column; [] if the event does not have it.
+    """Give the one transformation that a column has for all its sources; [] if it has none.
 
-    A large event has this one instead of the transformations of each source.
+    In a large event, a column has this transformation instead of one for each source.
     """
     kind, _, subtype = (column.transformationType or "").partition(":")
     return [model.Transformation(kind, subtype)] if kind in (DIRECT, INDIRECT) else []

@@ -134,7 +134,7 @@ def partition_checks(subject: Subject) -> Iterator[Proposal]:
 
 
 def _summed_check(subject: Subject, side: Side, accessed: list[partitions.Access]) -> Check | None:
-    """Make one check of all accesses of one side; None if no access has expected partitions.
+    """Make one check of several reads or several writes; None if none has expected partitions.
 
     The check has the result of the worst access. The check's dataset is empty; the caller sets it.
     """

@@ -96,7 +96,7 @@ class Namespace(Frozen, frozen=True):
 
 
 def namespace_settings(namespace: str, namespaces: Iterable[Namespace]) -> Namespace:
-    """Give the settings of the first glob that matches a namespace; empty ones without a match."""
+    """Give the settings of the first glob that matches a namespace; unset ones if none matches."""
     matching = (one for one in namespaces if compiled(one.glob).fullmatch(namespace))
     return next(matching, Namespace("*"))
 

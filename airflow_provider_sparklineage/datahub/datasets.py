@@ -8,8 +8,9 @@ knows the aspect's content for certain.
 ``status``                shows whether an output exists or was dropped; for an input, it makes the
                           dataset known: DataHub shows no lineage of datasets that it does not know
 ``dataPlatformInstance``  is proposed only if the configuration names a platform instance
-``datasetProperties``     has OpenLineage's own namespace and name, which name the server and are
-                          not shortened; for an output also description, version, storage
+``datasetProperties``     has the namespace and the name that the dataset has in the event: the URN
+                          has no server, and may be shortened. For an output, the properties also
+                          have the description, the version and the storage
 ``siblings``              links files to the table that they make up. If one job writes the table
                           and another job reads the files, DataHub shows both as one dataset
 ``schemaMetadata``        replaces the stored schema for an output of a run that completed, because
@@ -127,7 +128,7 @@ def schemas(subject: Subject) -> Iterator[Proposal]:
 
 
 def _schema_metadata(urn: str, fields: list[Json], schema: Schema) -> Json:
-    """Give the aspect; it has no time, so that the same schema makes no new version."""
+    """Give the aspect ``schemaMetadata``, without a time: an equal schema makes no new version."""
     return {
         "schemaName": urn.split(",")[1][:_MAX_SCHEMA_NAME],
         "platform": naming.platform_urn_of(urn),
@@ -139,7 +140,10 @@ def _schema_metadata(urn: str, fields: list[Json], schema: Schema) -> Json:
 
 
 def _left_out(schema: Schema) -> str:
-    """Write how many fields are left out, as the schema's text in DataHub; empty if none are."""
+    """Give a sentence with the number of fields that are left out of a schema; empty if none are.
+
+    DataHub shows it as the raw text of the schema.
+    """
     if not schema.left_out:
         return ""
     return f"{schema.left_out:,} more fields: beyond the limit, or with no path of their own."

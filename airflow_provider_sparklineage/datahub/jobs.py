@@ -100,7 +100,7 @@ def job(subject: Subject) -> Iterator[Proposal]:
 
 
 def _shared_aspects(subject: Subject, urn: str) -> Iterator[Proposal]:
-    """Yield the aspects that a flow and a job have alike."""
+    """Yield the aspects that both a flow and a job have: status, platform instance, tags."""
     yield Proposal(urn, "status", {"removed": False})
     yield from platform_instance(subject, urn)
     yield from _patched(urn, "globalTags", tags(subject.job_facets))
@@ -224,7 +224,7 @@ _JOB_EDGES = "inputDatajobEdges"
 def silent_jobs(subject: Subject) -> Iterator[Proposal]:
     """Yield the aspects of DataJobs for the tasks of a DAG that send no events.
 
-    The aspects name the jobs before such a task, too.
+    The aspects of such a task also name the tasks before it.
     """
     if not subject.is_of_flow:
         return

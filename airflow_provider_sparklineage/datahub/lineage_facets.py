@@ -85,7 +85,11 @@ _NOT_IN_WORDS = re.compile(r"[^A-Z0-9_]+")
 
 
 def _notation_word(text: str) -> str:
-    """Give a word in upper case, without the separators of the notation and of a patch's path."""
+    """Give a type or subtype of a transformation as a part of a kind: in upper case, and cleaned.
+
+    Other characters than letters, digits and ``_`` are replaced by ``_``: the kind has separators
+    of its own (``INDIRECT:FILTER``), and becomes a part of a patch's path.
+    """
     return _NOT_IN_WORDS.sub("_", text[:40].upper()).strip("_")
 
 
@@ -175,9 +179,10 @@ _NO_COLUMN_LINEAGE = model.ColumnLineage()
 def _read_sources(
     inputs: Iterable[model.InputField | model.LineageInput], otherwise: tuple[str, ...] = ()
 ) -> Sources:
-    """Give the sources that are columns.
+    """Read sources from the inputs in a facet; an input that is not a column is left out.
 
-    :param otherwise: the kinds of a source without transformations of its own
+    :param otherwise: the kinds of a source that has no transformations
+    :return: the kinds of transformation by source
     """
     sources: Sources = {}
     for one in inputs:
@@ -190,9 +195,12 @@ def _read_sources(
 
 
 def _lifted(fields: dict[str, Sources], conditions: Sources) -> Columns:
-    """Turn each source that influences all columns into a condition.
+    """Turn each indirect source that all columns have into a condition of the output.
 
-    An output with only one column gets no conditions in this way.
+    For an output with only one column, no source is turned into a condition.
+
+    :param fields: the sources of each column
+    :param conditions: the conditions that the facet itself has
     """
     everywhere = set(_of_every_field(fields)) if len(fields) > 1 else set()
     if not everywhere:
@@ -217,7 +225,11 @@ def _of_every_field(fields: dict[str, Sources]) -> Iterable[tuple[Source, str]]:
 def _filtered(
     fields: dict[str, Sources], is_left: Callable[[Source, str], bool]
 ) -> dict[str, Sources]:
-    """Give the sources with some of their kinds; a source that has lost all of them is left out."""
+    """Remove kinds from the sources of columns; leave out a source that has lost all its kinds.
+
+    :param fields: the sources of each column
+    :param is_left: a function that tells whether a source keeps a kind
+    """
     filtered: dict[str, Sources] = {}
     for name, sources in fields.items():
         left = filtered[name] = {}
@@ -234,7 +246,7 @@ class OutputLineage(NamedTuple):
     :param dataset: the output
     :param columns: the sources of the output; without filters, joins and groupings if the
         configuration leaves these out
-    :param conditions: the sources that influence all columns, also if the configuration leaves
+    :param conditions: the sources that influence all columns, even if the configuration leaves
         them out of ``columns``
     :param sources: URNs of the datasets that feed the output, without the output itself
     :param is_copy: whether the output is a copy of another dataset

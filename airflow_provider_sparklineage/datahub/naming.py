@@ -49,7 +49,10 @@ _CHECKSUM_DIGITS = 16  # hex digits: 64 bits
 
 
 def encoded(text: str) -> str:
-    """Percent-encode the characters that have a meaning in a URN; two texts never become equal."""
+    """Percent-encode the characters that have a meaning in a URN.
+
+    Different texts stay different.
+    """
     return _RESERVED.sub(lambda match: quote(match[0], safe="", errors="surrogatepass"), text)
 
 
@@ -311,11 +314,11 @@ def identity(name: DatasetName, how: Conversion, platform: str = "") -> Identity
 def tables(datasets: Iterable[model.PlainDataset], *, follow: bool) -> dict[DatasetName, Table]:
     """Find the tables among the datasets of an event.
 
-    :param datasets: the datasets of both sides
+    :param datasets: the inputs and outputs of the event
     :param follow: whether files become the table that a symlink names; if not, the table becomes
         its files
-    :return: the table of each dataset by each of its names, including those of symlinks; a name
-        that is not in it stands for itself
+    :return: by name, the table that the name stands for. A dataset has its own name, and the
+        names of its symlinks. A name without an entry stands for itself
     """
     theirs: dict[DatasetName, Table] = {}
     own: dict[DatasetName, Table] = {}  # another dataset may have a symlink of the same name
@@ -338,7 +341,7 @@ def tables(datasets: Iterable[model.PlainDataset], *, follow: bool) -> dict[Data
 def _preference(name: DatasetName) -> tuple[bool, bool, DatasetName]:
     """Give a key that sorts tables: first those of Glue, then those of Hive, then all others.
 
-    The order in the facet may differ between events.
+    The facet ``symlinks`` of the same files can have the tables in another order in each event.
     """
     platform, _ = placed(name)
     return platform != "glue", platform != "hive", name

@@ -124,8 +124,9 @@ DataHub's pages ask for profiles and operations by this name."""
 class Access(Frozen, frozen=True, dict=True):
     """A dataset that a run read or wrote, with the dataset's entries in the run's own facets.
 
-    :param seen: the dataset's entry in ``sparkLineage_capture``, which names the witness; None if
-        the facet has no such entry
+    :param seen: the dataset's entry in ``sparkLineage_capture``, which names the reporter of the
+        access (*witness*: listener, observer, both, or a declaration); None if the facet has no
+        such entry
     :param check: the dataset's entry in ``sparkLineage_partitionCheck``, which has the expected
         partitions; None if none were expected
     :param is_of_this_run: whether this run accessed the dataset, as far as the event shows; an
@@ -185,7 +186,7 @@ class Access(Frozen, frozen=True, dict=True):
 
     @property
     def is_counted(self) -> bool:
-        """Whether the dataset's own facet counts the partitions that were written."""
+        """Whether ``sparkLineage_partitions`` has the number of partitions that were written."""
         return self.side is Side.WRITE and bool(self.dataset.partitions.count)
 
     def parts(self, most: int = MAX_PARTITIONS) -> list[Part]:
@@ -229,9 +230,11 @@ def _listed_names(names: tuple[str, ...]) -> str:
 
 
 def accesses(subject: Subject, side: Side) -> Iterator[Access]:
-    """Yield the accesses of one side: of the datasets that the run read, or that it wrote.
+    """Yield an access for each dataset that the run read, or for each that it wrote.
 
     A dataset that the event has twice, by its path and as a table, gives two accesses.
+
+    :param side: whether the accesses are reads or writes
     """
     capture = subject.capture
     seen = {one.dataset.dataset_name: one for one in capture.datasets or () if one.side == side}
@@ -324,7 +327,7 @@ def can_be_stamped(subject: Subject) -> bool:
 
 
 def is_below_a_task(subject: Subject) -> bool:
-    """Whether the event comes from Spark itself, for a job below a task of Airflow."""
+    """Whether Spark itself, and not a task of Airflow, has sent the event."""
     engine = model.read_facet(subject.run_facets, "processing_engine", model.Engine)
     return engine.name == "spark" and model.CAPTURE_KEY not in subject.run_facets
 
@@ -344,8 +347,8 @@ def _operation(
     """Describe an operation on one part of a dataset.
 
     :param statement: the operation's type by the SQL statement; empty if that is not known
-    :param is_all: whether the run wrote only this part of the dataset. The row count is the sum of
-        all written parts, so that only then it is the row count of this part
+    :param is_all: whether the run wrote only this part of the dataset. If it wrote other parts
+        too, the row count of the event is the sum for all of them, and not that of this part
     """
     rows = access.statistics.rowCount
     properties = {

@@ -354,7 +354,8 @@ def run_datasets(subject: Subject) -> Iterator[Proposal]:
 
     Nothing is yielded before the run has ended.
 
-    After a run that failed, the aspects have only the datasets whose access a witness saw.
+    After a run that failed, the aspects have only the datasets whose access the listener or the
+    observer has seen.
     """
     if not subject.has_ended or not subject.has_run:
         return

@@ -322,7 +322,7 @@ class Naming(Frozen, frozen=True):
 
     :param prefix: the beginning of the path of a column that is not nested, before the column's
         type; None if the path is only the column's name
-    :param avro: Avro's types, by the names of columns' types
+    :param avro: the Avro type for each name of a column type
     :param is_lower: whether names are in lower case
     :param version: the version of the paths of nested columns
     """
@@ -333,7 +333,11 @@ class Naming(Frozen, frozen=True):
     version: FieldPaths = FieldPaths.V2
 
     def flat(self, type_name: str) -> str:
-        """Give the part of a path before the name of a column that is not nested; can be empty."""
+        """Give the beginning of the path of a column that is not nested: all before its name.
+
+        :param type_name: the name of the column's type
+        :return: empty if paths of the platform have no such beginning
+        """
         if self.prefix is None:
             return ""
         return f"{self.prefix}.[type={self.avro.get(type_name, 'null')}]."
@@ -369,7 +373,7 @@ def naming_of_platform(platform: str, version: FieldPaths) -> Naming:
 
 
 def cased(how: Naming, names: Sequence[str]) -> Naming:
-    """Give the naming for these columns; in lower case only if the names stay distinct.
+    """Give the rules for naming these columns; in lower case only if the names stay distinct.
 
     If two columns differ only in their case, no metastore has put them into lower case.
     """

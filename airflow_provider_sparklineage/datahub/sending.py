@@ -70,7 +70,8 @@ def send(server: Server, proposals: Iterable[Proposal], until: float) -> int:
     :param proposals: the proposals; they are read batch by batch, so that they are not all in
         memory
     :param until: the value of ``time.monotonic()`` after which nothing is sent
-    :return: the number of stored proposals, without refused ones that were no loss
+    :return: the number of stored proposals. A refused proposal of an aspect that DataHub may have
+        already is neither stored nor lost
     :raise DeliveryError: if a proposal was lost; the error's text has the number of stored
         proposals, and the reasons for the lost ones
     """
@@ -146,9 +147,10 @@ class _Sending:
             self.send(batch[half:])
 
     def _refuse(self, batch: Sequence[Line], answer: Answer) -> None:
-        """List refused proposals, but for those of an aspect that DataHub may have already.
+        """Add refused proposals to ``refused``, except those with ``only_if_absent``.
 
-        A GMS that does not know the header of such a proposal refuses it if the aspect exists.
+        Such a proposal is not lost: a GMS of a version that does not know the header of the
+        proposal refuses it if the aspect exists already.
         """
         self.refused += [
             f"{one.aspect_name} of {one.urn} ({answer.why})"
@@ -254,7 +256,7 @@ class Gms:
         """Send a batch; never raises.
 
         :param body: the JSON of the request
-        :param seconds: limit of the whole request, even if the server sends a byte now and then
+        :param seconds: the time limit of the whole request, however slowly the server answers
         """
         try:
             return within(seconds, lambda: self._posted(body, seconds), "sparklineage-datahub")

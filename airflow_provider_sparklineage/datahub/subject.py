@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Dataset(Frozen, frozen=True, dict=True):
-    """A dataset of one side of the event.
+    """An input or an output of the event.
 
     :param urn: the dataset's URN in DataHub
     :param name: the dataset's name in the event
@@ -117,7 +117,7 @@ class Subject:
 
     @cached_property
     def airflow_values(self) -> dict[str, dict[str, model.Value]]:
-        """Give the values in the parts of Airflow's facet: dag, dagRun, task, taskInstance."""
+        """Give the values of Airflow's facet by part (dag, dagRun, task, taskInstance) and key."""
         return model.read_facet(
             self.run_facets, self._airflow_key, dict[str, dict[str, model.Value]]
         )
@@ -219,7 +219,7 @@ class Subject:
 
     @cached_property
     def dependencies(self) -> list[model.JobDependency]:
-        """Give the jobs before this job, or the runs before this run, of any producer."""
+        """Give the upstream entries of ``jobDependencies``: jobs or runs before this one."""
         return model.read_facet(self.run_facets, "jobDependencies", model.JobDependencies).upstream
 
     # --- datasets ---------------------------------------------------------------------------------
@@ -248,21 +248,21 @@ class Subject:
         return naming.tables(named, follow=self.how.symlinks)
 
     def identity(self, name: DatasetName) -> naming.Identity:
-        """Give a dataset's identity in DataHub; the files of a table have the table's identity.
+        """Give the dataset of DataHub for a name; the files of a table are the table's dataset.
 
-        If ``symlinks`` is false in the configuration, files have an identity of their own.
+        If ``symlinks`` is false in the configuration, the files are a dataset of their own.
         """
         table = self._tables.get(canonical(name)) or naming.Table(name)
         return naming.identity(table.name, self.how, table.platform)
 
     def files(self, name: DatasetName) -> str:
-        """Give the URN that a dataset has by its own name, without any symlink."""
+        """Give the URN of a dataset by its own name, even if a symlink says that it is a table."""
         return naming.identity(name, self.how).urn
 
     def dataset(self, name: DatasetName) -> str:
-        """Give the URN of a dataset, also of one that is neither an input nor an output.
+        """Give the URN of a dataset that the event names.
 
-        Column lineage may name such a dataset.
+        Column lineage may also name datasets that are neither inputs nor outputs.
         """
         if name not in self._urns:  # a thousand columns name the same few datasets
             self._urns[name] = self.identity(name).urn
@@ -376,22 +376,22 @@ _WEB_SCHEMES = ("http://", "https://")
 
 
 def dag_page(subject: Subject) -> str:
-    """Give the URL of a DAG's page; empty if the event has no address of a log."""
+    """Give the URL of a DAG's page; empty if the event has no URL of a log."""
     base, is_page, _ = task_instance_page(subject).partition("/dags/")
     return f"{base}/dags/{quote(subject.names.flow, safe='')}" if is_page else ""
 
 
 def task_page(subject: Subject) -> str:
-    """Give the URL of the page with all runs of a task; empty if the event has no address."""
+    """Give the URL of the page with all runs of a task; empty if the event has no URL of a log."""
     page = dag_page(subject)
     return f"{page}/tasks/{quote(subject.names.job, safe='')}" if page else ""
 
 
 def task_instance_page(subject: Subject) -> str:
-    """Give the URL of a try's log; empty if the event has no such address."""
+    """Give the URL of a try's log; empty if the event has no such URL."""
     return web_page(subject.task_instance.log_url or "")
 
 
 def web_page(url: str) -> str:
-    """Give an HTTP address without credentials; empty if the text is too long or no address."""
+    """Give an HTTP URL without credentials; empty if the text is too long, or is no such URL."""
     return scrub(url) if url.startswith(_WEB_SCHEMES) and len(url) <= _MAX_URL else ""

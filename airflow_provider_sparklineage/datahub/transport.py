@@ -121,9 +121,10 @@ def _with_header_of(
 
 
 def _datasets(datasets: Iterable[Dataset] | None, own: str) -> list[Json]:
-    """Give the datasets of a side as JSON.
+    """Give the inputs or the outputs as JSON.
 
-    :param own: the key of the facets of that side: ``inputFacets`` or ``outputFacets``
+    :param own: the key of the facets that only inputs or only outputs have: ``inputFacets`` or
+        ``outputFacets``
     """
     return [
         {
@@ -151,16 +152,14 @@ def _facets(facets: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def neutral_of(run_event: RunEvent) -> Json | None:
-    """Give the neutral event that an event carries, as plain JSON.
+    """Give an event of this package in its neutral form, without changes for any backend, as JSON.
 
-    The neutral event has no changes for any backend. The object of the capture facet carries it
-    (:func:`.event.openlineage.with_neutral`).
+    The object of the event's facet ``sparkLineage_capture`` carries the neutral form
+    (:func:`.event.openlineage.with_neutral`). Airflow's additions to the event are kept: run, job,
+    time, the facets of Airflow, and its datasets if the neutral form has none.
 
-    Run, job, time, and Airflow's additions (its facets, and datasets if the task has none) are
-    taken from the event; everything else is taken from the neutral event.
-
-    :return: None if the event carries no neutral event, as START events and the events of other
-        tasks and other producers
+    :return: None if the event carries no neutral form: it is a START event, or an event of another
+        task or producer
     """
     facets = run_event.run.facets or {}
     neutral: Json | None = getattr(facets.get(CAPTURE_KEY), "neutral", None)
@@ -180,7 +179,7 @@ def neutral_of(run_event: RunEvent) -> Json | None:
 
 
 def _added(facets: Mapping[str, Any]) -> Json:
-    """Give the facets of other producers than this package, as JSON without nulls."""
+    """Give the facets that this package has not made, as JSON without nulls."""
     return {key: Serde.to_dict(facet) for key, facet in facets.items() if not _is_own(facet)}
 
 

@@ -101,10 +101,11 @@ def check(conn_id: str, spark_conn_id: str) -> AirflowChecks:
 
 
 def for_people(checks: Iterable[Check], connection: Source) -> list[Check]:
-    """Name the connection as the place of its own settings, and hide secrets that Airflow knows.
+    """Correct the texts of checks: the places of settings, and secrets that Airflow knows.
 
-    The checks of a machine name the place of every option in Airflow's configuration, because they
-    do not know the connection.
+    The checks of a machine do not know the lineage connection, and name Airflow's configuration as
+    the place of every setting (``[sparklineage] adopt``). If the connection has the setting, its
+    place in the connection is named instead. Secrets are hidden.
 
     :param connection: settings of the lineage connection that the task would have
     """
@@ -225,7 +226,7 @@ def _provider(transport: Mapping[str, Any], place: str) -> Check:
 
 
 def _policy() -> Check:
-    """Check that Airflow sends events of tasks with lineage, and sends the collected lineage."""
+    """Check that the settings of ``[openlineage]`` let Airflow send tasks' events and lineage."""
     if openlineage.selective_enable():
         return warning(
             POLICY,
@@ -257,7 +258,10 @@ def _policy() -> Check:
 
 
 def _tasks_with_lineage() -> Iterator[BaseOperator]:
-    """Yield one task of each operator class for which Airflow can have lineage of this package."""
+    """Yield a task of this package's operator for spark-submit, as an example for checks.
+
+    If adoption is on, also yield a task of each of Airflow's operators that can be adopted.
+    """
     yield SparkLineageSubmitOperator(task_id="doctor", application="")
     if not adopting.is_off():  # an adopted task keeps the name of its class
         yield SparkSubmitOperator(task_id="doctor", application="")
@@ -311,7 +315,10 @@ def _endpoint_of(
 def _spark_connection(
     conn_id: str, resolved: Settings
 ) -> tuple[Check, str, deploy_mode.DriverHost]:
-    """Check the Spark connection; give the check, the name of spark-submit, and drivers' host."""
+    """Check the Spark connection.
+
+    :return: the check, the name of spark-submit, and the host on which drivers run
+    """
     binary = "spark-submit"
     problem = fix = ""
     try:

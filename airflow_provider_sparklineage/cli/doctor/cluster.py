@@ -128,7 +128,7 @@ _SMALL = {"spark.ui.enabled": "false", "spark.executor.instances": "1"}
 
 
 def run(machine: spark.Machine, conn_id: str, conf: Mapping[str, str], settings: Settings) -> Check:
-    """Run the trial's application as a task with this Spark connection, and judge its lineage.
+    """Run the trial's application as a task with this connection would, and judge its lineage.
 
     The application and its tables are in the folder to which the driver delivers. This folder is
     removed afterwards.

@@ -444,7 +444,10 @@ def _missing(event: model.Event) -> list[str]:
 
 
 def explained(log: str, otherwise: str) -> str:
-    """Give the fix for a known cause in a log, with the log's words; without one, ``otherwise``."""
+    """Give the fix for the first known cause in a log, with the words of the log.
+
+    :return: ``otherwise`` if the log has no known cause
+    """
     for pattern, fix in _CAUSES:
         if found := re.search(pattern, log):
             return f"{fix} (The log says: {found.group()[:200].strip()})"
