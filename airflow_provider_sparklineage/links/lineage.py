@@ -61,7 +61,7 @@ def _button() -> str:
 
 
 class OutputColumnsLink(BaseOperatorLink):
-    """The link to the page with the column lineage of the first of the task's outputs by name."""
+    """The link to the page with the column lineage of the task's first output, by name."""
 
     name = "Output columns"
 

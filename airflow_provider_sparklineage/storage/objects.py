@@ -161,7 +161,10 @@ class Objects(Frozen, frozen=True):
             yield name.removeprefix(root.rstrip("/")).lstrip("/"), _written(info)
 
     def forget(self) -> None:
-        """Make Airflow connect again, because credentials may be valid for an hour only."""
+        """Drop Airflow's connection to the store, so that the next call makes a new one.
+
+        Credentials may be valid for an hour only.
+        """
         if self._scheme not in hdfs.schemes:
             from airflow.sdk import ObjectStoragePath
             from airflow.sdk.io import attach

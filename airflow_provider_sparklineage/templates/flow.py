@@ -190,7 +190,7 @@ class Flow(NamedTuple):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Names of the context variables, sorted; ``dag_run`` with attribute: ``dag_run.conf``."""
+        """Sorted names of the variables; ``dag_run`` with its attribute, as in ``dag_run.conf``."""
         return tuple(
             sorted({p if p.startswith("dag_run.") else p.partition(".")[0] for p in self.paths})
         )
@@ -218,8 +218,8 @@ def _joined(flows: Iterable[Flow]) -> Flow:
 class TemplateFlow:
     """The flow of context variables through one template.
 
-    :ivar closed: whether the tree shows every flow: the template uses no other template, and does
-        not use a macro as a value
+    :ivar closed: whether the tree shows all uses of variables: the template uses no other template,
+        and does not use a macro as a value
     :ivar macros: names of the macros that the template defines
     :ivar blocks: names whose only values are blocks of template text (``{% set name %}…``)
     """
@@ -267,7 +267,7 @@ class TemplateFlow:
                 self._local[name] = flow
 
     def flow_into(self, node: nodes.Node) -> Flow:
-        """Give the flow into an expression, or the joined flows into a statement's expressions."""
+        """Give the context variables that an expression, or any expression of a statement, uses."""
         if isinstance(node, nodes.Name) and node.ctx != "load":
             return _NOTHING
         if isinstance(node, _NAMES):
