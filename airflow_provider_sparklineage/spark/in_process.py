@@ -61,7 +61,7 @@ def observer_module(name: str) -> Any:
 
 
 class Watcher(Protocol):
-    """An object that is called while PySpark makes a SparkContext.
+    """An object whose methods are called while PySpark makes a SparkContext.
 
     If a method raises an error, PySpark makes no SparkContext.
     """
@@ -69,7 +69,8 @@ class Watcher(Protocol):
     def starting(self, conf: Any) -> AbstractContextManager[Any]:
         """Give a context manager, inside which PySpark starts a JVM.
 
-        Entering it gives the PySpark configuration with which the JVM starts; None for the default.
+        Its ``__enter__`` gives the PySpark configuration with which the JVM starts, or None for
+        PySpark's default configuration.
 
         :param conf: PySpark's configuration, as the job gives it
         """

@@ -164,7 +164,9 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def intermediates(self) -> Intermediates:
-        """The rule that decides which datasets that were written and read back are not outputs.
+        """The rule on intermediate datasets, which the job wrote and read back.
+
+        The datasets that the rule names are left out of the outputs.
 
         :raise ValueError: if the manifest has a value that is not such a rule
         """
@@ -519,7 +521,8 @@ def earlier_try(location: Path, manifest: Manifest) -> CaptureBundle | None:
     """Find the bundle of the last try before this try of the task instance, and lock the bundle.
 
     :param manifest: the manifest of this try
-    :return: None if no earlier try has a bundle, or if a process still works in the last one's
+    :return: None if no earlier try has a bundle, or if a process still works in the bundle of the
+        last earlier try
     """
     earlier: list[CaptureBundle] = []
     for folder in own_bundles(location):

@@ -40,7 +40,9 @@ def is_own(status: os.stat_result, kind: int) -> bool:
 
 
 def exposed(folder: Path) -> Path | None:
-    """Give the first folder or link on the path to a folder that other users can change.
+    """Give the first step of the path to a folder that other users can change.
+
+    A step is a folder or link on the path, or the folder itself.
 
     :return: None if no other user can change the folder, or replace a part of the path to it
     :raise OSError: if the folder does not exist, or its status cannot be read

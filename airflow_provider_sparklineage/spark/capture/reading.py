@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class Reading:
-    """The reading of a bundle; the reports on it are complete when both files are read.
+    """Reads the two files of a bundle; the reports are complete when both files are read.
 
     :param is_over: whether the time for reading events is over
     :ivar report: the report on the events
@@ -122,8 +122,9 @@ class Clock:
     def corrected(self, events: Iterable[SparkEvent]) -> Iterator[SparkEvent]:
         """Give the events with times that fit their order in the file.
 
-        A start that seems too early is held back until a later event proves that the clock was put
-        back, or until the end of the file, so it may come later than in the file.
+        A START event whose time is earlier than that of an event before it is held back until a
+        later event proves that the clock was put back, or until the end of the file. So it may come
+        later than in the file.
 
         :param events: the events of one file, in the order of the file; events of other
             applications prove nothing
@@ -163,10 +164,10 @@ class Clock:
         yield from starmap(self._shifted, waiting)
 
     def _is_proof(self, event: SparkEvent) -> bool | None:
-        """Whether an event that is too early proves that the clock was put back.
+        """Whether an event, by its time earlier than an event before it, proves a clock put back.
 
-        :return: None for an event that is not an end, if the driver reports nothing: a later event
-            may be the proof
+        :return: None if it does not, but a later event may: the driver reports nothing about its
+            clock, and the event is not the end of a run
         """
         reported = self._by_driver()
         if reported is not None:

@@ -235,7 +235,7 @@ class DriverFiles(NamedTuple):
         return self.host.is_remote and not (self.delivered_to or self.are_sent)
 
     def require_carried(self, jar: str) -> None:
-        """Refuse a jar of this worker that spark-submit cannot bring to the driver: it would fail.
+        """Refuse a jar of this worker that spark-submit cannot bring to the driver.
 
         :param jar: entry of ``--jars``
         :raise RemoteDriverError: if the jar cannot be brought there; the error names the fix
@@ -259,9 +259,10 @@ class DriverFiles(NamedTuple):
     def observation(
         self, submission: Submission, bundle: CaptureBundle, links: Links
     ) -> tuple[Observation | None, str | None]:
-        """Put the observer into the bundle, or find it in the driver's image.
+        """Give the observer's settings; put its zip into the bundle, or find it in the image.
 
-        :return: the observation and None, or None and a sentence with the reason
+        :return: the settings and None, or None and a sentence with the reason why the driver is not
+            observed
         :raise CaptureError: if the observer cannot be written, and the driver needs it to deliver
         """
         if not can_observe(submission):

@@ -1,4 +1,4 @@
-"""Finds the Spark to which a ``spark-submit`` belongs by its files, without starting a JVM."""
+"""Finds the Spark to which a ``spark-submit`` belongs, from files and without starting a JVM."""
 
 from __future__ import annotations
 
@@ -133,10 +133,10 @@ def _jar_names(home: Path) -> list[str]:
 
 
 def declared(text: str) -> tuple[str, str]:
-    """Read a declared version of Spark, such as ``4.0.1``, or ``3.5.6-scala2.13`` with the Scala.
+    """Read a declared version of Spark (``4.0.1``), or of Spark and Scala (``3.5.6-scala2.13``).
 
-    If the text does not declare a Scala, the result has the Scala of Spark's own downloads and of
-    PySpark: 2.12 up to Spark 3, and 2.13 from Spark 4 on.
+    If the text does not declare a version of Scala, the result has the version that Spark's own
+    downloads and PySpark have: 2.12 up to Spark 3, and 2.13 from Spark 4 on.
 
     :return: the version of Spark, and the version of Scala
     :raise ValueError: if the text has another form

@@ -139,10 +139,12 @@ _MAX_FAILURE_BYTES = 1 << 16
 
 
 def recent_failure(scala: str, env: Mapping[str, str]) -> ListenerError | None:
-    """Give the error of a fetch that failed within the last quarter of an hour, for any process.
+    """Give the error of the last fetch, if it failed within the last quarter of an hour.
 
-    A file in the cache has the error, and its time is that of the failure. A file that cannot be
-    read counts as none.
+    The fetch may have been that of another process: a file in the cache has the error, and the time
+    of the file is the time of the failure.
+
+    :return: None if there is no such failure, or if the file cannot be read
     """
     with (
         contextlib.suppress(OSError, ValueError, TypeError),

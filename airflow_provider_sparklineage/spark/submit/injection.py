@@ -63,7 +63,10 @@ class ExistingTransport(StrEnum):
 
 
 class CaptureOptions(Frozen, frozen=True):
-    """The settings of a try that decide on the additions to its submission, by their options."""
+    """The settings of a try that decide on the additions to its submission.
+
+    Each field has the name of its option in ``[sparklineage]``.
+    """
 
     capture_location: CaptureLocation
     capture_location_in_spark: str
@@ -402,9 +405,13 @@ def _with_jars(submission: Submission, jars: tuple[str, ...]) -> Submission:
 
 
 def _raw(flag: str | None, entries: list[str]) -> list[str]:
-    """Give the user's part of a list.
+    """Give the user's own entries of a list, to which this package appends its entries.
 
-    A flag is given unchanged, because spaces around its entries count; in a property they do not.
+    The text of a flag is given unchanged, as one entry, because Spark does not drop the spaces
+    around the entries of a flag; it drops those in a property.
+
+    :param flag: the text of the flag, such as ``--jars``; None or empty if the user does not set it
+    :param entries: the entries that Spark would use, of the flag or else of the property
     """
     return [flag] if flag and entries else entries
 
@@ -455,7 +462,10 @@ def _with_defaults(submission: Submission, injection: Injection) -> Submission:
 
 
 def _with_quiet_jvm(submission: Submission, submit_opts: str | None) -> Submission:
-    """Add the options of :data:`QUIET_JVM`; a property that the user has set is not changed."""
+    """Add the JVM options of :data:`QUIET_JVM`, which prevent stack traces in the driver's log.
+
+    A property that the user has set is not changed.
+    """
     if submit_opts is None:
         if submission.value(_JAVA_OPTIONS) is not None:
             return submission
@@ -467,7 +477,10 @@ def _with_quiet_jvm(submission: Submission, submit_opts: str | None) -> Submissi
 
 
 def with_quiet_jvm(opts: str) -> str:
-    """Append the options of :data:`QUIET_JVM` to a ``SPARK_SUBMIT_OPTS`` that lacks them."""
+    """Append the JVM options of :data:`QUIET_JVM` to ``SPARK_SUBMIT_OPTS``, unless it has them.
+
+    :param opts: the value of the environment variable
+    """
     if QUIET_JVM[1] in opts.split():
         return opts
     # The user's options are not split and joined again, because that would change spaces in quotes.

@@ -325,7 +325,12 @@ def _cached_jar(spark: SparkDistribution, env: Mapping[str, str]) -> Path:
 
 
 def _fitting(jar: Path, spark: SparkDistribution) -> Path:
-    """Check that a jar with the pinned digest, which tells its version, fits a Spark; give it."""
+    """Check that a jar with the pinned digest fits a Spark; return its path.
+
+    The digest shows the version, so the jar is not opened.
+
+    :raise ListenerError: if the jar does not fit
+    """
     identity = Identity(VERSION, spark.scala)
     listener.require_fit(jar.name, identity, spark.version, spark.scala)
     return jar

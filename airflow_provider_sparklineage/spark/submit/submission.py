@@ -77,7 +77,7 @@ class Submission(Frozen, frozen=True):
         return self.driver_class_path or self.value("spark.driver.extraClassPath")
 
     def with_conf(self, values: Mapping[str, str]) -> Submission:
-        """Set properties by ``--conf``, and replace values that they have there."""
+        """Set properties by ``--conf``; a new value replaces an old value of ``--conf``."""
         return replace(self, conf={**self.conf, **values})
 
     def without_conf(self, *keys: str) -> Submission:

@@ -212,7 +212,7 @@ _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def observer_zip() -> bytes:
-    """Pack ``sitecustomize.py`` and the observer's modules into a zip; its bytes never differ."""
+    """Pack ``sitecustomize.py`` and the observer's modules into a zip, always of the same bytes."""
     files = [DRIVER / "sitecustomize.py", *sorted((DRIVER / "sparklineage_observer").glob("*.py"))]
     buffer = io.BytesIO()
     # Not compressed: so Python needs no zlib to import it, and its size matters little.

@@ -53,7 +53,9 @@ _OF_SPARK = "!/org/apache/spark/log4j2-"
 
 
 def drop_warning(client):
-    """Make Log4j drop the listener's warning, in a JVM whose Log4j has Spark's own settings.
+    """Make Log4j drop the listener's warning that an illegal reflective access will occur.
+
+    If Log4j does not have Spark's own settings, nothing is changed.
 
     :param client: the gateway client of py4j, for the driver's JVM
     """
@@ -152,7 +154,7 @@ def install():
 
 
 class _Finder(MetaPathFinder):
-    """A finder that waits for one module, and then removes itself from ``sys.meta_path``."""
+    """An import hook for one module, which then removes itself from ``sys.meta_path``."""
 
     def find_spec(self, name, path, target=None):  # noqa: ARG002  (importlib gives them)
         if name != _MODULE:
@@ -165,7 +167,7 @@ class _Finder(MetaPathFinder):
 
 
 class _Loader(Loader):
-    """A wrapper of the real loader, for one module.
+    """A wrapper of the real loader, which attaches the observer to the module that it loaded.
 
     The real loader is not changed, because one zipimporter loads all modules of pyspark.zip.
     """
@@ -215,7 +217,12 @@ def _wrap_init(of, act):
 
 
 def _wrap_jvm(of):
-    """Prepare the JVM as soon as it is started, because Spark makes the listener soon after."""
+    """Replace the method of SparkContext that starts the JVM by one that also prepares the JVM.
+
+    The listener's warning is dropped, and a delivery is prepared, before Spark makes the listener.
+
+    :param of: the class SparkContext
+    """
     original = of._ensure_initialized.__func__
 
     def _ensure_initialized(cls, *args, **kwargs):
@@ -255,9 +262,9 @@ def _import_observer(_client):
 class _Attached:
     """The observer of this process, and the changes that it made to the process.
 
-    observer: None until a SparkContext with our configuration is made; settings: the configuration
-    in a process that also does other work, where it is not in Spark's configuration; in such a
-    process, the listeners are removed at the end.
+    observer: None until a SparkContext with our configuration is made; settings: our configuration
+    in a process that also does other work (:mod:`.in_process`), else empty, because then Spark's
+    configuration has it; listeners: those to remove at the end of an application in such a process.
     """
 
     def __init__(self):
@@ -274,7 +281,7 @@ class _Attached:
         self.process = os.getpid()
 
     def registered(self, remove, listener):
-        """Remember a listener and the function that removes it, if this process has to do that."""
+        """Remember a listener and the function that removes it, if it has to be removed."""
         if self.settings:
             self.listeners.append((remove, listener))
 
@@ -283,9 +290,9 @@ attached = _Attached()
 
 
 def observe(context):
-    """Make the observer for a SparkContext, which delivers its records if that is configured.
+    """Observe a SparkContext; make the observer first, if this process has none yet.
 
-    :return: the observer; None if the configuration asks for no observer
+    :return: the observer of this process; None if the configuration asks for no observer
     """
     try:
         if attached.observer is None:
@@ -344,7 +351,7 @@ def attach(session):
 
 
 def _wrap_streams(observer):
-    """Listen to the streams of a session when its first stream is made.
+    """Register a listener for streams with a session as soon as the session makes a stream.
 
     So a job without streams gets no listener for streams.
     """
@@ -377,7 +384,7 @@ class _Listener:
         self._observer.finished(function, execution, 0, exception)
 
     def equals(self, _other):
-        """Tell Java that no other object is equal; Java never compares an object with itself."""
+        """Give False: Java calls this method only with other objects, which are not equal."""
         return False
 
     def toString(self):  # noqa: N802  (Java's name)

@@ -45,7 +45,7 @@ _LOST = re.compile(
 
 
 class Commands:
-    """A describer of write commands; it leaves out plans that exceed the limits."""
+    """Describes write commands, without the plans that exceed the limits."""
 
     def __init__(self, limits):
         self._limits = limits
@@ -92,7 +92,11 @@ class Commands:
 
     @staticmethod
     def target_of(kind, execution):
-        """Describe a write command by its target alone; None if :func:`_write_of` gives None."""
+        """Describe the write command of a query by its target alone.
+
+        :return: None if the query has no known write command, if the command is part of another
+            command, or if its target has neither a path nor a name
+        """
         write = _write_of(kind, execution)
         return write and write.record()
 
@@ -133,7 +137,11 @@ class Commands:
         return ""
 
     def _described(self, plan, leaves, budget):
-        """Give the keys of a record that describe a plan; none if the listener knows it better."""
+        """Give the keys ``plan`` and ``relations`` of a record; ``cut`` if the plan is too large.
+
+        Give {} if the plan does not name one of its relations, such as a table read over JDBC: the
+        listener names that relation.
+        """
         text = _JVM.sub("", plan.toJSON())
         cut = self._too_large(len(text))
         if cut:

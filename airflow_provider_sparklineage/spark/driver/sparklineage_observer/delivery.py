@@ -39,7 +39,7 @@ def reason_of(error):
 
 
 def without_secrets(text):
-    """Remove the parts of URLs that can be secrets from a text."""
+    """Remove from a text the parts of URLs that can be secrets."""
     return _QUERY_IN_URL.sub("…", _USER_IN_URL.sub("", text))
 
 
@@ -74,7 +74,7 @@ class Segments:
         return f"{self.kind}-{self.delivered + 1:05d}.ndjson"
 
     def take(self):
-        """Make new lines of the file the pending segment, unless there is one already.
+        """Read new lines of the file as the pending segment, unless a segment is pending already.
 
         :return: whether there is a pending segment now
         """
@@ -178,7 +178,10 @@ class RemoteFolder:
             file_system.close()
 
     def interrupt(self):
-        """Interrupt a call that hangs, whose thread in the JVM could keep the JVM from ending."""
+        """Interrupt a call of the file system that hangs.
+
+        The call's thread in the JVM could keep the JVM from ending.
+        """
         if self._thread is not None:
             self._thread.interrupt()
 
@@ -303,7 +306,10 @@ class Delivery:
         self._wanted.set()
 
     def finish(self):
-        """Deliver the rest; if that takes too long, give up, and say so in the driver's log."""
+        """Deliver all lines that are not delivered yet, and wait for that for a limited time.
+
+        If not all is delivered, write the reason into the driver's log.
+        """
         self._ending.set()
         self._wanted.set()
         self._thread.join(_EXIT_S)

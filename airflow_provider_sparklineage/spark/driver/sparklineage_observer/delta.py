@@ -67,10 +67,11 @@ class DeltaTables:
                 yield {"kind": "commits", "writes": commits}
 
     def _commits(self, path, classes, hadoop_conf, limits):
-        """Give this application's commits in a table, and the times of all commits since it began.
+        """Give this application's commits in a table, and the times of all writers' commits, in ms.
 
-        The times of commits with another tag are included, because a job may have given some of its
-        own commits another tag while it ran.
+        Commits from before the start of the application are left out. The times of commits with
+        another tag are included, because a job may have given some of its own commits another tag
+        while it ran.
         """
         log = classes.path(path + "/_delta_log")
         file_system = log.getFileSystem(hadoop_conf)
@@ -145,7 +146,9 @@ class _Schema:
             self._incomplete = []
 
     def expect(self, write, actions):
-        """Note a write whose removed files do not show their columns: an older commit names them.
+        """Note a write if its removed files do not show their partition columns.
+
+        The next older commit with the table's schema then names the columns (:meth:`learn`).
 
         A removed file has no values for partition columns that are null. Its folders may have
         random names, which Delta 4.4 gives them in tables with column mapping, and then do not name
@@ -163,7 +166,11 @@ class _Schema:
         return any(_PHYSICAL.match(f) and f not in self._known for f in fields)
 
     def describe(self, write):
-        """Set the names and types of a write's columns; if some are missing, give no partitions."""
+        """Set the names and types of a write's partition columns.
+
+        If some of them are not known, the write's partitions are removed, and ``cut`` has the
+        reason.
+        """
         if self.misses(write):
             cut = "the commit that names its columns is gone from the log"
             write.update(how="unknown", cut=cut, layouts=[], removed=[])
@@ -177,7 +184,10 @@ def _dimensions(write):
 
 
 def _changed(actions):
-    """Give the files that a commit added, and those that it removed, where it changed data."""
+    """Give the files that a commit added, and those that it removed, except moved data.
+
+    OPTIMIZE and similar commands put the same data into other files (``dataChange`` is false).
+    """
     return [
         [a[key] for a in actions if a.get(key, {}).get("dataChange")] for key in ("add", "remove")
     ]

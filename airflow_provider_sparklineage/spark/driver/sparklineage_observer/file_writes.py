@@ -34,11 +34,11 @@ class Folders:
         self._file_system = classes.path(base).getFileSystem(hadoop_conf)
 
     def files(self, patterns, first):
-        """Yield the files below the base; files in the folders that were changed last come first.
+        """List the files below the base, beginning with the folders that were changed last.
 
-        :param patterns: for each level, the pattern of the folders' names
-        :param first: the number of folders in the first call, if there are more
-        :return: for each call to the file system, an iterable of the files' statuses
+        :param patterns: for each level of folders, the glob pattern of their names
+        :param first: the largest number of folders in the first call to the file system
+        :return: yields, for each call, an iterable of the files' statuses (:func:`.jvm.statuses`)
         """
         for paths in self._folders(patterns, first):
             listed = self._listed(paths)
@@ -116,7 +116,7 @@ _SLACK_MS = 60000  # the clock of a file system may differ from the driver's clo
 
 
 class FileWrites:
-    """A finder of the files of write commands, which remembers the UUIDs of the writes it found."""
+    """Finds the files that write commands wrote, and remembers the UUIDs of these writes."""
 
     def __init__(self, classes, hadoop_conf):
         self._classes = classes
@@ -160,7 +160,9 @@ class FileWrites:
         return write
 
     def gone(self, budget):
-        """List the folders that were written by their paths, and do not exist any more.
+        """List the folders that do not exist any more, of those that the job wrote.
+
+        Only folders that were written by a path are checked, and not those of catalog tables.
 
         :raise OverBudgetError: if the time is up
         """
@@ -174,7 +176,10 @@ class FileWrites:
 
     @staticmethod
     def _place(write):
-        """Give the place that a write lists: its path, and the fixed values of leading columns."""
+        """Give the key of the folder below which a write's files are: path and static values.
+
+        The static values are those of the leading partition columns.
+        """
         columns = [d["field"] for d in write["layouts"][0]["dimensions"]]
         return (write["path"], *_leading(write["static"], columns))
 
@@ -220,7 +225,10 @@ class FileWrites:
         write["shared"] = records.sorted_partitions(foreign & parts)
 
     def _groups(self, write, base, columns, started_ms, budget):
-        """List the files below a base, grouped by UUID, until a group of new files fits the write.
+        """List the files below a base, grouped by UUID, until the write's own group is found.
+
+        That is a group of new files with the numbers of files, bytes and partitions that the
+        write's metrics have.
 
         :return: the groups of new files, by UUID; and the partitions of all listed files, by UUID
         """
@@ -248,7 +256,10 @@ class FileWrites:
         return groups, others
 
     def _below(self, base, columns, static):
-        """Give the folder above all partitions of a write, and the patterns of the levels below."""
+        """Give the folder above all partitions of a write, and the patterns of the levels below.
+
+        :param static: the static values of the write for its leading partition columns
+        """
         names = [
             None if value is None else self._classes.partition_folder(column, value)
             for column, value in zip_longest(columns, static)
@@ -298,7 +309,7 @@ def _fits(group, write):
 
 
 def _leading(static, columns):
-    """Give the fixed values of a write for its leading partition columns; None stands for null."""
+    """Give the static values of a write for its leading partition columns; None stands for null."""
     values = []
     for column in columns:
         if column not in static:

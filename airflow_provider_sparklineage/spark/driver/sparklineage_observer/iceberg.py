@@ -128,7 +128,10 @@ class _Collected:
         return tuple(values)
 
     def layouts(self, base):
-        """Give the layouts of the added files; without files, one empty layout of the last spec."""
+        """Give the partitions of the added files, as one layout for each partition spec.
+
+        :return: without files, one layout without partitions, of the table's newest spec
+        """
         found = self._found or {max(self._specs.keySet()): set()}
         return [
             layout_of(base, _dimensions(self._specs.get(spec_id)), found[spec_id])

@@ -108,9 +108,10 @@ def each(iterable):
 
 
 def first_answer(thing, *calls):
-    """Give the result of the first call that an object's class knows; None if it knows none.
+    """Try functions on an object in turn; give the first result, or None if all of them fail.
 
-    :param calls: functions of the object; some call methods that other classes or versions have
+    :param calls: functions that take the object and call methods of it; a function fails if the
+        object's class, in this version, does not have the method
     """
     for call in calls:
         with suppress(Exception):  # the class has no such method
@@ -130,7 +131,10 @@ def texts(sequence):
 
 
 def statuses(classes, array):
-    """Yield (path, whether it is a directory, length, modified at in ms) for a FileStatus[].
+    """Yield a tuple for each element of a FileStatus[].
+
+    The tuple has the path, whether it is a directory, the length in bytes, and the time of the last
+    change in ms.
 
     This is a generator, because a list of so many tuples could start a full garbage collection in
     the job.

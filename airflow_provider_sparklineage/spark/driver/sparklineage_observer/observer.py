@@ -52,9 +52,9 @@ class Observer:
         """A function that is called after each query that wrote, when the query is recorded."""
 
     def context_is(self, jvm, java_context):
-        """Begin with a SparkContext; do nothing if it is the present one.
+        """Observe a SparkContext from now on; do nothing if it is observed already.
 
-        This is called for each session, and sessions share their SparkContext.
+        This method is called for each session, and sessions share their SparkContext.
 
         :param jvm: the JVM view of py4j
         :param java_context: the JavaSparkContext
@@ -104,7 +104,7 @@ class Observer:
     def observe(self, what, look):
         """Write the record that a function gives; do nothing if the total time limit is reached.
 
-        :param what: the place of an error, for the error's record
+        :param what: a word with which the record of an error begins, such as ``query``
         :param look: a function that gives a record, or None if there is nothing to record
         """
         begun = time.monotonic()
@@ -164,7 +164,10 @@ class Observer:
         return record if any(record.get(key) for key in content) else None
 
     def read(self, record, scan, budget):
-        """Describe a scan as a read, and add the read to a record, unless its data are Spark's."""
+        """Describe a scan as a read, and add the read to the ``reads`` of a query's record.
+
+        A scan that reads no data of the user, such as the log of a Delta table, adds no read.
+        """
         read = scans.observe(scan.kind, scan.node, self.classes, budget)
         if read is None:
             return
@@ -263,7 +266,10 @@ class Observer:
         record["writes"].extend(fresh)
 
     def finish(self, drain_ms):
-        """Wait until Spark has reported all queries; then record commits, gone folders and the end.
+        """Wait until Spark has reported all queries, and write the last records.
+
+        These are the commits that are not recorded yet, and a record of the driver's end, which
+        also names the written folders that do not exist any more.
 
         :param drain_ms: the longest time to wait
         """

@@ -66,10 +66,10 @@ class Scan:
 class PlanParts:
     """The parts of a plan that read or write.
 
-    kind: the class name of the plan's root; scans: a list of :class:`Scan`; rows: leaves that have
-    rows in place of a scan; commands: a list of ``(class name, command)`` for V1 writes; v2_writes:
-    a list of ``(class name, node)`` for V2 writes; udfs: the Python UDFs, with their argument
-    columns.
+    kind: the class name of the plan's root; scans: a list of :class:`Scan`; rows: the leaves that
+    have rows in place of a scan (``LocalTableScanExec``); commands: a list of ``(class name,
+    command)`` for V1 writes; v2_writes: a list of ``(class name, node)`` for V2 writes; udfs: the
+    Python UDFs, with their argument columns.
     """
 
     def __init__(self):
@@ -89,9 +89,9 @@ def parts_of(plan, identity, is_about_tables=bool):
     """Collect the parts of a physical plan.
 
     :param identity: Java's ``System.identityHashCode``, which distinguishes nodes
-    :param is_about_tables: a function that tells whether the query names tables; then rows in place
-        of a scan may be an answer from a table's statistics. It is called only if there are such
-        rows.
+    :param is_about_tables: a function that tells whether the query names tables. It is called only
+        if a leaf has rows in place of a scan: if the query names tables, Spark may have answered it
+        from a table's statistics.
     """
     found = PlanParts()
     text = plan.toString()
@@ -107,7 +107,10 @@ def parts_of(plan, identity, is_about_tables=bool):
 
 
 class _Walk:
-    """A walk through a plan and its inner plans, only for kinds of nodes that its text shows."""
+    """Collects the parts of a plan and of the plans inside it.
+
+    The plan's text shows which kinds of nodes the plan has; the walk looks for no other kinds.
+    """
 
     def __init__(self, found, identity, text):
         self._found = found
@@ -190,11 +193,11 @@ _BLOCKING = (
 
 
 def _above(plan, identity, is_limited):
-    """Find the filters directly above each leaf, and whether a limit may end the leaf early.
+    """Find the filters directly above each leaf, and whether a limit may end its reading early.
 
     V1 scans know all their filters, V2 scans only the filters that they took over from Spark.
 
-    :return: the pair (filters, whether a limit may end the leaf early), by the leaf's identity
+    :return: by the leaf's identity, the SQL of the filters, and whether a limit may end it early
     """
     found = {}
     waiting = [(plan, [], is_limited)]

@@ -1,4 +1,4 @@
-"""The shapes of records and their file, the limits on the observer, and the clock it watches."""
+"""The shapes of records, the file of records, the observer's limits, and the driver's clock."""
 
 import errno
 import json
@@ -48,7 +48,10 @@ def message_of(where, error):
 
 
 def shortened(text):
-    """Truncate a message, if possible between words: a later mask would not find half a secret."""
+    """Truncate a message to :data:`MAX_MESSAGE` characters, if possible between words.
+
+    Secrets in messages are masked later, and half a secret would not be recognised.
+    """
     if len(text) <= MAX_MESSAGE:
         return text
     kept = text[: MAX_MESSAGE - 1]
@@ -57,7 +60,7 @@ def shortened(text):
 
 
 class Clock:
-    """A comparison of the driver's clock, which can be set, with the monotonic clock, which cannot.
+    """Compares the driver's clock, which can be set, with the monotonic clock, which cannot be set.
 
     put_back: the number of ms by which the driver's clock was put back in all, as far as calls of
     :meth:`look` have noticed it.

@@ -104,7 +104,9 @@ def names_tables(execution):
 
 
 def reads_without_scan(parts, execution):
-    """Describe as reads the tables and files of a query that has rows in place of all its scans.
+    """Describe as reads the tables and files of a query that Spark answered from statistics.
+
+    The physical plan of such a query has rows in place of all its scans.
 
     :return: [] if the query has a scan, or names no tables and files
     """

@@ -157,7 +157,9 @@ def _base(roots, schema):
 
 
 def _selected(selected, columns, classes, budget):
-    """Read the selected partitions from the paths of the files, which are printed in one call.
+    """Read the selected partitions from the paths of the selected files.
+
+    The JVM gives all paths as one text, in one call of py4j.
 
     :return: the partitions by base folder; None if a path does not name its partition
     """
@@ -177,7 +179,10 @@ def _selected(selected, columns, classes, budget):
 
 
 def _by_value(selected, schema, budget):
-    """Read the values of partitions one by one, for partitions that their folders do not name."""
+    """Read the values of the selected partitions from Spark's rows, one by one.
+
+    This is for partitions with locations of their own, whose folders do not name their values.
+    """
     if not jvm.is_array(selected):
         iterator = selected.filePartitionIterator()
         rows = []
@@ -276,7 +281,7 @@ _MAX_SCHEMA_BYTES = 1024 * 1024
 
 
 class Schemas:
-    """A describer of relations' columns, which describes each relation only once."""
+    """Describes the columns of relations, each relation only once."""
 
     def __init__(self):
         self._described = set()

@@ -38,9 +38,9 @@ class SinkLog:
 
         :param path: the folder of the sink
         :param types: the types of the columns, by the columns' names
-        :param began: for a batch without any row, the time in ms when the batch began: if the
-            batch's log file is older, an earlier attempt wrote the files, and this write has no
-            partitions; None for a batch with rows
+        :param began: the time in ms when the batch began, if the batch has no rows; else None. If
+            the batch's log file is older than that, an earlier attempt wrote the files, and the
+            described write has no partitions.
         """
         write = records.write_record("FileSink", "files", path, "append")
         try:
@@ -123,7 +123,8 @@ class Streams:
     def listen_to(self, session, registered):
         """Register a listener for streams with a session, unless the session has one already.
 
-        :param registered: is called with a function that removes the listener, and the listener
+        :param registered: a function; its arguments are the function that removes the listener,
+            and the listener
         """
         java_session = session._jsparkSession
         key = java_session.hashCode()  # Java's default hash, so no other session has it
@@ -192,9 +193,10 @@ class Streams:
             record["python_udfs"] = parts.udfs
 
     def narrow(self, read, scan):
-        """Mark a read as one of chosen files if it is of a stream: it has only the batch's files.
+        """Set ``chosen`` in a read if its scan belongs to a stream; change no other read.
 
-        The read of a table with which the stream is joined is not changed.
+        The scan has only the batch's files, and not all files of the folder. A table with which the
+        stream is joined is read in full, so its read is not changed.
         """
         if not (self._has_begun and is_of_stream(scan)):
             return
@@ -317,9 +319,9 @@ def _missed(folder):
 
 
 def _folder_of(file, folders):
-    """Give the folder of a source that contains a file; else the file's own folder.
+    """Give the source's folder in which a file is; the file's own folder if there is none.
 
-    No source's folder contains the file if the source is a pattern of folders.
+    There is none if the source is a pattern of folders.
     """
     inside = [folder for folder in folders if file.startswith(f"{folder.rstrip('/')}/")]
     return max(inside, key=len, default=file.rpartition("/")[0])
