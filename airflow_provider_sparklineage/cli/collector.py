@@ -413,7 +413,10 @@ log = credentials.logger(__name__)
 
 
 def mask_connections() -> None:
-    """Mask the secrets of connections in texts, as the task that used them does; never raises."""
+    """Register the secrets of all connections, so that Airflow hides them in texts; never raises.
+
+    A running task registers the secrets of the connections that it uses.
+    """
     try:
         with create_session() as session:
             for connection in session.scalars(select(Connection)):

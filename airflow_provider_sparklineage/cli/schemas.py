@@ -101,7 +101,7 @@ _ORDER = {"type": "integer", "description": "its place in the plan, from 1 on"}
 
 
 def answer_schema(name: str) -> dict[str, Any]:
-    """Give the JSON Schema of a line of the answer to a question to the history.
+    """Give the JSON Schema of a line that a command of ``history`` prints under ``--json``.
 
     :param name: a key of :data:`ANSWERS`, such as ``drift``
     """

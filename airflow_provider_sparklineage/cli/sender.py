@@ -107,9 +107,9 @@ def _chosen_entries(
 
 
 def _is_before(entry: Entry, time: datetime) -> bool:
-    """Whether an event is certainly older than ``time``, because its file was written before.
+    """Whether an event is older than ``time``, because its file was written before that time.
 
-    An event's file is never written before the time of the event.
+    An event is never later than its file. If the time of writing is not known, the result is False.
     """
     return entry.written is not None and entry.written < time
 

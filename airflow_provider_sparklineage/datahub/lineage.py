@@ -194,7 +194,7 @@ def _edge(subject: Subject, urn: str) -> Json:
 
 
 def _job_patch(edges: _Edges, before: Json) -> Json:
-    """Give the patch that adds edges to datasets, and replaces the edges to the jobs before.
+    """Give the patch that adds edges to datasets, and replaces the edges to the jobs before a job.
 
     The event names all jobs before the job, but perhaps not all of the job's datasets. So other
     datasets and the columns stay in the aspect.
@@ -238,8 +238,9 @@ and the new one."""
 class JobColumns:
     """The column lineage of a job: the lineages of its outputs, as far as they fit into a limit.
 
-    Conditions and columns have separate limits, because the columns of an output are in the
-    dataset's aspect, too, but the conditions are not.
+    Conditions (sources that influence all columns) and columns have separate limits, so that many
+    columns leave no condition out: DataHub has the columns in the output's aspect, too, but the
+    conditions only here.
     """
 
     def __init__(self, subject: Subject) -> None:

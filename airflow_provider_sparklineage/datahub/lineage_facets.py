@@ -47,7 +47,7 @@ _MOST_KINDS = 16
 
 
 def transformation_kinds(transformations: Sequence[model.Transformation]) -> tuple[str, ...]:
-    """Give the kind of each transformation once, in DataHub's notation; skip those without type."""
+    """Give each transformation's kind (``INDIRECT:FILTER``) once; skip those without a type."""
     kinds = dict.fromkeys(map(_kind_of, transformations))
     return tuple(kind for kind in kinds if kind)[:_MOST_KINDS]
 

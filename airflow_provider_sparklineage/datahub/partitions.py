@@ -304,8 +304,8 @@ _SQL_WORD = re.compile(r"\s*([A-Za-z]+)\b")
 def operations(subject: Subject) -> Iterator[Proposal]:
     """Yield the operations of a run that has ended, one for each written partition.
 
-    Nothing is yielded for Spark's own events of the jobs below a task: the task's event comes later
-    and has the operations of all these jobs.
+    Nothing is yielded for the events that Spark itself sends: the event of the task that ran Spark
+    comes later, and has the operations of all its jobs.
     """
     if not can_be_stamped(subject) or is_below_a_task(subject):
         return

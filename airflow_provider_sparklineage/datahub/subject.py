@@ -376,19 +376,19 @@ _WEB_SCHEMES = ("http://", "https://")
 
 
 def dag_page(subject: Subject) -> str:
-    """Give the URL of a DAG's page; empty if the event has no URL of a log."""
+    """Give the URL of a DAG's page, from the URL of a log; empty if the event has no such URL."""
     base, is_page, _ = task_instance_page(subject).partition("/dags/")
     return f"{base}/dags/{quote(subject.names.flow, safe='')}" if is_page else ""
 
 
 def task_page(subject: Subject) -> str:
-    """Give the URL of the page with all runs of a task; empty if the event has no URL of a log."""
+    """Give the URL of the page with all runs of a task, from :func:`dag_page`; empty without it."""
     page = dag_page(subject)
     return f"{page}/tasks/{quote(subject.names.job, safe='')}" if page else ""
 
 
 def task_instance_page(subject: Subject) -> str:
-    """Give the URL of a try's log; empty if the event has no such URL."""
+    """Give the URL of a try's log; empty if the event does not have it."""
     return web_page(subject.task_instance.log_url or "")
 
 

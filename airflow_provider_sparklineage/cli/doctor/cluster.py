@@ -74,7 +74,11 @@ def location_checks(settings: Settings, timeout_s: float = _PROBE_S) -> list[Che
 
 
 def _probe(url: str, steps: list[str]) -> None:
-    """Do each step of collecting once; if a step fails, it is the last one in ``steps``."""
+    """Write, list, read and delete a file below a URL.
+
+    :param steps: a list to which each step is added when it begins: ``write to``, ``list``, …; the
+        last step is the one that failed, if the function raises
+    """
     steps.append("write to")
     store = objects.Objects(url)
     folder = f".doctor-{uuid.uuid4().hex}"
@@ -197,7 +201,9 @@ def _tried(
 
 
 def ended_badly(text: str, url: str, in_spark: str) -> Check:
-    """Make a failed check from the end of Spark's output, with a fix if it names the location.
+    """Make a failed check from the end of Spark's output.
+
+    If the output names the driver's folder, the check says that Spark does not reach this folder.
 
     :param text: message of Airflow's hook: the whole command, then the end of the output
     :param url: URL of the driver's folder, as the worker knows it
