@@ -7,15 +7,15 @@
 
 Each name is percent-encoded, so that each path leads to one try, and no name leads out of the
 archive. A file appears complete or not at all: it is written next to its place and moved there. The
-files below ``=unsent`` are empty; they are marks: an event with a mark is known not to have been
-sent.
+files below ``=unsent`` are empty; each of them is a mark, which says that the event of the try was
+not sent.
 
 A file holds the event with one more key, ``sending``: the facets and the time that Airflow adds to
 an event when it sends it (:mod:`~airflow_provider_sparklineage.event.sending`).
 :meth:`Archive.read` gives the event without that key.
 
-The store can be slow or away. Each call ends within :attr:`Archive.timeout_s`, with an
-:exc:`ArchiveError` if the store did not answer; nothing waits for the rest of the call then.
+The store can be slow or unreachable. Each call ends within :attr:`Archive.timeout_s`, with an
+:exc:`ArchiveError` if the store did not answer.
 
 If no archive is configured, the archive is a folder below ``AIRFLOW_HOME`` (:class:`OwnFolder`).
 """
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 # No folder of a DAG begins with "=": all characters but letters, digits and "_.-~" are encoded.
 _SWEPT = "=swept"
 RETENTION = timedelta(days=90)
-"""Age at which tries delete an event of this folder; a configured archive keeps its events."""
+"""The events of this folder are deleted at this age; a configured archive keeps its events."""
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 
 
@@ -159,7 +159,7 @@ T = TypeVar("T")
 
 SENDING_KEY = "sending"
 UNSENT = "=unsent"  # differs from each DAG's folder, where "=" is encoded
-"""Folder of the marks."""
+"""Folder of the marks, one for each event that was not sent."""
 
 _SUFFIX = ".json"
 _PARTS = 5
@@ -288,10 +288,11 @@ class Archive(Frozen, frozen=True):
 
     @property
     def has_marks(self) -> bool:
-        """Whether this archive has marks of events that were not sent: only local folders do.
+        """Whether this archive marks the events that were not sent; only a local folder does.
 
-        Marks are removed in the process that Airflow forks to send an event. The client of an
-        object store does not survive the fork, and that process has no connection for a new one.
+        A mark is removed in the process that Airflow forks to send the event. The client of an
+        object store does not survive the fork, and that process has no connection of Airflow's to
+        make a new client with.
         """
         return self.url.startswith(("file://", "local://"))
 
@@ -329,7 +330,7 @@ class Archive(Frozen, frozen=True):
         """Delete old events of the default archive, at most once an hour.
 
         :return: number of deleted files; 0 in a configured archive
-        :raise ArchiveError: if it took longer than the store may take
+        :raise ArchiveError: if the store did not do so in time
         """
         store = self._store()
         if not isinstance(store, OwnFolder):

@@ -58,7 +58,7 @@ _DATASET_FACET = (
 def column_lineage_facet(lineage: ColumnLineage) -> dict[str, Any]:
     """Make the facet with full descriptions; :func:`.steps.texts.shortened` truncates them.
 
-    Columns whose edges are the same object get the same entry as one object.
+    Columns that share one object of edges share one entry, too.
     """
     fields = mapped(lineage.fields, _column_field)
     return facet(
@@ -128,7 +128,7 @@ _JOB_FACET = "https://openlineage.io/spec/facets/1-0-0/LineageFacet.json#/$defs/
 
 
 def lineage_facet(outputs: Iterable[LineageDataset]) -> dict[str, Any] | None:
-    """Make the facet of the outputs whose sources are known; None if no output has known ones."""
+    """Make the job facet ``lineage`` of the outputs with known sources; None if there are none."""
     entries = [_output_entry(output) for output in outputs if output.sources is not None]
     return facet(_JOB_FACET, entries=entries) if entries else None
 
@@ -173,7 +173,7 @@ CHEAP = 16 * 1024 * 1024
 def bounded(lineage: TaskLineage, max_bytes: int, option: str) -> TaskLineage:
     """Leave out the column lineage that cannot fit into an event of ``max_bytes``, and declare it.
 
-    :param option: the setting that allows more
+    :param option: the setting that limits the size, for the message
     """
     of = {d.name: d.columns for d in lineage.outputs if d.columns}
     limit = max(CHEAP, max_bytes)
@@ -215,15 +215,19 @@ def _number_of_texts(edges: Edges) -> int:
 
 
 def _number_of_indirect(lineage: ColumnLineage) -> int:
-    """Give the number of edges that are INDIRECT only, as those of the whole dataset are."""
+    """Give the number of edges that have only INDIRECT transformations.
+
+    All edges of the whole dataset are such edges.
+    """
     of_columns = mapped(lineage.fields, lambda es: sum(not _direct(ts) for ts in es.values()))
     return sum(of_columns.values()) + len(lineage.dataset)
 
 
 def _bytes_of(lineage: ColumnLineage) -> int:
-    """Give the least bytes of JSON that edges take, without their transformations.
+    """Give a lower bound of the bytes of edges in JSON, without their transformations.
 
-    A column that has INDIRECT edges only may go with them, and counts only by its edges.
+    The name of a column counts only if the column has a DIRECT edge, because a column without one
+    is dropped together with its INDIRECT edges.
     """
     stays = mapped(lineage.fields, lambda edges: any(map(_direct, edges.values())))
     columns = sum(_FIELD_BYTES + len(name) for name, is_direct in stays.items() if is_direct)

@@ -231,8 +231,8 @@ def _expression(sources: Iterable[InputField]) -> str:
 _ALIASES = re.compile(r"( AS (\w+|`[^`]*`))+\Z")
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.)*+'|\b\d[\d:.,TZ+ -]*\d\b")
 _DIGITS_OF_DATES = 6
-"""The fewest digits of a date: ``2024-05`` has six. A literal with fewer is taken for a rate or a
-length, which is the same in each run."""
+"""The fewest digits of a date: ``2024-05`` has six. A literal with fewer digits is probably a rate
+or a length, which is the same in each run."""
 
 
 def _without_varying(expression: str) -> str:
@@ -254,7 +254,7 @@ _JOB_SCHEMA = f"{_FACETS}/DocumentationJobFacet.json#/$defs/DocumentationJobFace
 
 
 def described(event: Event, last: Event | None = None, upstream: Sequence[Event] = ()) -> Event:
-    """Describe the datasets of an event, and its run if it is the event at the end of a try.
+    """Add descriptions to an event: of its datasets, and at the end of a try also of its run.
 
     :param last: the event of the task's last successful run
     :param upstream: the events of the tasks before this one, the nearest first

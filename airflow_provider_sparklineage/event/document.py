@@ -185,10 +185,10 @@ specification, and further values that identify an event."""
 class Walk(Frozen, frozen=True):
     """Changes texts, numbers and keys of a value; gives the same object if nothing changes.
 
-    :param text: changes a text. Its second argument is the key of the text, or of the list that
-        contains it; ``""`` if there is no key, or if the key is a name of the user's
-    :param number: changes a number that is not an integer; None removes it
-    :param key: changes a key
+    :param text: gives the new text for a text. Its second argument is the key of the text, or of
+        the list that contains it; ``""`` if there is no key, or if the key is the name of a column
+    :param number: gives the new number for a number that is not an integer; None removes it
+    :param key: gives the new key for a key
     """
 
     text: Callable[[str, str], str]
@@ -232,7 +232,8 @@ class Walk(Frozen, frozen=True):
 def without_nulls(value: Any) -> Any:
     """Leave nulls out of a value, and empty objects out of its lists, as OpenLineage's client does.
 
-    The client does so when it sends an event; the copies that are kept should not differ from that.
+    The client does so when it sends an event; the event in XCom and archive should not differ from
+    the sent one.
     """
     if isinstance(value, dict):
         return {k: without_nulls(v) for k, v in value.items() if v is not None}
@@ -243,10 +244,11 @@ def without_nulls(value: Any) -> Any:
 
 
 def is_unchanged(value: object, change: Callable[[str], str]) -> bool:
-    """Whether no text in a value would be changed; False also if only a walk can find that out.
+    """Whether surely no text in a value would be changed.
 
-    One change of all different texts at once, each on a line of its own, is far cheaper than a
-    walk, and a walk is seldom needed. Most texts are repeated in each dataset and each edge.
+    All different texts are changed at once, as the lines of one text: that is far cheaper than a
+    :class:`Walk`, because most texts are repeated in each dataset and each edge. A value with texts
+    that need escapes in JSON is not searched, and the result is False.
     """
     text = msgspec.json.encode(value)
     if b"\\" in text:
@@ -261,8 +263,8 @@ def is_unchanged(value: object, change: Callable[[str], str]) -> bool:
 
 
 _AT_ONCE = 200_000
-"""Pieces that are split off at once, because each takes more memory than its characters. The number
-must be even, so that the texts are at the odd places in each round."""
+"""Number of pieces that are split off in one round, to save memory: a piece takes more memory than
+its characters. The number is even, so that the texts are at the odd places in each round."""
 
 
 # --- whether an event is small --------------------------------------------------------------------
@@ -274,10 +276,11 @@ _PRINTABLE = bytes(range(0x20, 0x7F))
 
 
 def is_surely_within(event: Event, max_bytes: int) -> bool:
-    """Whether an event surely has at most ``max_bytes``: a cheap upper bound of its size fits.
+    """Whether an upper bound of an event's size, which is cheap to compute, is in ``max_bytes``.
 
-    The bound adds six bytes for each byte that the fast encoder does not escape, and for each
-    separator and bracket: at most so much longer are a number and the space before it.
+    The size is that in the JSON of OpenLineage's client, which is longer than that of the fast
+    encoder used here: it escapes more characters, has spaces after separators, and writes some
+    numbers with more digits. Six bytes more for each such place are always enough.
     """
     text = msgspec.json.encode(event)
     values = sum(map(text.count, (b",", b":", b"[")))

@@ -2,8 +2,9 @@
 
 It is not Airflow's process, so that a transport that hangs, crashes or leaves threads behind costs
 the task no more than the time limit. From its standard input it reads one line of JSON, the header,
-and then one event in each line, or a list of an event and of the neutral event that it carries for
-a transport that converts events. On its standard output it writes each result as a line of JSON.
+and then one event in each line. A line can also be a list of two events: the one adapted to the
+backend, and the same event before that, for a transport that converts events, such as that to
+DataHub. On its standard output it writes each result as a line of JSON.
 
 ========  ==========================================================================================
 header    ``configuration`` of the client (if null, the client takes it from the environment),
@@ -16,7 +17,7 @@ result    ``{"sent": 3}``: the transport has taken 3 events by now;
 ========  ==========================================================================================
 
 A composite transport raises an error only if none of its children took an event; if only some
-failed, it just logs that. An event can be kept for another time only if such a failure is known, so
+failed, it just logs that. An event is sent again later only if such a failure is known, so
 :func:`failures` records it: here, and in the task, whose event Airflow sends by the same transport.
 """
 
@@ -50,7 +51,7 @@ class Failure(NamedTuple):
     error: Exception
 
     def repeat(self) -> None:
-        """Let the child raise this error for each further event, so that none waits for it."""
+        """Let the child raise this error at once for each further event, so that no event waits."""
 
         def failing(_: Any) -> NoReturn:
             raise self.error
@@ -108,7 +109,8 @@ _REFUSALS = frozenset({400, 409, 413, 422})
 def run_event(event: dict[str, Any], neutral: dict[str, Any] | None = None) -> RunEvent:
     """Make an event of OpenLineage's client from JSON; facets stay as they are.
 
-    :param neutral: the event that it carries for a transport that converts events
+    :param neutral: the event before its adaptation to the backend, which the made event carries for
+        a transport that converts events, such as that to DataHub
     :raise Exception: if the client does not allow such an event (its run id is not a UUID, …)
     """
     from openlineage.client import event_v2
@@ -184,7 +186,7 @@ def send_all(
     """Send events in order, up to the first failure that is not about the event itself.
 
     :param say: writes a result
-    :param going_on: asked before each event; if it says False, no more events are sent
+    :param going_on: called before each event; if it returns False, no more events are sent
     """
     sent = 0
     for line in lines:

@@ -5,13 +5,14 @@
                                         compare and binary only
 ``sparkLineage_subsetDescription``      parts that no condition of that facet fits, in words
 ``sparkLineage_partitions``             an output's partitioning, and its partitions for people
-``partitions``                          the proposal's facet, on request
+``partitions``                          the facet of an OpenLineage proposal, on request
 ``sparkLineage_partitionCheck``         expected partitions with their sources, and observed ones
 ``sparkLineage_capture``                the collected lineage, and the missing parts with reasons
 ======================================  ==========================================================
 
-The partitioning of an input is in the run facet only: as a dataset facet it would replace the
-writer's. The schemas of the package's own facets are shipped in ``schemas/``.
+The partitioning of an input is in the run facet only: as a dataset facet it would replace the facet
+from the task that wrote the dataset. The schemas of the package's own facets are shipped in
+``schemas/``.
 """
 
 from __future__ import annotations
@@ -114,7 +115,8 @@ def _condition(condition: subset.Condition | None) -> tuple[dict[str, Any] | Non
 def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> Facets:
     """Make the facets on an output's partitioning and the partitions that were written.
 
-    :param bare: whether to add the proposal's own facet, with the proposal's body and no more
+    :param bare: whether to add the facet ``partitions`` of the OpenLineage proposal, too; it has
+        only the proposal's keys
     :return: {} if the write failed, or the output has neither dimensions nor partitions
     """
     dimensions, partitions = dataset.dimensions, dataset.selected.partitions
@@ -144,9 +146,9 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> Facets:
 
 
 def _partitioned_by(dimensions: Sequence[Dimension]) -> str | None:
-    """Format the partitioning like the proposal's examples: ``PARTITIONED BY (dt, days(ts))``.
+    """Format a partitioning as ``PARTITIONED BY (dt, days(ts))``, like the OpenLineage proposal.
 
-    :return: None without dimensions
+    :return: None if there are no dimensions
     """
     texts = []
     for dimension in dimensions:
@@ -233,7 +235,7 @@ def _check(reads: list[dict[str, Any]], writes: list[dict[str, Any]]) -> dict[st
 
 
 def _how(entry: Mapping[str, Any], side: Side) -> str:
-    """Give the verb for the access of an entry's dataset, also if it failed or was not seen."""
+    """Give the verb for an access in the partition check, e.g. ``read`` or ``was to write``."""
     if entry.get("failed"):
         return "was to write"
     if unreported := entry.get("unreported"):
@@ -244,7 +246,7 @@ def _how(entry: Mapping[str, Any], side: Side) -> str:
 
 
 def part(summary: str, name: str) -> str:
-    """Give the accessed part of a dataset: the summary of its entry without the dataset's name.
+    """Give the text on the accessed part of a dataset: its summary without the dataset's name.
 
     :param name: name of the dataset
     """
@@ -277,7 +279,11 @@ def _checked(dataset: LineageDataset, side: Side) -> dict[str, Any]:
 
 
 def _reservations(dataset: LineageDataset) -> dict[str, Any]:
-    """Give the key of an entry that is not a plain read or write of this try; None if it is one."""
+    """Give the key of an entry that marks its access as failed, unreported or only planned.
+
+    :return: ``failed``; ``unreported`` (declared, or known from the last run); or ``planned`` (the
+        partitions that Spark only planned to read), whose value is None if there are none
+    """
     if dataset.failed:
         return {"failed": True}
     if dataset.witness in (None, Witness.DECLARED):
@@ -335,15 +341,16 @@ def source_entries(expected: Expected) -> list[dict[str, Any]]:
 
 
 MAX_LINES = 20
-"""Limit of the datasets with a line; outputs come first."""
+"""The most datasets that get a line of text; outputs come first."""
 MAX_LINE = 200
 MORE_KEY = "and more"
 
 
 def with_lines(event: Event) -> Event:
-    """Add a line for each dataset to the event's partition check, which a START does not have.
+    """Add a line of text about each dataset to the event's partition check.
 
-    Existing lines are replaced, because datasets may have got other names.
+    Existing lines are replaced, because datasets may have got other names. An event without the
+    check, such as that of a START, is not changed.
     """
     facets = event["run"]["facets"]
     if model.CHECK_KEY not in facets:
@@ -364,9 +371,9 @@ def with_lines(event: Event) -> Event:
 
 
 MAX_DATASETS = 500
-"""Datasets whose witness the facet names, outputs first; if there are more, it gives counts."""
+"""The most datasets that the facet lists, outputs first; if there are more, it has counts, too."""
 MAX_DEGRADATIONS = 100
-"""Degradations that the facet names; if there are more, it gives a count for each code."""
+"""The most degradations that the facet lists; if there are more, it has counts by code, too."""
 
 
 def capture_facet(
@@ -376,7 +383,10 @@ def capture_facet(
     inputs: Sequence[LineageDataset],
     outputs: Sequence[LineageDataset],
 ) -> dict[str, Any]:
-    """Make the facet: the application, the numbers of events read, the witnesses, the degradations.
+    """Make the facet ``sparkLineage_capture``, on the collection of a try's lineage.
+
+    It has the Spark application, the number of events that were read, for each dataset the reporter
+    of the access (*witness*: listener, observer, …), and the degradations.
 
     :param report: result of reading the listener's events
     :param degradations: those of the lineage and of the facets that were made of it
@@ -431,7 +441,7 @@ def _uuid(run_id: str) -> str | None:
 
 
 def declared(event: Event, lost: Sequence[Degradation]) -> Event:
-    """Declare the losses of a step in the event that the step gives.
+    """Add to the result of a step the degradations for its losses.
 
     An event without the capture facet declares nothing: it is the event of a job that has not run,
     from which a step takes hardly anything.
@@ -446,7 +456,7 @@ def declared(event: Event, lost: Sequence[Degradation]) -> Event:
 def with_degradations(
     capture: dict[str, Any], more: Sequence[Degradation], *, in_front: bool = False
 ) -> dict[str, Any]:
-    """Give the facet with more degradations; if they are too many, also with counts of all codes.
+    """Give the capture facet with more degradations, and with counts by code if it lists not all.
 
     :param in_front: whether the new ones come first, so that none of them is lost from a full list
     """

@@ -1,4 +1,4 @@
-"""A task's lineage to the RunEvent: the only place that makes one.
+"""Makes the RunEvent of a task's lineage; no other module makes one.
 
 Facets of this package have its ``_producer``. Facets of the listener are passed on as they came,
 with the listener's ``_producer``, if they are valid. One facet that violates its specification
@@ -145,7 +145,7 @@ class Forwarding:
         self._decoded = lru_cache(maxsize=_REMEMBERED)(_decoded)
 
     def bounded(self, dataset: LineageDataset) -> LineageDataset:
-        """Give a dataset; without its facets if no time or no memory is left for them."""
+        """Give a dataset, which has lost its facets if no time or no memory is left for them."""
         facets = (*dataset.facets.values(), *dataset.side_facets.values())
         size = sum(len(memoryview(facet)) for facet in facets)
         if self._allowance.is_over(Stage.FACETS) or not self._memory.takes(size):
@@ -154,7 +154,7 @@ class Forwarding:
         return dataset
 
     def of(self, facets: Mapping[str, msgspec.Raw], dataset: DatasetName) -> Facets:
-        """Decode the facets of one side of a dataset."""
+        """Decode facets of a dataset; leave out and note those that are invalid."""
         kept: Facets = {}
         for name in sorted(facets):
             try:
@@ -180,8 +180,8 @@ class Forwarding:
 
 
 _REMEMBERED = 512
-"""Number of decoded facets that are cached; datasets of a job that share a facet come close to each
-other."""
+"""Number of decoded facets that are cached: datasets of a job that have the same facet usually
+follow close upon each other."""
 
 
 _ABSENT = re.compile(rb"null|\{\s*\}")
@@ -210,12 +210,12 @@ def made(
     header: Header | None = None,
     allowance: Allowance = UNLIMITED,
 ) -> Event:
-    """Make the event of a task's lineage, before any step.
+    """Make the event of a task's lineage; the steps of :mod:`.pipeline` come after that.
 
     :param report: result of reading the listener's events; None before the job has run: then there
         is no capture facet and no partition check, because there is nothing to check
     :param header: None for Airflow's hooks, which fill it in themselves
-    :param allowance: once the stage is over, datasets get no facets
+    :param allowance: once the time for facets is over, the other datasets get none
     """
     if report is not None:  # else there are no columns yet, and no facet to declare losses in
         # Imported here so that START does not wait for it.

@@ -65,7 +65,7 @@ class Name(Struct):
 
     @property
     def dataset_name(self) -> DatasetName:
-        """The two as the name of a dataset."""
+        """The namespace and the name, as the name of a dataset."""
         return DatasetName(self.namespace, self.name)
 
 
@@ -165,7 +165,7 @@ class AirflowFacet(Struct):
 
 
 class Counted(Struct):
-    """The number, the first and the last of some partitions, and a summary for people."""
+    """Some partitions: their number, the first and the last one, and a summary for people."""
 
     summary: str | None = None
     count: Count | None = None
@@ -174,7 +174,13 @@ class Counted(Struct):
 
 
 class Seen(Struct):
-    """An entry of ``sparkLineage_capture.datasets``: the witness and the extent of an access."""
+    """An entry of ``sparkLineage_capture.datasets``: an access to a dataset, and its reporter.
+
+    :param witness: the reporter of the access: listener, observer, both, or a declaration; see
+        :class:`~airflow_provider_sparklineage.model.terms.Witness`
+    :param accessed: the extent of the access, e.g. ``all`` or ``part``
+    :param planned: number of partitions that Spark only planned to read
+    """
 
     dataset: Name
     side: str
@@ -313,7 +319,7 @@ class Transformation(Struct, gc=False):
 
 
 class InputField(Name, gc=False):
-    """A source of a column."""
+    """An entry of ``inputFields``: a column that is a source of an output's column."""
 
     field: str
     transformations: tuple[Transformation, ...] | None = None
@@ -322,7 +328,8 @@ class InputField(Name, gc=False):
 class ColumnSources(Struct, gc=False):
     """The sources of a column.
 
-    Its own transformation is deprecated, but some producers give no other.
+    The keys ``transformationType`` and ``transformationDescription`` are deprecated here, but some
+    producers give no transformations of the single sources.
     """
 
     inputFields: list[InputField] | None = None  # noqa: N815
@@ -352,13 +359,13 @@ class SchemaField(Struct):
 
 
 class Schema(Struct):
-    """Dataset facet ``schema``, for readers of columns alone."""
+    """Dataset facet ``schema``, without the fields of nested columns."""
 
     fields: list[SchemaField] | None = None
 
 
 class NestedField(Struct, gc=False):
-    """A column and the fields below it, of which those of arrays and maps may have no name."""
+    """A column with its nested fields; a field of an array or of a map may have no name."""
 
     name: str = ""
     type: str | None = None
@@ -446,7 +453,7 @@ class Dataset(Name, dict=True):
 
     @property
     def of_side(self) -> SideFacets:
-        """Its facets as an input or as an output; empty if it has neither."""
+        """Its ``inputFacets`` or ``outputFacets``; empty if it has neither."""
         return self.inputFacets or self.outputFacets or SideFacets()
 
     @property
@@ -620,7 +627,7 @@ class Storage(Struct):
 
 
 class LineageInput(Name):
-    """A dataset, or a column of it, that an entry of facet ``lineage`` has as a source."""
+    """A source in facet ``lineage``: a dataset, or a column of it."""
 
     type: str = ""
     field: str = ""
@@ -634,7 +641,7 @@ class LineageField(Struct):
 
 
 class LineageEntry(Struct):
-    """The sources of a dataset: facet ``lineage`` of a dataset, an entry of that of a job.
+    """The sources of a dataset: its facet ``lineage``, or its entry in that facet of a job.
 
     :param inputs: None if the entry has only the sources of columns
     """
@@ -663,7 +670,7 @@ class ColumnMetrics(Struct):
 
 
 class QualityMetrics(Struct):
-    """Facet ``dataQualityMetrics`` of a dataset, or of one side of it."""
+    """Facet ``dataQualityMetrics`` of a dataset, or of it as an input or output."""
 
     rowCount: Count | None = None  # noqa: N815
     bytes: Count | None = None
@@ -684,7 +691,7 @@ class DataTest(Struct):
 
 
 class QualityAssertions(Struct):
-    """Facet ``dataQualityAssertions`` of a dataset, or of one side of it."""
+    """Facet ``dataQualityAssertions`` of a dataset, or of it as an input or output."""
 
     assertions: list[DataTest] = []
 
@@ -693,7 +700,7 @@ class QualityAssertions(Struct):
 
 
 class Sending(Struct):
-    """The key ``sending`` of an event in the archive: Airflow's part (:mod:`.event.sending`)."""
+    """The key ``sending`` of an archived event: facets and time that Airflow adds on sending."""
 
     started: str | None = None
     facets: RunFacets | None = field(name="runFacets", default=None)
@@ -723,7 +730,10 @@ class Event(Struct):
 
     @property
     def accesses(self) -> dict[tuple[str, DatasetName], Seen]:
-        """The entries of the capture facet, which may not list all datasets, by side and name."""
+        """The accesses that the capture facet lists, by side (``read``, ``write``) and dataset.
+
+        The facet may not list all datasets.
+        """
         return {(one.side, one.dataset.dataset_name): one for one in self.capture.datasets or ()}
 
     @property
@@ -808,7 +818,10 @@ def read_document(document: Mapping[str, Any]) -> Event:
 
 
 def read_as(document: Mapping[str, Any], of: type[_Part]) -> _Part:
-    """Read an event as another class with optional parts, as :func:`read_document` does."""
+    """Read an event from decoded JSON as a class of the caller's, whose fields are all optional.
+
+    If the event is nested too deeply, give an empty object of the class.
+    """
     try:
         part: _Part = _read(_text_of(document), of)[0]
     except RecursionError:
@@ -824,7 +837,7 @@ def _text_of(document: Mapping[str, Any]) -> bytes:
 
 
 def read_facet(facets: Mapping[str, Any], key: str, of: type[_Json]) -> _Json:
-    """Read one of several facets; an empty facet if it is absent or no part of it can be read."""
+    """Read the facet with a key; an empty facet if it is absent or no part of it can be read."""
     value = facets.get(key)
     return of() if value is None else fitted(value, of)
 
@@ -854,7 +867,7 @@ def read_part(text: bytes, of: type[_Part]) -> tuple[_Part | None, int]:
 
 @cache
 def decoder(of: type[Struct]) -> msgspec.json.Decoder[Any]:
-    """Give the decoder of a class, which decodes all in one go, and null to None."""
+    """Give a decoder of JSON to a class; it raises an error for any wrong shape, and takes null."""
     shape: Any = of
     return msgspec.json.Decoder(shape | None)
 

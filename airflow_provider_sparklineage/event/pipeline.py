@@ -1,4 +1,4 @@
-"""A task's lineage to its event, and to the event that is sent: the steps, in their order.
+"""Makes the event of a task's lineage, and the event that is sent, in steps.
 
 The event is made once (:mod:`.make`). Then it goes through a list of steps, each ``event ->
 event``; a step with nothing to do gives the same event. A step declares in the event the parts that
@@ -15,11 +15,12 @@ neutral: no part of it was changed for one backend.
 ``fitted``                     detail is dropped until the event fits
 =============================  =====================================================================
 
-The kept event of a try (in XCom and archive) has all known lineage, under the original names. The
-tab, the commands and the next run read this event, and a transport for another product gets it
-(``datahub/transport``). A backend may be unable to hold some names or to take some facets, may need
-texts to show, or may take fewer bytes. So the event that is sent is made for the backend, by pure
-functions, when an event is given to Airflow's OpenLineage provider or is sent again.
+The event in XCom and archive, the *kept* event of a try, has all known lineage, under the original
+names. The tab, the commands and the next run read this event, and a transport for another product
+gets it (:mod:`airflow_provider_sparklineage.datahub`). A backend may be unable to hold some names
+or to take some facets, may need texts to show, or may take fewer bytes. So the event that is sent
+is made for the backend, by pure functions, when an event is given to Airflow's OpenLineage provider
+or is sent again.
 
 =============================  =====================================================================
 :func:`adapted`
@@ -86,7 +87,7 @@ if TYPE_CHECKING:
 
 
 class Others(NamedTuple):
-    """Events of other runs, which have facts on datasets that this run's event lacks.
+    """Events of other runs, which have facts on datasets that are not in this run's event.
 
     They are :func:`adapted` to the same backend, so that a dataset has the same name in all.
 
@@ -104,7 +105,7 @@ NO_OTHERS = Others()
 def adapted(event: Event, how: Adaptation, is_late: Callable[[], bool] = lambda: False) -> Event:
     """Adapt an event to its backend: rename datasets and columns, and repair it.
 
-    :param event: the kept event, or the event before its last two steps
+    :param event: the event for XCom and archive, or the same event before its last two steps
     :param is_late: whether column lineage and facets have to be dropped as a whole, to end in time
     :return: the same object if the backend needs no change
     """
@@ -114,7 +115,7 @@ def adapted(event: Event, how: Adaptation, is_late: Callable[[], bool] = lambda:
 
 
 def _finished(event: Event, max_bytes: int, is_late: Callable[[], bool] = lambda: False) -> Event:
-    """Do the last two steps of an event, whose names are final: lines of the check, and size."""
+    """Do the last two steps: add the lines of the partition check, and reduce the event's size."""
     fit = partial(fitted, max_bytes=max_bytes, option=SIZE_OPTION, is_late=is_late)
     return _through(event, with_lines, fit)
 
@@ -126,15 +127,16 @@ def _through(event: Event, *steps: Callable[[Event], Event]) -> Event:
 
 
 def sent_of(kept: Event, how: Adaptation, last: Event | None = None) -> Event:
-    """Give the event to be sent to the backend, made of a kept event.
+    """Make the event for the backend of an event from XCom or archive.
 
-    :param last: kept event of the task's last successful run
+    :param kept: the event as XCom or archive have it
+    :param last: the same of the task's last successful run
     """
     return ready_to_send(adapted(kept, how), how, Others(last and adapted(last, how)))
 
 
 def ready_to_send(event: Event, how: Adaptation, others: Others = NO_OTHERS) -> Event:
-    """Give the event to be sent, made of an event that is adapted to the backend.
+    """Add descriptions to an adapted event, and limit its columns, as far as its backend needs it.
 
     :param event: the result of :func:`adapted`; the event of a START has no header
     :return: the same object if there is nothing to do
@@ -155,9 +157,9 @@ def shows_descriptions(how: Adaptation) -> bool:
 
 
 class Events(NamedTuple):
-    """The two events of a task's lineage: one to be kept, and one to be sent.
+    """The two events of a task's lineage: for XCom and archive, and for the backend.
 
-    :param kept: the neutral event
+    :param kept: the event for XCom and archive, which is not changed for a backend
     :param adapted: the event for the backend, see :func:`adapted`; the same object if the backend
         needs no change
     """
@@ -173,7 +175,7 @@ def event_of(
     mask: Callable[[str], str] = str,
     header: Header | None = None,
 ) -> Event:
-    """Make the event of a task's lineage that is kept.
+    """Make the event of a task's lineage for XCom and archive.
 
     :param report: result of reading the listener's events; None before the job has run
     :param mask: hides the secrets in a text; Airflow knows them
@@ -193,10 +195,12 @@ def events_of(
     allowance: Allowance = UNLIMITED,
     as_sent: TaskLineage | None = None,
 ) -> Events:
-    """Make the events of a task's lineage: to be kept and for a backend; see :func:`event_of`.
+    """Make the events of a task's lineage: for XCom and archive, and for a backend.
+
+    The other parameters are those of :func:`event_of`.
 
     :param how: the settings of the adaptation to the backend
-    :param allowance: once a stage is over, facets are left out
+    :param allowance: once the time for facets is over, the other facets are left out
     :param as_sent: the lineage for the backend; None if it is the same
     """
 
@@ -228,7 +232,7 @@ def events_of_bundle(
     mask: Callable[[str], str],
     allowance: Allowance,
 ) -> Events:
-    """Make the events of a bundle: to be kept and for a backend; see :func:`events_of`."""
+    """Make the events of a bundle as :func:`events_of` does: for XCom and archive, and to send."""
     lineage, as_sent, _ = completed
     if as_sent is not None:
         as_sent = replace(as_sent, degradations=lineage.degradations)

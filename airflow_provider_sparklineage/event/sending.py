@@ -8,9 +8,9 @@ must be sent after it (:func:`followers`).
 Two events of a try are sent: a START and its end, with the original run id and times
 (:func:`lines_of`). Without the START the run would have no beginning if the backend was away then,
 too; a START that the backend gets twice changes nothing, because the end follows. Both events have
-those facets of Airflow's OpenLineage provider by which a backend finds the run's place, and which
-it shows first: parent, nominal time, Airflow's own facet of the try, type and text of the job. The
-provider's other facets (owners, tags) are not kept.
+those facets of Airflow's OpenLineage provider by which a backend places the run, and which it shows
+first: parent, nominal time, Airflow's own facet of the try, type and text of the job. The archive
+does not have the provider's other facets (owners, tags).
 
 A process of its own sends the lines (:mod:`.emitter`); :func:`send` starts it, gives it the events,
 and ends it when time is up.
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 def neutral(event: Event, redact: Callable[[Facets], Facets], own_text: Facets | None) -> Event:
-    """Make the event that a transport may convert of an archived event.
+    """Make, of an archived event, the event for a transport that converts events, as to DataHub.
 
     :param redact: hides the secrets in other producers' facets, as Airflow does
     :param own_text: the job facet with the user's own text; None if there is none
@@ -138,9 +138,10 @@ def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def followers(chosen: Iterable[Candidate], known: Iterable[Candidate]) -> list[Candidate]:
-    """Find the later events that must be sent with the chosen ones, so that they stay the latest.
+    """Find the events that must be sent again because older ones are, so that they stay the latest.
 
-    All of these events are sent in their order, as a follower may be older than a chosen event.
+    Chosen events and followers are sent together, in the order of their times: a follower may be
+    older than some of the chosen events.
 
     :param chosen: the events to be sent
     :param known: all events since the first chosen one
@@ -213,7 +214,11 @@ def _with_own_text(job_facets: Facets, own: Facets | None) -> Facets:
 
 
 def _as_known(dataset: Mapping[str, Any], own: str) -> dict[str, Any]:
-    """Give a dataset as a START has it: with the facets that identify it, and none of the run."""
+    """Give a dataset as a START has it: only with the facets that identify it.
+
+    :param own: key of the facets as an input or output, which are left out: ``inputFacets`` or
+        ``outputFacets``
+    """
     facets = {key: facet for key, facet in dataset["facets"].items() if key in KEPT}
     return {**dataset, "facets": facets, own: {}}
 

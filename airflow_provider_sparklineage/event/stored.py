@@ -1,4 +1,4 @@
-"""A merged event that is read again: from XCom, from the archive or from a file.
+"""Reads merged events: from XCom, from the archive or from a file.
 
 XCom, archive and files contain the event itself, without an envelope. The capture facet's
 ``_schemaURL`` has the version of its format: another minor version is shown, a newer major version
@@ -196,7 +196,7 @@ def _codes(document: Mapping[str, Any]) -> set[Any]:
 
 
 def misses_detail(document: Mapping[str, Any]) -> bool:
-    """Whether the event lost detail to fit into its place; another place may have the detail."""
+    """Whether the event lost detail to be small enough; e.g. the archive may have the detail."""
     return DegradationCode.DETAIL_DROPPED in _codes(document)
 
 
@@ -204,7 +204,7 @@ _OF_COLLECTING = frozenset(code for code in DegradationCode if code.is_of_collec
 
 
 def is_preliminary(document: Mapping[str, Any]) -> bool:
-    """Whether the archive may have more of the try: all detail, or lineage collected later."""
+    """Whether the archive may have a fuller event of the try: in all detail, or collected later."""
     return misses_detail(document) or not _OF_COLLECTING.isdisjoint(_codes(document))
 
 

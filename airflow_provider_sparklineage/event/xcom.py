@@ -45,17 +45,17 @@ if TYPE_CHECKING:
 
 
 KEY = "sparklineage"
-"""Key of the XCom."""
+"""Key of the XCom of the merged event."""
 
 MAX_BYTES = 48 * 1024
 """XComs are rows of the metadata database; some databases hold at most 64 KiB in a field."""
 BOUND = "an XCom of 48 KiB"
-"""The name of this limit in sentences."""
+"""The name of this limit in messages."""
 
 _ENCODING = "zlib+base64"
 _ROUNDS = 8
 _STALLED = 2
-"""Rounds without effect after which all detail is gone."""
+"""Rounds without a smaller text after which no more detail can be dropped."""
 # PostgreSQL refuses JSON with NUL or with half of a surrogate pair. This also finds whole pairs,
 # which it takes: they are too rare to be worth a better search.
 _UNSTORABLE = re.compile(rb"\\u(?:0000|d[89a-f])")
@@ -126,7 +126,7 @@ def decode(value: object) -> dict[str, Any]:
 
 
 EXPECTED_KEY = "sparklineage_expected"
-"""Key of the XCom."""
+"""Key of the XCom of the expected accesses."""
 
 EITHER = "either"
 MAX_ENTRIES = 200

@@ -17,8 +17,8 @@ To add a backend:
    somebody else can test again.
 
 The methods are pure: they send no request, and take and give events as plain JSON
-(:mod:`..document`). The kept event of a try is neutral; only the event that is sent is adapted to
-the backend (:func:`..pipeline.adapted`): :mod:`..steps.rename` calls ``identity`` and ``text``, and
+(:mod:`..document`). The event in XCom and archive is not changed for a backend; only the event that
+is sent is (:func:`..pipeline.adapted`): :mod:`..steps.rename` calls ``identity`` and ``text``, and
 ``repaired`` is a step of its own. Repairs are idempotent. They never give two datasets one name,
 and they give a dataset the same name in every event, because names join the lineage of one task to
 that of the next. The methods for pages take the names that ``identity`` gives.

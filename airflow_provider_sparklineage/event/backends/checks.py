@@ -1,4 +1,4 @@
-"""Checks whether lineage can be sent to a backend and looked at there; they store nothing.
+"""Checks whether a backend takes events and shows lineage; the checks store nothing in it.
 
 :func:`ask` sends one request and gives the answer; a :exc:`.BackendError` says why there is none. A
 person chooses the URL, and Airflow's API server may send the request: so the messages show only the
@@ -7,8 +7,8 @@ page instead of the backend; :func:`backend_answer` refuses them for all backend
 
 Marquez has no URL for a check, so :func:`check` sends two kinds of requests. Lists of namespaces
 and jobs show that the server is a Marquez. An empty event shows that events get there: Marquez
-refuses it in its own words before it stores anything. :func:`compare` checks that the URL to which
-Airflow sends lineage is the one at which a connection looks at it.
+refuses it in its own words before it stores anything. :func:`compare` checks that Airflow sends
+lineage to the backend that a connection names.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Endpoint:
 
     :param url: URL of the API, as
         :func:`~airflow_provider_sparklineage.settings.connection.api_url` gives it
-    :param verify: whether to check its certificate, or the path to the authority's; as the
-        ``verify`` of OpenLineage's HTTP transport
+    :param verify: whether to check the backend's certificate, or the path of a file of trusted
+        certificates; like ``verify`` of OpenLineage's HTTP transport
     :param timeout: time limit of one request, in seconds
     :param place: the settings that hold ``url`` and ``api_key``, for messages
     :param web_place: the setting that holds ``web_url``, for messages
@@ -77,7 +77,7 @@ class Endpoint:
 class Answer:
     """The answer to a request.
 
-    :param location: target of a redirect; empty if the answer is none
+    :param location: target of a redirect; empty if the answer is no redirect
     """
 
     status: int
@@ -278,12 +278,15 @@ _LISTS = (("/api/v1/namespaces?limit=1", "namespaces"), ("/api/v1/jobs?limit=10"
 
 
 def check(endpoint: Endpoint, *, is_marquez: bool = True) -> list[Check]:
-    """Check that a backend can be read, takes events, and has web pages if there is a URL of them.
+    """Check that a backend can be read and takes events, and that its web pages can be opened.
+
+    The web pages are checked only if their URL is set.
 
     The check of events is left out if reading shows that the server is not Marquez: another backend
     might store the empty event.
 
-    :param is_marquez: False if another backend is configured; then any answer is enough
+    :param is_marquez: False if another backend is configured; then only reading is checked, for
+        which any answer of the backend is enough
     """
     if is_marquez:
         return checked(endpoint, (READ, _checked_read), (WRITE, _checked_write))
@@ -291,9 +294,11 @@ def check(endpoint: Endpoint, *, is_marquez: bool = True) -> list[Check]:
 
 
 def checked(endpoint: Endpoint, *steps: tuple[str, Callable[[Endpoint], Check]]) -> list[Check]:
-    """Check by steps, and the web pages if there is a URL of them.
+    """Do some checks of a backend one by one, and then that of its web pages if their URL is set.
 
-    A step has failed if it raises a :exc:`.BackendError`; then the steps after it are left out.
+    A check has failed if it raises a :exc:`.BackendError`; then the later ones are left out.
+
+    :param steps: the checks, each with its name
     """
     results: list[Check] = []
     for name, step in steps:
@@ -386,7 +391,7 @@ def compare(
     transport: Mapping[str, Any] | None,
     config_conn_id: str = "",
 ) -> Check:
-    """Compare the URLs to which Airflow sends lineage with the one at which a connection looks.
+    """Check that Airflow sends lineage to the URL of the backend that a connection has.
 
     :param transport: the transport of Airflow's OpenLineage provider; None if it has none
     :param config_conn_id: Airflow's ``[openlineage] config_conn_id``
@@ -429,7 +434,7 @@ def compare(
 
 
 _KEYS = ("auth", "token", "custom_headers", "headers")
-"""Keys by which a transport may authenticate: of an HTTP transport, and of that to DataHub."""
+"""Keys of a transport, over HTTP or to DataHub, that may contain credentials."""
 
 
 def _keyless(connection: LineageConnection) -> Check:
@@ -460,7 +465,7 @@ def _transport_fix(connection: LineageConnection | None) -> str:
 def endpoint_of(
     connection: LineageConnection, web_url: str | None, web_place: str = "web_url"
 ) -> Endpoint | None:
-    """Give the endpoint at which a connection looks; None if the connection has no URL.
+    """Give the endpoint of a connection's backend; None if the connection has no URL.
 
     :param web_place: the setting that holds ``web_url``, for messages
     """

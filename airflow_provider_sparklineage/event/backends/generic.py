@@ -6,7 +6,7 @@ from airflow_provider_sparklineage.event.backends.base import Backend
 
 
 class Generic(Backend):
-    """Any consumer of OpenLineage; it has no pages that are known here."""
+    """Any consumer of OpenLineage; this package knows no pages of it."""
 
     name = "generic"
     title = "any OpenLineage backend"

@@ -9,18 +9,19 @@ The URL of a page contains percent-encoded names and a node id (``job:NAMESPACE:
 splits the node id again (``marquez.service.models.NodeId``), so the pages of some names that it
 holds cannot be opened.
 
-Some parts of an event make Marquez answer with an error, or break it once it has stored them. These
-are repaired before the event is sent:
+Marquez answers some parts of an event with an error, and others break it once they are stored.
+These are repaired before the event is sent:
 
 =========================================  =====================================================
 part of an event                           repair
 =========================================  =====================================================
 NUL, or half of a surrogate pair, in text  taken out, for PostgreSQL holds neither
 NaN and infinite numbers                   left out
-a symlink's namespace with characters      the identifier is left out; of such a symlink Marquez
-that Marquez has no namespaces with        would answer nothing more, for good
-no ``dataSource``, or one without name     one of the namespace's name: else the list of sources
-or URI                                     fails for good, or the rest of the event is lost
+a symlink whose namespace has characters   that symlink is left out; Marquez would fail for good at
+that ``NamespaceName`` does not allow      each request for it
+no ``dataSource``, or one without name     one with the name of the namespace is put in; without it
+or URI                                     the list of sources fails for good, or the rest of the
+                                           event is lost
 a facet without ``_producer`` or           added; all of the event would be refused
 ``_schemaURL``, or with no URI in them
 a schema's field without a name            left out; all of the event would be refused
@@ -101,7 +102,7 @@ class Marquez(Backend):
     pays_per_column = True
 
     def identity(self, dataset: DatasetName) -> DatasetName | None:
-        """Replace characters of the namespace, and the end of an overlong name by a checksum.
+        """Replace the namespace's forbidden characters by ``_``, and long names' ends by checksums.
 
         :return: None if nothing would be left of the namespace or of the name
         """
@@ -131,11 +132,11 @@ class Marquez(Backend):
     # --- pages ------------------------------------------------------------------------------------
 
     def job_page(self, web_url: str, namespace: str, name: str) -> str | None:
-        """Give the URL of a job's graph, with its drawer open."""
+        """Give the URL of the graph around a job, with the details of the job open."""
         return _graph_page(web_url, "job", _NOT_IN_JOB_NAMESPACES.sub("_", namespace), name)
 
     def dataset_page(self, web_url: str, dataset: DatasetName) -> str | None:
-        """Give the URL of the graph around a dataset, with its drawer open."""
+        """Give the URL of the graph around a dataset, with the details of the dataset open."""
         return _graph_page(web_url, "dataset", *dataset)
 
     def columns_page(
@@ -177,7 +178,7 @@ _DELIMITER = re.compile(r":(?!//|[0-9])")
 
 
 def _opens(kind: str, *names: str) -> bool:
-    """Whether Marquez gets these names back from the node id that consists of them.
+    """Whether Marquez can split the node id of these names into the same names.
 
     It splits an id at its colons (and at ``#``); if that gives too many pieces, at the first colons
     that have neither ``//`` nor a digit after them. The web application decodes URLs twice.
@@ -215,7 +216,7 @@ _URI = re.compile(
 
 
 class _Repairing:
-    """Repairs value by value; for a value that needs no repair, gives the same object."""
+    """Repairs the parts of an event; gives the same object for a part that needs no repair."""
 
     def __init__(self) -> None:
         self.notes: list[Degradation] = []
@@ -244,7 +245,7 @@ class _Repairing:
         return repaired
 
     def facets(self, facets: Facets, owner: str, dataset: DatasetName | None = None) -> Facets:
-        """Repair texts and numbers in facets of any kind, and drop facets with too long a name."""
+        """Repair texts and numbers in facets of any kind; drop facets whose name is too long."""
         fixed = {}
         for key, facet in facets.items():
             if len(key) > _MAX_COLUMN:
@@ -390,10 +391,10 @@ def _is_link(identifier: dict[str, Any]) -> bool:
 
 
 def _is_holdable(facet: Any) -> bool:
-    """Whether nothing in a facet needs a repair; False also if only a walk can find that out.
+    """Whether surely no text or number in a facet needs a repair.
 
-    A search in the facet's JSON is far cheaper than a walk; NaN and infinite numbers are null
-    there.
+    Only the facet's JSON is searched, where NaN and infinite numbers are null: that is far cheaper
+    than a :class:`.Walk`. So the result is False also for some facets that need no repair.
     """
     try:
         text = msgspec.json.encode(facet)

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     Facet = Json
     Cost = Callable[[str, Any], int]
     Reduced = tuple[Facet | None, int]
-    """The rest of a facet (None if nothing is left), and the number of removed parts."""
+    """The reduced facet (None if nothing is left of it), and the number of removed parts."""
     Left = tuple[list[Json] | None, int]
-    """The rest of a source's transformations, and the number of dropped ones. None instead of the
-    rest drops the source, too."""
+    """The remaining transformations of a source (None to drop the source, too), and the number of
+    dropped ones."""
     Named = tuple[DatasetName, str]
 
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 NAMED = 5
-"""Outputs or facets that a sentence names; it counts the others."""
+"""The most outputs or facets that a sentence names; it only counts the others."""
 
 
 def of_dropped(what: str, option: str, dataset: DatasetName | None = None) -> Degradation:
@@ -59,7 +59,7 @@ def of_dropped(what: str, option: str, dataset: DatasetName | None = None) -> De
 
 
 def of_column_lineage(outputs: Sequence[DatasetName], option: str) -> list[Degradation]:
-    """Make the degradations for dropped column lineage: one for each output, or one if many."""
+    """Make the degradations for dropped column lineage: one for each output, or one for many."""
     if len(outputs) <= NAMED:
         return [of_dropped(f"The column lineage of {name}", option, name) for name in outputs]
     named = some(outputs, NAMED)
@@ -72,7 +72,8 @@ _ADVICE = "; raise it if what receives the event takes more"
 def too_large(what: str, option: str, dataset: DatasetName | None = None) -> Degradation:
     """Make the degradation for a part that is larger than a limit allows.
 
-    :param what: beginning of the sentence, which ends with a comparative
+    :param what: beginning of the sentence, up to the word before ``than``: ``3 descriptions were
+        left out: they are more``
     :param option: the setting with its section, e.g. ``[sparklineage] max_columns``; or the name of
         a fixed limit
     """
@@ -91,8 +92,8 @@ class Kind(Frozen, frozen=True):
 
     :param what: its name in a sentence, in the plural
     :param keys: keys of the facets that have it
-    :param reduced: gives a facet without it, and its number in the facet
-    :param is_text: whether the numbers of columns and edges stay the same without it
+    :param reduced: gives a facet without this detail, and the number of dropped parts
+    :param is_text: whether the numbers of columns and edges stay the same if it is dropped
     """
 
     what: str
@@ -136,7 +137,7 @@ _INDIRECT = {"type": INDIRECT}
 
 
 def _without_direct_transformations(facet: Facet) -> Reduced:
-    """Leave out the transformations that an output column's own type repeats."""
+    """Leave out the transformations that the column's ``transformationType`` says as well."""
 
     def left(given: list[Json], field: Json) -> Left:
         return ([], 1) if _is_of_type(given, field) else (given, 0)
@@ -167,11 +168,12 @@ def _without_indirect(facet: Facet) -> Reduced:
 def _with_fewer_sources(
     facet: Facet, left: Callable[[list[Json], Json], Left], without: str = ""
 ) -> tuple[Json, int]:
-    """Reduce the sources of all columns, leave out columns that lose all of them, and count.
+    """Reduce the sources of all columns in a facet; leave out columns that lose all their sources.
 
     Columns with the same sources share one entry, which is reduced once.
 
-    :param left: gives the rest of a source's transformations, from them and the column's entry
+    :param left: gives the transformations that a source keeps, from all its transformations and the
+        column's entry
     :param without: key of the columns' entries that is also removed
     :return: the new entries by column, and the number of dropped transformations and sources
     """
@@ -276,7 +278,7 @@ def _named(output: DatasetName, facet: Mapping[str, Any]) -> Iterator[Named]:
 
 
 def _and_outer(dataset: DatasetName, column: str) -> Iterator[Named]:
-    """Yield a column, and for a nested one also its outer column, which schemas list."""
+    """Yield a column, and for a field of a nested column also that column, which schemas list."""
     yield dataset, column
     outer, dot, _ = column.partition(".")
     if dot:
@@ -333,7 +335,7 @@ class Place(NamedTuple):
 class MeasuredEvent:
     """A copy of an event with the sizes of its facets, which can be reduced and removed.
 
-    :param cost: gives the size of a facet from its key and its value; by default all is measured in
+    :param cost: gives the size of a facet from its key and its value; None to measure the event in
         bytes
     """
 
@@ -343,7 +345,7 @@ class MeasuredEvent:
         self._sizes = {place: self.cost(place.key, facet) for place, facet in _facets(event)}
         rest = 0 if cost else HEADER + size_of(with_facets(event, lambda _: {}))
         self.size = rest + sum(self._sizes.values())
-        """The present size of the event."""
+        """The size of the event with its remaining facets."""
 
     def places(self, *keys: str, group: str = "") -> list[Place]:
         """Give the places of the facets with these keys in this group.
@@ -362,7 +364,7 @@ class MeasuredEvent:
         return sorted(places, key=lambda place: (-self._sizes[place], place))
 
     def facet(self, place: Place) -> Any:
-        """Give the rest of a facet; None if it was removed."""
+        """Give a facet as it is now; None if it was removed."""
         return self._facets_at(place).get(place.key)
 
     def dataset(self, place: Place) -> DatasetName | None:
@@ -371,7 +373,7 @@ class MeasuredEvent:
         return name_of(owner[place.number]) if isinstance(owner, list) else None
 
     def reduce(self, place: Place, reduced: Callable[[Any], Reduced]) -> int:
-        """Replace a facet by its rest, and give the number of removed parts."""
+        """Replace a facet by a reduced one, or remove it; give the number of removed parts."""
         facets = self._facets_at(place)
         left, count = reduced(facets[place.key])
         if count:
@@ -414,9 +416,9 @@ _FACETS, _NAMES = "facets", "names"
 
 
 class Fitting:
-    """The reduction of one event, which can go on to ever smaller limits.
+    """Reduces one event to a limit, and then further to smaller limits.
 
-    The size of the capture facet includes the declarations of the parts dropped so far.
+    The capture facet, in which the dropped parts are declared, counts for the size, too.
 
     :param option: the setting of the limit, as a sentence names it
     :param is_late: whether column lineage and facets have to be dropped as a whole, to end in time
@@ -438,7 +440,8 @@ class Fitting:
         self._capture = self._known = event["run"]["facets"].get(CAPTURE_KEY)
         self._drops: Iterator[None] | None = None
         self._gone: dict[str, list[Any]] = {}
-        """The dropped parts by kind, in order: counts, outputs without lineage, or facets."""
+        """The dropped parts by kind, in their order: numbers of parts, or outputs that have lost
+        their column lineage, or places of facets."""
 
     def within(self, limit: int) -> Event:
         """Give the event reduced to a limit, which must not be larger than in the call before."""

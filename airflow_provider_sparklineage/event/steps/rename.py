@@ -1,4 +1,4 @@
-"""The replacement of names that a lineage backend cannot hold, in all parts of the event.
+"""Replaces the names that a lineage backend cannot hold, in all parts of the event.
 
 Policy, case by case:
 
@@ -6,8 +6,8 @@ Policy, case by case:
   Degradations of earlier steps keep the old names.
 - A dataset for which there is no possible name is left out, with the edges from it, and the event
   declares it.
-- If two datasets of one side would have the same name, the one that had it before keeps it. The
-  other one is left out, which the event declares: it would be taken for the first.
+- If two inputs, or two outputs, would have the same name, the dataset that had it before keeps it.
+  The other one is left out, and the event declares it: it would be taken for the first.
 - If two columns would have the same name, their sources are united; the deprecated description is
   that of the first column.
 - Texts (names of columns, descriptions) are changed silently, because they lose only characters
@@ -86,7 +86,7 @@ class _Renaming:
     # --- datasets ---------------------------------------------------------------------------------
 
     def side(self, datasets: list[Json]) -> dict[DatasetName, Json]:
-        """Rename the datasets of one side, and give the remaining ones by their old names."""
+        """Rename the inputs, or the outputs; give those not left out, by their old names."""
         before = [name_of(d) for d in datasets]
         taken = {name for name in before if self._identity(name) == name}
         kept = {}
@@ -170,7 +170,7 @@ class _Renaming:
     # --- the facet of the job ---------------------------------------------------------------------
 
     def job_facets(self, facets: Facets, outputs: dict[DatasetName, DatasetName]) -> Facets:
-        """Rename the datasets of the job facet ``lineage``; drop left-out ones.
+        """Rename the datasets in the job facet ``lineage``; drop those that were left out.
 
         :param outputs: new names of the event's outputs by the old ones
         """

@@ -11,7 +11,7 @@ and each other kind as a whole.
 5. statistics,
 6. comments of schemas,
 7. INDIRECT column lineage, and then columns of inputs that it alone named,
-8. the witnesses of the datasets (``datasets`` of ``sparkLineage_capture``),
+8. the reporter of each access (``datasets`` of ``sparkLineage_capture``),
 9. columns of outputs that have no column lineage,
 10. column lineage of full outputs, the largest first; after each, the columns that it alone named,
 11. other facets, the largest first.
@@ -28,8 +28,8 @@ The order is the same for each limit: of a backend, of a database that keeps the
 that takes fewer bytes. The limits do not count the facets that Airflow adds to a task's event, some
 KB.
 
-Few events are too large. So this module only checks whether one is, as a START waits for its
-import; :mod:`.fitting` does the reduction, and is imported only for an event that is too large.
+Few events are too large. So this module, for whose import a START waits, only checks whether an
+event is; :mod:`.fitting` does the reduction, and is imported only for an event that is too large.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ def fitted(
 
 
 def ever_smaller(event: Event, option: str) -> Callable[[int], Event]:
-    """Give a function that reduces the event to a number of bytes, which must fall with each call.
+    """Give a function that reduces the event to a number of bytes.
 
-    Each call goes on where the one before stopped, because the order of dropping is always the
-    same.
+    The number must fall with each call. Each call goes on where the one before stopped, because the
+    order of dropping is always the same.
     """
     if CAPTURE_KEY not in event["run"]["facets"]:
         return lambda _: event
@@ -106,17 +106,17 @@ def reduced(
 
 _COLUMNS_OPTION = "[sparklineage] max_columns"
 _COLUMN = 4
-"""Number of edges that count as a column."""
+"""The cost of a column, in edges."""
 
 
 def with_few_columns(event: Event, max_columns: int, last: Event | None = None) -> Event:
     """Leave out columns and edges beyond the limit ``max_columns``, and declare it.
 
-    The event of a job that has not run has no column lineage yet. It gets the same columns as the
-    event of the last run was sent with, and as the event at the end of this run will be: an output
-    with other columns would be another version of the dataset.
+    The event of a job that has not run has no column lineage yet. It gets only the columns with
+    which the event of the last run was sent: the event at the end of this run will have the same,
+    and an output with other columns would be another version of the dataset.
 
-    :param last: event of the task's last successful run, as it was kept
+    :param last: event of the task's last successful run, with all its columns
     :return: the same object if there is nothing to do
     """
     if CAPTURE_KEY in event["run"]["facets"]:
@@ -135,7 +135,7 @@ def _within_columns(event: Event, max_columns: int) -> Event:
 
 
 def _cost_in_edges(key: str, facet: Any) -> int:
-    """Give the size of a facet in edges."""
+    """Give the cost of a facet's columns and edges, in edges; 0 for facets that have neither."""
     if key == "schema":
         fields = facet.get("fields")
         return _COLUMN * len(fields) if isinstance(fields, list) else 0

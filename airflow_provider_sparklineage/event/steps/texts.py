@@ -72,8 +72,8 @@ def without_literals(lineage: TaskLineage, allowance: Allowance = UNLIMITED) -> 
     This is done before the event is made, because the event repeats conditions in summaries.
     Partitions and locations stay, for they are the content of the event.
 
-    :param allowance: once the stage is over, texts are hidden as a whole, and a degradation reports
-        that
+    :param allowance: once the time for this is over, texts are hidden as a whole, and a degradation
+        reports that
     """
 
     def hide(text: str) -> str:
@@ -223,7 +223,7 @@ def with_short_templates(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _excerpt(source: dict[str, Any]) -> str:
-    """Cut a long template down to the text around the value's expression, or the value itself."""
+    """Cut a long template down to the text around the expression of the value, or to the value."""
     template: str = source["template"]
     if len(template) <= MAX_TEMPLATE:
         return template
