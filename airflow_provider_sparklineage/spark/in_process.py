@@ -162,7 +162,7 @@ class Jvm:
         return SparkDistribution(folder, spark.SPARK_VERSION(), ".".join(numbers[:2]))
 
     def listeners(self) -> tuple[JobListener, ...]:
-        """Find the listeners on all class paths of the JVM."""
+        """Find the jars of OpenLineage's listener on all class paths of the JVM."""
         above = {str(url) for url in self._places(self._loader.getParent())}
         listeners = []
         for url in self._places(self._loader):
@@ -182,7 +182,7 @@ class Jvm:
         return dict.fromkeys(urls)
 
     def add(self, jars: Iterable[str]) -> None:
-        """Add jars of this machine to the class path that the jars of ``--jars`` are on.
+        """Add jars of this machine to the class path to which Spark adds the jars of ``--jars``.
 
         :raise ListenerError: if no jar can be added to the class path, or the listener cannot be
             loaded from it afterwards

@@ -236,9 +236,10 @@ class CaptureBundle(Frozen, frozen=True):
             yield from read_observations(lines, report, past_deadline)
 
     def clock_put_back(self, past_deadline: Callable[[], bool]) -> timedelta | None:
-        """Find by how much the driver's clock was put back; None if the records do not tell.
+        """Find by how much the driver's clock was put back.
 
-        None also if the file cannot be read: :meth:`observations` reports that error.
+        :return: None if the observer's records do not show it, or if their file cannot be read:
+            :meth:`observations` reports that error
         """
         from airflow_provider_sparklineage.spark.capture.observations import clock_put_back
 
@@ -400,7 +401,8 @@ def this_worker() -> Worker:
 def require_private(location: Path) -> None:
     """Refuse a location in which another user could have put, or could replace, a bundle.
 
-    :raise CaptureError: if there is such a folder; the message names it
+    :raise CaptureError: if another user can change the location, or replace a folder on the path to
+        it; the message names the folder
     """
     if (folder := exposed(location)) is None:
         return

@@ -167,8 +167,8 @@ def read(
 ) -> Iterator[_T]:
     """Decode lines; report a line that cannot be decoded, and go on with the next line.
 
-    :param lines: the lines of one file with their line ends: a line without an end that cannot be
-        decoded was torn off by the death of its writer
+    :param lines: the lines of one file, with their line ends; if a line has no line end and cannot
+        be decoded, its writer was killed while it wrote the line, and ``report.torn`` is set
     :param report: receives the counts and the lines that could not be decoded
     :param source: the file's name, for messages
     :param past_deadline: is called before each line; if it returns True, reading ends and

@@ -250,8 +250,8 @@ def clock_put_back(
 ) -> timedelta | None:
     """Find by how much the driver's clock was put back in all.
 
-    :return: None if the records do not tell: if there is neither a record of the driver's end (a
-        killed driver writes none), nor a record of a clock that was put back
+    :return: None if it is not known, because there is neither a record of the driver's end (a
+        killed driver writes none) nor a record of a clock that was put back
     """
     reporting = (line for line in lines if isinstance(line, bytes) and _PUT_BACK in line)
     report, noted, in_all = ReadReport(), 0, None

@@ -40,9 +40,7 @@ def is_own(status: os.stat_result, kind: int) -> bool:
 
 
 def exposed(folder: Path) -> Path | None:
-    """Give the first step of the path to a folder that other users can change.
-
-    A step is a folder or link on the path, or the folder itself.
+    """Check each folder and link on the path to a folder; give the first that others can change.
 
     :return: None if no other user can change the folder, or replace a part of the path to it
     :raise OSError: if the folder does not exist, or its status cannot be read
@@ -100,7 +98,10 @@ _POLL_S = 0.2
 
 
 class Lock:
-    """The lock on a folder in which this process works; the system releases it with the process."""
+    """The lock on a folder in which this process works.
+
+    The system releases the lock when the process ends.
+    """
 
     def __init__(self, handle: int) -> None:
         self._handle: int | None = handle
@@ -160,8 +161,8 @@ def is_sweep_due(mark: Path, older_than: timedelta, now: datetime) -> bool:
     link that another user has put in its place is ignored.
 
     :param mark: the path of the file, to which the user's id is added
-    :param older_than: the age at which bundles are deleted; an age of less than an hour replaces
-        the hour
+    :param older_than: the age at which bundles are deleted; if it is less than an hour, it is also
+        the time between two sweeps
     """
     last = mark.with_name(f"{mark.name}-{os.getuid()}")
     flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK

@@ -82,7 +82,7 @@ def find(spark_binary: str, env: Mapping[str, str]) -> SparkDistribution | None:
     """Find the distribution that a spark-submit would run in this environment.
 
     As in Spark's own script ``find-spark-home``, this is the folder in ``SPARK_HOME`` or, without
-    this variable, the folder above the script's ``bin``, or the pip package next to that.
+    this variable, the folder above the script's ``bin``, or the pip package ``pyspark`` below it.
 
     :return: None if there is no such command, or if the files of the distribution show no version
     """

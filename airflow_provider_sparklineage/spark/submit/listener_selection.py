@@ -100,7 +100,7 @@ def only_listener(
     submission: Submission,
     distribution: SparkDistribution,
 ) -> JobListener | None:
-    """Check that a job has at most one listener, and that the listener works; give the listener.
+    """Give the listener that a job has; check that there is only one, and that it works.
 
     :param listeners: the listeners that the job has
     :return: None if the job has no listener
@@ -286,7 +286,9 @@ def jar_for(
     *,
     is_remote: bool = False,
 ) -> str:
-    """Find the listener's jar for a job without a listener: the configured jar, or else the cached.
+    """Find the listener's jar for a job without a listener.
+
+    This is the configured jar or, if none is configured, the jar in the cache.
 
     :param configured: the path of the configured jar on this worker, or a URL, of which only the
         file name is checked; None if no jar is configured

@@ -28,7 +28,7 @@ class Replacements:
         setattr(owner, name, new)
 
     def undo(self):
-        """Put the originals back, except where other code has replaced our replacement since.
+        """Put the originals back; do not change an attribute that other code has replaced since.
 
         That code may still call our replacement.
         """
@@ -370,7 +370,7 @@ class _Listener:
     """The Python side of a QueryExecutionListener, which Spark calls on its listener bus thread."""
 
     class Java:
-        """Names the Java interface for py4j."""
+        """Names the Java interface that the listener implements, for py4j."""
 
         implements = ["org.apache.spark.sql.util.QueryExecutionListener"]  # noqa: RUF012  (py4j)
 

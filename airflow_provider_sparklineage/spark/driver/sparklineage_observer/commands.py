@@ -124,7 +124,10 @@ class Commands:
         return f"a plan that reads {count} times is left out, for more than {limit}"
 
     def _too_long(self, text):
-        """Say why the JSON of a plan is too long, by an estimate from the plan's text; else ""."""
+        """Say why the JSON of a plan is too long; "" if it is not.
+
+        The length of the JSON is estimated from the plan's text.
+        """
         expressions = text.count("#") + sum(map(int, _MORE.findall(text)))
         return self._too_large(expressions * _BYTES)
 
@@ -174,7 +177,7 @@ def _write_of(kind, execution):
 
 
 class _Write:
-    """A write command of a query's plan; its methods make the calls to the JVM that they need."""
+    """A write command of a query's plan, with methods that read its target, query and columns."""
 
     def __init__(self, kind, plan, execution):
         self.kind = kind

@@ -31,7 +31,11 @@ _JAVA_EXCEPTION = re.compile(r"\n: (?:[\w$]+\.)*([^\n]+)")
 
 
 def reason_of(error):
-    """Describe an exception in one line without secrets; an exception of Java in Java's words."""
+    """Describe an exception in one line without secrets.
+
+    For an exception of Java, this is the first line of Java's text, without the line that py4j adds
+    before it.
+    """
     text = str(error)
     java = _JAVA_EXCEPTION.search(text)
     line = java.group(1) if java else f"{type(error).__name__}: {text}".partition("\n")[0]

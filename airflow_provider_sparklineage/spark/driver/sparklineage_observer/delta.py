@@ -220,9 +220,10 @@ def _write(path, version, info, actions):
 
 
 def _layouts(path, files, complete=()):
-    """Group files by their partition columns.
+    """Give the partitions of files, as one layout for each set of partition columns.
 
-    :param complete: the partition columns of the same commit's added files, or of the table
+    :param complete: the partition columns of the same commit's added files, or of the table, for
+        removed files that do not show all their columns
     """
     found = {}
     for file in files:

@@ -294,7 +294,10 @@ def is_ignore(command):
 
 
 def _is_skipped(command):
-    """Whether a command wrote nothing because its target existed: then it has no commit time."""
+    """Whether a command wrote nothing because its target existed already.
+
+    Then its metric ``jobCommitTime`` is 0.
+    """
     took = jvm.option(command.metrics().get("jobCommitTime"))
     return is_ignore(command) and took is not None and took.isZero()
 
@@ -319,7 +322,7 @@ def _leading(static, columns):
 
 
 def _insert_into_files(command, classes):
-    """Give the mode of a write, its fixed values by column, and the dimensions of its table."""
+    """Give the mode of a write, its static values by column, and the dimensions of its table."""
     static = {pair._1(): pair._2() for pair in jvm.items(command.staticPartitions().toSeq())}
     mode = command.mode().toString().lower()
     if mode == "overwrite":
@@ -332,7 +335,7 @@ def _insert_into_files(command, classes):
 
 
 def _insert_into_hive(command):
-    """Give the mode of a write, its fixed values by column, and the dimensions of its table."""
+    """Give the mode of a write, its static values by column, and the dimensions of its table."""
     table = command.table()
     fixed = {pair._1(): jvm.option(pair._2()) for pair in jvm.items(command.partition().toSeq())}
     static = {column: value for column, value in fixed.items() if value is not None}

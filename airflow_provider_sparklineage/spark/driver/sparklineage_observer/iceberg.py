@@ -24,7 +24,12 @@ def table_of(spark_table):
 
 
 def scan(read, node, budget):
-    """Complete the read of a BatchScanExec of Iceberg; None for a scan of a metadata table."""
+    """Add the table, the snapshot, the filters and the partitions of an Iceberg scan to its read.
+
+    :param read: the description of the scan as a read, which is changed
+    :param node: the ``BatchScanExec``
+    :return: the read; None for a scan of a metadata table
+    """
     spark_scan = node.scan()
     read.update(table=node.table().name(), scan=class_name(spark_scan))
     description = spark_scan.description()

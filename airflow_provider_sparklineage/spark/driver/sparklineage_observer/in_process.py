@@ -33,7 +33,7 @@ def begin(settings):
 def finish(drain_ms):
     """Wait until Spark has reported all ended queries, and write the last records.
 
-    :param drain_ms: the longest time to wait
+    :param drain_ms: the longest time to wait, in ms
     """
     if attached.observer is not None:
         attached.observer.finish(drain_ms)

@@ -271,7 +271,7 @@ class Observer:
         These are the commits that are not recorded yet, and a record of the driver's end, which
         also names the written folders that do not exist any more.
 
-        :param drain_ms: the longest time to wait
+        :param drain_ms: the longest time to wait, in ms
         """
         try:
             context = self._java_context.sc()

@@ -73,8 +73,8 @@ class Clock:
     def look(self):
         """Give the number of ms by which the clock was put back since the last call of this method.
 
-        The number is 0 if it would be no more than a second. A service that adjusts the clock
-        slowly adjusts both clocks, and so is not noticed.
+        A second or less counts as 0. A service that adjusts the clock slowly adjusts both clocks,
+        and so is not noticed.
         """
         ahead = _ahead()
         if ahead is None:

@@ -218,7 +218,11 @@ def _cell(row, position, kind):
 
 
 def _v2_scan(read, node, classes, budget):
-    """Complete the read of a DataSource V2 scan; only the read of a file source has partitions."""
+    """Add the table of a DataSource V2 scan to its read; for a source of files, the partitions too.
+
+    :param read: the description of the scan as a read, which is changed and returned
+    :param node: the ``BatchScanExec``
+    """
     scan = node.scan()
     read.update(table=node.table().name(), description=scan.description()[:2000])
     read["partitioning"] = [transform.describe() for transform in node.table().partitioning()]

@@ -267,7 +267,7 @@ class _Listener:
     """
 
     class Java:
-        """Names the Java interface for py4j."""
+        """Names the Java interface that the listener implements, for py4j."""
 
         implements = [_INTERFACE]  # noqa: RUF012  (py4j)
 
