@@ -1,10 +1,11 @@
 """Go through the actions of an application in order, and accumulate the facts of each dataset.
 
-Each read is graded by the writes before it, each write gets its composed columns, and both are
-entered in the ledger of their dataset. So the ledger decides in the order of time which reads are
-internal. An action that failed or never ended counts as no write; it is reported, with the
-partitions that it may have half written. The SQL of the actions names filters and static
-partitions (:class:`Statements`).
+The writes before a read show whether it is *internal*: whether only data of the application itself
+was read. Each write gets its composed columns: columns of intermediate datasets are replaced by
+their sources. Both reads and writes are entered in the ledger of their dataset, in the order of
+time. An action that failed or never ended counts as no write; it is reported, with the partitions
+that it may have half written. The SQL of the actions names filters and static partitions
+(:class:`Statements`).
 
 Columns take the most time and memory, and both are bounded. Once a bound is reached, datasets and
 partitions are still accumulated, but a write then has no columns, and neither has a dataset that is
@@ -59,7 +60,10 @@ class Statements:
         self._writing: dict[DatasetName, set[str]] = {}
 
     def learn(self, action: Action) -> None:
-        """Remember an action's statement for its inputs; if it is complete, for its outputs too."""
+        """Remember the statement of an action for its inputs, and for its outputs.
+
+        The outputs of an action that failed or never ended are left out.
+        """
         for dataset in action.inputs:
             self._reading.setdefault(dataset.name, set()).add(action.sql)
         for dataset in action.outputs if action.state is ActionState.COMPLETE else ():
@@ -68,11 +72,11 @@ class Statements:
     def filter(self, dataset: LineageDataset) -> Condition | None:
         """Give the WHERE clauses of the statements that read a dataset, joined by OR.
 
-        A view has other columns than the datasets below the view, so the table in each statement
-        must have a name of the dataset.
+        A statement counts only if its table has the name of the dataset or of a symlink: a
+        statement that reads a view names columns of the view, and not columns of the dataset.
 
-        :return: None if a statement has no WHERE or reads other tables too, if the filters
-            together restrict nothing, or if no statement read the dataset
+        :return: None if a statement does not count, has no WHERE or reads other tables too, if the
+            filters together restrict nothing, or if no statement read the dataset
         """
         names = {n.name for n in (dataset.name, *dataset.symlinks)}
         tables = sorted(names | {re.split("[./]", n.rstrip("/"))[-1] for n in names})
@@ -146,9 +150,10 @@ def accumulated(actions: Sequence[Action], ledgers: Ledgers, report: SubsetRepor
 
 
 class _Composed(NamedTuple):
-    """The columns of a dataset's last write, and the provenances by which they were composed.
+    """The column lineage of a dataset's last write, as reported and as composed.
 
-    :param made_of: the provenance of each dataset that the columns name
+    :param made_of: the provenance of each dataset that the reported columns name
+    :param composed: ``reported``, with columns of intermediate datasets replaced by their sources
     """
 
     reported: ColumnLineage
@@ -232,7 +237,7 @@ class Accumulated:
             ledger.enter_write(access, composed, sources)
 
     def _read(self, action: Action, dataset: ActionDataset) -> composition.Provenance | None:
-        """Enter a read in the ledger of its dataset, and give the provenance of the read data.
+        """Enter a read in the ledger of its dataset, and give the provenance of the data.
 
         The dataset becomes an input unless the read is internal. A read that is only assumed to be
         internal is reported, once for each dataset.

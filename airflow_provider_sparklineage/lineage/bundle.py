@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 def task_lineage(bundle: CaptureBundle, allowance: Allowance = UNLIMITED) -> TaskLineage:
     """Read a capture bundle, and merge it to the lineage of its task.
 
-    The datasets of the last run fill its gaps if the worker has noted them in the manifest.
+    Inputs, outputs or facets that are missing come from the last successful run, if the worker has
+    noted it in the manifest (:func:`.with_last_run`).
 
     :param allowance: see :func:`merged_lineage`
     :raise CaptureError: if the event file exists but cannot be read
@@ -68,8 +69,12 @@ def task_lineage(bundle: CaptureBundle, allowance: Allowance = UNLIMITED) -> Tas
 
 
 def lineage_of_try(bundle: CaptureBundle, last_known: BothForms, allowance: Allowance) -> Completed:
-    """Merge the bundle of a try that has just ended; the datasets of the last run fill its gaps.
+    """Merge the bundle of a try that has just ended.
 
+    Inputs, outputs or facets that are missing come from the last successful run
+    (:func:`.with_last_run`).
+
+    :param last_known: the last successful run
     :raise CaptureError: if the event file exists but cannot be read
     """
     lineage = merged_lineage(bundle, allowance)
@@ -80,7 +85,7 @@ def lineage_of_try(bundle: CaptureBundle, last_known: BothForms, allowance: Allo
 def merged_lineage(bundle: CaptureBundle, allowance: Allowance) -> TaskLineage:
     """Merge a capture bundle to the lineage of its task, as Spark reports it.
 
-    :param allowance: only events that are read before the stage is over are merged
+    :param allowance: the limits of time and memory; events that do not fit are not merged
     :raise CaptureError: if the event file exists but cannot be read
     """
     manifest = bundle.manifest
@@ -130,7 +135,7 @@ def merged_lineage(bundle: CaptureBundle, allowance: Allowance) -> TaskLineage:
 def _observed(
     reading: Reading, application: SparkApplication, manifest: Manifest, allowance: Allowance
 ) -> tuple[SparkApplication, Observations | None, list[Degradation]]:
-    """Read the observer's records, and correct by them what the listener reported.
+    """Read the observer's records, and use them to correct the listener's actions.
 
     :return: the application with the actions that only the observer saw, and without skipped
         writes; the observations, None if the observer wrote nothing or its records were not used;
@@ -252,7 +257,7 @@ def incomplete(application: SparkApplication, is_delivered: bool) -> Iterator[De
 
 
 def left_out(application: SparkApplication) -> Iterator[Degradation]:
-    """Report the events and facets that were read and not merged."""
+    """Report the events and facets that were read but not merged."""
     if application.foreign_events:
         yield Degradation(
             DegradationCode.FOREIGN_EVENTS,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Accessed(StrEnum):
-    """How much of a dataset a task read or wrote, as far as that is known."""
+    """How much of a dataset a task read, or wrote, as far as that is known."""
 
     ALL = "all"
     """The full dataset; a dataset without partitions is full unless its files were chosen."""
@@ -64,8 +64,12 @@ _TEXTS = {
 
 
 class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
-    """A dataset that the task read or wrote: its facets as Spark reported them, columns composed.
+    """A dataset that the task read or wrote.
 
+    :param facets: the dataset facets, as Spark reported them
+    :param side_facets: the ``inputFacets`` or ``outputFacets``, as Spark reported them
+    :param columns: of an output, its column lineage, with columns of intermediate datasets replaced
+        by their sources
     :param locations: partition locations that were accessed; None stands for the full dataset, or
         for unknown locations
     :param observed: whether all accesses were observed; if so, a ``subset`` of None stands for all
@@ -76,8 +80,8 @@ class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
     :param check: the comparison of the expected and the observed partitions
     :param sources: of an output, the datasets from which it was made; None where the sources are
         not known
-    :param witness: the reporter of the accesses on this side; None if this try has no report of
-        them, and the dataset comes from the lineage of the last run
+    :param witness: the reporter of the reads of an input, or of the writes of an output; None if
+        this try has no report of them, and the dataset comes from the lineage of the last run
     :param failed: whether all writes of the dataset failed or never ended; if so, no part of the
         dataset counts as written
     :param writes: of an output, the number of actions that wrote it; the output's statistics are
@@ -152,7 +156,7 @@ class TaskLineage(Frozen, frozen=True):
 def joined(
     known: LineageDataset | None, dataset: ActionDataset, witness: Witness, *, is_input: bool
 ) -> LineageDataset:
-    """Join a later action's report of a dataset with the earlier reports on the same side.
+    """Join a later action's report of an input or output with the earlier reports of it.
 
     Facets are taken from the later action, but symlinks are united, output statistics are summed,
     and an input's ``version`` stays that of the first action. Locations stay those of the first
@@ -217,7 +221,10 @@ def with_declared(
 
 
 def with_witness(dataset: LineageDataset, witness: Witness | None) -> LineageDataset:
-    """Add a witness to a dataset; the witness becomes BOTH if the dataset had another witness."""
+    """Note one more reporter (*witness*) of a dataset; two different ones become BOTH.
+
+    :param witness: None if there is none to add
+    """
     if witness in (None, dataset.witness):
         return dataset
     return replace(dataset, witness=Witness.BOTH if dataset.witness else witness)

@@ -58,7 +58,9 @@ def with_last_run(
     *,
     versions_by_schema: bool,
 ) -> TaskLineage | None:
-    """Fill the missing parts of a try's lineage with the last successful run's lineage.
+    """Replace the missing parts of a try's lineage by those of the last successful run.
+
+    The parts are inputs, outputs, and facets of outputs; the module's docstring has the policy.
 
     :param declared_inputs: inputs that the task declares; a declared dataset without facets counts
         as not reported by Spark
@@ -94,12 +96,12 @@ def with_last_run(
 
 
 class Completed(NamedTuple):
-    """The lineage of a try; the datasets of the last successful run fill its gaps.
+    """The lineage of a try, with missing parts replaced by those of the last successful run.
 
-    :param lineage: the lineage, filled from the kept form of the last run's event
-    :param as_sent: the lineage, filled from the form that the backend got; None if both forms are
-        the same
-    :param last_known: the last run, if the lineage had gaps
+    :param lineage: the lineage; missing parts come from the last run's event as Airflow keeps it
+    :param as_sent: the same, but missing parts come from that event as it was sent to the backend;
+        None if both are the same
+    :param last_known: the last run; None if no part was missing
     """
 
     lineage: TaskLineage
@@ -108,7 +110,10 @@ class Completed(NamedTuple):
 
 
 def completed(lineage: TaskLineage, manifest: Manifest, last_known: BothForms) -> Completed:
-    """Fill the gaps of a try's lineage, see :func:`with_last_run`."""
+    """Replace the missing parts of a try's lineage, see :func:`with_last_run`.
+
+    :param last_known: the last successful run
+    """
     kept, sent, versions_by_schema = last_known
 
     def by(last: LastRun) -> TaskLineage | None:
@@ -122,7 +127,10 @@ def completed(lineage: TaskLineage, manifest: Manifest, last_known: BothForms) -
 
 
 def unmerged(manifest: Manifest, outcome: Outcome, last_known: BothForms) -> Completed:
-    """Give the lineage of a try whose bundle was not merged: declared datasets and degradations."""
+    """Give the lineage of a try whose bundle was not merged.
+
+    It has the declared datasets, those of the last successful run, and the worker's degradations.
+    """
     lineage = declared_lineage(
         manifest.declared_inputs,
         manifest.declared_outputs,
@@ -142,7 +150,10 @@ def _is_unreported(side: Iterable[LineageDataset], declared: Collection[DatasetN
 def _with_last(
     last: Iterable[LastRunDataset], reported: Iterable[LineageDataset]
 ) -> tuple[LineageDataset, ...]:
-    """Add the last run's datasets to declared datasets, which keep their expected partitions."""
+    """Add the last run's datasets to a try's datasets, all of which are only declared.
+
+    A declared dataset keeps its expected partitions, and gets the facets of the last run.
+    """
     declared = {d.name: d for d in reported}
     every = {d.name: d for d in last_and_declared(last, declared)}
     for name, dataset in list(every.items()):

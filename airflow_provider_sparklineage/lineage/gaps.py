@@ -1,4 +1,4 @@
-"""Report why columns of an output have no known sources, with evidence from both witnesses.
+"""Report why columns of an output have no known sources, by evidence of listener and observer.
 
 Spark's own plan of a write shows the origin of each column. Without a plan, a reason is given only
 if there is evidence for it: a literal in the statement, a Python function that ran, a write without
@@ -42,8 +42,8 @@ _UNSEEN = (
 class ColumnWrite(NamedTuple):
     """The write of an output by an action, with the column lineage of the write.
 
-    :param reported: the column lineage as the listener reported it; columns of intermediates are
-        not yet replaced by their sources
+    :param reported: the column lineage as the listener reported it; columns of intermediate
+        datasets are not yet replaced by their sources
     :param planned: the column lineage by each plan of the write; () where there is no plan
     """
 
@@ -64,8 +64,8 @@ class ColumnWrite(NamedTuple):
     def loses(self, column: str) -> bool:
         """Whether a column could not be followed through some operator of a plan.
 
-        A relation that another system reads for Spark does not count, because the listener reports
-        that relation.
+        A column that is made of a relation which is not a known dataset does not count, because the
+        listener reports that relation.
         """
         return any(column in plan.incomplete - plan.elsewhere for plan in self.planned)
 
@@ -178,7 +178,10 @@ def _hidden(
 
 
 def _with(text: str, write: ColumnWrite) -> list[str]:
-    """Name columns with a text in a description, if the plans do not give all their sources."""
+    """List the columns that have a description which contains a text.
+
+    Columns of which the plans give all sources are left out.
+    """
     found = mapped(write.reported.fields, lambda edges: _contain(edges, text))
     return [column for column, has_it in found.items() if has_it and not write.is_known(column)]
 
@@ -222,7 +225,7 @@ _LOST = "the result of an operator of Spark's plan that could not be followed"
 
 
 def _observed(column: str, write: ColumnWrite) -> str:
-    """Describe the origin of a column without sources by the plans; "" if no plan shows it."""
+    """Describe the origin of a column without sources, as the plans show it; "" if none does."""
     found: list[str] = []
     for plan in write.planned:
         if column in plan.incomplete:

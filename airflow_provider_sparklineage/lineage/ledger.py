@@ -65,8 +65,8 @@ if TYPE_CHECKING:
 class ReportedWrite(NamedTuple):
     """The write of a complete action, and its sources.
 
-    :param columns: the column lineage of the write, with columns of intermediates replaced by their
-        sources; None where the columns were cut
+    :param columns: the column lineage of the write, with columns of intermediate datasets replaced
+        by their sources; None if the time or memory for columns was used up
     :param sources: datasets from outside the application from which the written data was made
     """
 
@@ -104,7 +104,7 @@ class Contents:
         self.size: int | None = None
         self.empty = True
         self.size_alone: int | None = None
-        """The size, supposing that the last write that does not append replaced all older data."""
+        """The size in bytes, if the last write that does not append replaced all older data."""
         # Locations that the writes replaced; None after a write that replaced no full locations.
         self._replaced: set[str] | None = set()
         for write in writes:
@@ -112,7 +112,7 @@ class Contents:
 
     @property
     def columns(self) -> ColumnLineage:
-        """The sources of the columns, as a view that a later write changes.
+        """The sources of the columns; a write that is added later may change this object.
 
         If data of only one write is left, the result is the column lineage object of that write.
         """
@@ -171,7 +171,7 @@ def _sum_if_known(one: int | None, other: int | None) -> int | None:
 
 
 class ReportedWrites:
-    """The writes of one dataset, found by the locations that they wrote.
+    """The writes of one dataset, indexed by the locations that they wrote.
 
     A loop over partitions writes and reads another partition each time. So a read must not visit
     all writes before it, or the loop would take quadratic time.
@@ -179,7 +179,7 @@ class ReportedWrites:
 
     def __init__(self) -> None:
         self._writes: list[ReportedWrite] = []
-        """The writes in the order of their ends; a write's number is the order of its adding."""
+        """The writes in the order of their ends; their numbers are the order of :meth:`add`."""
         self._order: list[int] = []
         """For each number, the place of the write in ``_writes``."""
         self._left: list[ReportedWrite] = []
@@ -203,8 +203,8 @@ class ReportedWrites:
     ) -> None:
         """Add a write, unless it never ended: the data of such a write was not read back.
 
-        :param columns: the column lineage of the write, with columns of intermediates replaced by
-            their sources; None where the columns were cut
+        :param columns: the column lineage of the write, with columns of intermediate datasets
+            replaced by their sources; None if the time or memory for columns was used up
         :param sources: datasets from outside the application from which the written data was made
         """
         if access.ended is None:
@@ -239,11 +239,11 @@ class ReportedWrites:
     def provenance(self, read: Access) -> Provenance | None:
         """Give the origin of the data that the application had written by the start of a read.
 
-        Only writes that had ended count: actions that run at the same time are not chained. A full
-        overwrite replaces the data of earlier writes, any other write adds to that data. Data in
-        partition locations that were not read is left out.
+        Only writes that had ended by then count. A full overwrite replaces the data of earlier
+        writes, any other write adds to that data. Data in partition locations that were not read is
+        left out.
 
-        The result is a view: use it before the next call for this dataset.
+        The next call for this dataset may change the result: use it before that.
 
         :return: None if the application had written no data that was read
         """
@@ -289,7 +289,7 @@ class ReportedWrites:
         return all(s is not None and s <= started for s in since)
 
     def _settled(self, locations: frozenset[str] | None, size: int | None) -> Contents:
-        """Give the contents after all writes; settle a doubtful overwrite by the size of a read.
+        """Give the contents after all writes; the size of a read may prove a full overwrite.
 
         If the dataset held exactly as many bytes as its last overwrite and the appends after that
         overwrite wrote, the overwrite counts as a full one from now on.
@@ -463,7 +463,7 @@ class Ledger:
     def provenance(self, read: Access) -> Provenance | None:
         """Give the origin of the data that the application had written before a read.
 
-        The result is a view: use it before the next call.
+        The next call may change the result: use it before that.
 
         :return: None if the application had written no data that was read
         """
@@ -478,8 +478,8 @@ class Ledger:
     def plans(self, action: Action) -> tuple[WritePlan, ...]:
         """Give the plans of an action's write, without the plans of the write before or after.
 
-        Both events of an action can come after the action's query has ended. In this case the
-        action gets the plan that is nearest in time.
+        The start and the end of an action can both be reported after its query has ended. In this
+        case the action gets the plan that is nearest in time.
         """
         during = self._plans.during(action.started, action.ended)
         found = [plan for plan in during if plan.run_id in (None, action.run_id)]
@@ -508,8 +508,8 @@ class Ledger:
     ) -> None:
         """Note a complete action's write of this dataset.
 
-        :param columns: the column lineage of the write, with columns of intermediates replaced by
-            their sources; None where the columns were cut
+        :param columns: the column lineage of the write, with columns of intermediate datasets
+            replaced by their sources; None if the time or memory for columns was used up
         :param sources: datasets from outside the application from which the written data was made
         """
         if write.size:  # CREATE TABLE, for example, writes no data
@@ -520,15 +520,15 @@ class Ledger:
         self._reported.add(write, columns, sources)
 
     def _note_grade(self, access: Access) -> None:
-        """Remember the lowest grade of all accesses on one side."""
+        """Remember the lowest grade of all reads, or of all writes."""
         known = self._grades.get(access.side, Grade.OBSERVED)
         self._grades[access.side] = min(known, access.grade)
 
     def _unite_locations(self, access: Access) -> None:
-        """Add the locations of an access to those of all accesses on the same side.
+        """Add the locations of a read to those of all reads, or of a write to those of all writes.
 
-        After an access without locations, the side stands for the full dataset. The set is changed
-        in place, because a loop over partitions adds one location at a time.
+        After an access without locations, they stand for the full dataset. The set is changed in
+        place, because a loop over partitions adds one location at a time.
         """
         known = self._locations.setdefault(access.side, set())
         if access.scope.locations is None:
@@ -539,12 +539,15 @@ class Ledger:
     # --- the sum of all accesses ---
 
     def is_observed(self, side: Side) -> bool:
-        """Whether there are accesses on a side, and all of them were observed."""
+        """Whether there are reads (or writes), and all of them were observed."""
         lowest = self._grades.get(side, Grade.OBSERVED)
         return lowest is Grade.OBSERVED and self.observed.has(side)
 
     def locations(self, side: Side) -> frozenset[str] | None:
-        """Give all locations that were read from outside, or written; None for the full dataset."""
+        """Give all locations that were read from outside, or written; None for the full dataset.
+
+        A location was read from outside unless only data of the application itself was read there.
+        """
         found = self._locations.get(side, set())
         return None if found is None else frozenset(found)
 

@@ -324,8 +324,7 @@ def _reported(
 ) -> LineageDataset:
     """Add to a dataset its expected partitions, the reported subset, and their comparison.
 
-    :param other: the same dataset on the other side (read or written); None if that side does not
-        have the dataset
+    :param other: of an input, the same dataset as an output, and vice versa; None if it is not both
     """
     name, filters, static = dataset.name, None, None
     ledger = done.ledgers.of(name)

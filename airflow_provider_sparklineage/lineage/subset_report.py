@@ -28,11 +28,13 @@ _HOW = {Side.READ: "read", Side.WRITE: "written"}
 
 
 _LOCATING = 10
-"""Units of work that it takes to find the partition of a location."""
+"""The units of work (:meth:`.Allowance.work`) for finding the partition of one location."""
 
 
 class SubsetReport:
-    """Selects and compares subsets; call :meth:`of` once for each side of each dataset.
+    """Adds to a dataset its expected subset, its accessed subset, and their comparison.
+
+    Call :meth:`of` once for each dataset as an input, and once for each as an output.
 
     :param is_whole: whether all accesses were delivered; if not, no partition is reported as
         missing, because an access that was not delivered may be to that partition
@@ -69,9 +71,10 @@ class SubsetReport:
         """Add to a dataset the expected subset, the accessed subset, and their comparison.
 
         :param filters: condition that holds for all rows that were read
-        :param static: static partitions of all the statements that wrote the dataset; if the side
-            is that of reads, they belong to the other side
-        :param other: the dataset on the other side; None if it was not both read and written
+        :param static: static partitions of all the statements that wrote the dataset; also given
+            for an input, as partitions of ``other``
+        :param other: of an input, the same dataset as an output, and vice versa; None if it was not
+            both read and written
         :param tables: table identifiers under which the dataset was observed
         :param has_failed: whether only failed actions wrote the dataset; if so, it has no subset
         """

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Grade(IntEnum):
-    """The kind of evidence for a fact; the greater grade decides."""
+    """The kind of evidence for a fact; if two contradict each other, the greater one decides."""
 
     LIFECYCLE = 1
     """The listener's reports of actions: lifecycle, SQL, locations."""
@@ -78,7 +78,8 @@ class Access(NamedTuple):
     :param exact: whether the partitions are certain; False where they are known only from new
         files in folders
     :param planned: of a read, whether the query may have ended before it opened all partitions
-    :param chosen: of a read, whether files of the dataset were chosen before any filter
+    :param chosen: of a read, whether only chosen files were read: files that are new to a stream,
+        or that an option names
     :param queries: of the access of an action, the accesses that were observed during the action
     """
 
@@ -184,9 +185,9 @@ class DecodedFacets:
 
 
 class ActionDataset(DecodedFacets, Frozen, frozen=True, dict=True):
-    """A dataset on one side of an action.
+    """An input or an output of an action.
 
-    :param side_facets: ``inputFacets`` or ``outputFacets``, undecoded
+    :param side_facets: ``inputFacets`` of an input, or ``outputFacets`` of an output, undecoded
     :param locations: partition locations that the listener trimmed off the name; None stands for
         the full dataset
     :param left_out: names of facets that were reported but did not fit into memory
@@ -214,9 +215,9 @@ class ActionDataset(DecodedFacets, Frozen, frozen=True, dict=True):
     def size_found(self) -> int | None:
         """Size of the whole input in bytes when it was read; None where no size is reported.
 
-        None also where the statistics may be of a part: without a number of files they come from a
-        catalog, and may count only the partitions that were read; Iceberg's count only the files
-        that pass the scan's filters.
+        None also where the statistics may count only a part of the input. Statistics without a
+        number of files come from a catalog, and may count only the partitions that were read.
+        Statistics of Iceberg count only the files that pass the scan's filters.
         """
         if "storage" in self.facets:  # tables of DataSource V2 catalogs have this facet
             return None

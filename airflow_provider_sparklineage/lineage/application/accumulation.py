@@ -138,9 +138,10 @@ _LONGEST_EMPTY = max(map(len, _EMPTY))
 
 
 class KeptReports:
-    """Recent reports of datasets on one side, kept so that equal reports become one object.
+    """Recent reports of inputs, or of outputs, kept so that equal reports become one object.
 
-    :param memory: bounds the reports
+    :param memory: the memory for facets; a facet that does not fit is left out of its report
+    :param is_input: whether the reports are those of inputs; else they are those of outputs
     """
 
     def __init__(self, memory: Memory, *, is_input: bool) -> None:
@@ -149,7 +150,10 @@ class KeptReports:
         self._latest: dict[DatasetName, list[_Kept]] = {}
 
     def kept(self, name: DatasetName, facets: RawFacets, sides: RawFacets) -> _Kept:
-        """Give the kept report with the same facets; if there is none, keep a new one."""
+        """Give the kept report with the same facets; if there is none, keep and give a new one.
+
+        :param sides: the dataset's ``inputFacets`` or ``outputFacets``
+        """
         latest = self._latest.setdefault(name, [])
         for known in latest:
             if known.facets == facets and known.sides == sides:
@@ -184,7 +188,7 @@ class _Kept:
         self._alone: ActionDataset | None = None
 
     def alone(self) -> ActionDataset:
-        """Give the dataset of a run in which all reports of the dataset equal this report."""
+        """Make the dataset from this report alone, for a run with no other report of it."""
         if self._alone is None:
             self._alone = _action_dataset(
                 self.name, _stated(self.facets), _stated(self.sides), self.locations
@@ -203,7 +207,7 @@ def _is_empty(facet: msgspec.Raw) -> bool:
 
 
 class DatasetReports:
-    """The reports of the datasets on one side of one run, collected event by event."""
+    """The reports of all inputs, or of all outputs, of one run, collected event by event."""
 
     __slots__ = ("_all", "_of")
 
@@ -328,7 +332,10 @@ class Action(Frozen, frozen=True):
     error: str = ""
     """Class and error condition of the exception that ended the action; empty if not known."""
     witness: Witness = Witness.LISTENER
-    """OBSERVER if the listener reported no such action, or the action without these datasets."""
+    """LISTENER for an action that the listener reported.
+
+    OBSERVER for one that only the observer saw, or whose datasets only the observer saw.
+    """
     moved: Mapping[DatasetName, DatasetName] = field(default_factory=dict)
     """The listener's name of a dataset -> the name that rules give to the dataset."""
 
@@ -408,7 +415,8 @@ def accumulate(events: Iterable[SparkEvent], run_id: str) -> SparkApplication:
 class _Run:
     """The events of one action so far, joined.
 
-    :param event: one of the events, which is added later as all are
+    :param event: one of the events; the constructor reads only its run id, time and job name, so
+        this event too must be added with :meth:`add`
     """
 
     def __init__(
@@ -487,7 +495,7 @@ _ERROR_CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]*\](?=\s|$)")
 def _error_kind(exception: ExceptionFacet) -> str:
     """Give the class of an exception and Spark's error condition.
 
-    The rest of a message is left out, because it can contain data.
+    The message of the exception is left out but for the error condition: it can contain data.
     """
     message, trace = exception.message or "", exception.stack_trace or ""
     found = (

@@ -4,8 +4,8 @@ Names of datasets (:func:`with_canonical_names`):
 
 - The listener trims the folders of a path that it takes for partitions. A rule with a layout can
   recognise more partition folders: ``/lake/clicks/2024-05-06/10`` is hour 10 of ``/lake/clicks``.
-  Then the dataset is renamed on every side and in column lineage, and its former name is kept as a
-  location.
+  Then the dataset is renamed among inputs, among outputs and in column lineage, and its former name
+  is kept as a location.
 - A table of a database has one name, even if actions read it by URLs with different settings.
 - Column lineage can name a single file where the inputs name its folder (:func:`input_names`).
 
@@ -78,7 +78,7 @@ def with_canonical_names(application: SparkApplication, locator: Locator) -> Spa
 def _renamed_datasets(
     datasets: Iterable[ActionDataset], moved: Mapping[DatasetName, DatasetName]
 ) -> tuple[ActionDataset, ...]:
-    """Rename datasets, and join those that were several folders of one dataset."""
+    """Rename datasets, and join the datasets that have the same name after that."""
     found: dict[DatasetName, ActionDataset] = {}
     for dataset in datasets:
         name = moved.get(dataset.name, dataset.name)
@@ -125,7 +125,11 @@ def input_names(action: Action) -> Callable[[DatasetName], DatasetName]:
 
 
 def repaired(application: SparkApplication) -> SparkApplication:
-    """Give the application without listings and logs; executions of one write are one action."""
+    """Repair the actions of an application.
+
+    File listings and accesses to Delta's logs are left out, and several executions of one write
+    become one action.
+    """
     actions = _without_listings(_without_delta_logs(application.actions))
     actions = _join_nested_writes(_join_inner_reads(actions))
     return replace(application, actions=tuple(actions))

@@ -146,9 +146,9 @@ def _stronger(first: str | None, second: str | None) -> str | None:
 
 
 class Way(NamedTuple):
-    """Two transformations in a row whose texts are not combined yet.
+    """Two transformations in a row whose descriptions are not combined yet.
 
-    Combining texts takes most of the time, and texts may be dropped before they are combined.
+    Combining descriptions takes most of the time, and they may be dropped before that.
     """
 
     this: Transformation
@@ -170,7 +170,11 @@ class Upstream:
         self._via = via
 
     def variants(self, these: Transformations) -> tuple[Variant, ...]:
-        """Combine transformations of the column with those that made it, without duplicates."""
+        """Combine transformations of the column with those that made it, without duplicates.
+
+        :param these: the transformations by which a later action used the column
+        :return: the combined transformations; some are a :class:`Way`, not combined yet
+        """
         found = [variant for this in these for variant in self._variants(this)]
         return tuple(dict.fromkeys(found)) if len(found) > 1 else tuple(found)
 
@@ -183,9 +187,10 @@ class Upstream:
 
     @cached_property
     def _without_texts(self) -> Transformations:
-        """Give the transformations without texts: without the column's name, a text is of no use.
+        """The transformations, without the descriptions of those that are DIRECT.
 
-        INDIRECT transformations keep their texts.
+        They are for a later description that does not name the column, so that no earlier
+        description can be put in place of the name.
         """
         plain = (t if t.type == INDIRECT else without_text(t) for t in self.transformations)
         return tuple(dict.fromkeys(plain))
@@ -221,14 +226,18 @@ def without_text(variant: Variant) -> Transformation:
 
 V = TypeVar("V")
 MAX_VARIANTS = 32
-"""Variants between two columns; if composing makes more, none of them keeps its description."""
+"""The most combined transformations between two columns that keep their descriptions.
+
+If there are more of them (*variants*: alone or as a :class:`Way`), none keeps its description.
+"""
 
 
 def settled(parts: Sequence[tuple[Sequence[Variant], int]]) -> list[tuple[Transformation, int]]:
-    """Make transformations from variants; a source with too many variants gets them without texts.
+    """Make transformations from variants: each variant is a transformation, or a :class:`Way`.
 
-    The variants of each source are counted first. So the result does not depend on their order,
-    and no text is made only to be dropped.
+    If a source has more than :data:`MAX_VARIANTS` variants, its transformations have no
+    descriptions. The variants of each source are counted first. So the result does not depend on
+    their order, and no description is made only to be dropped.
 
     :param parts: pairs of variants and a set of sources; each of the sources has all the variants
     :return: pairs of a transformation and its set of sources; each source has its transformations
@@ -246,7 +255,10 @@ def settled(parts: Sequence[tuple[Sequence[Variant], int]]) -> list[tuple[Transf
 
 
 def each_variant_once(parts: Sequence[tuple[Sequence[V], int]]) -> list[tuple[V, int]]:
-    """Give pairs of a variant and sources; a source has each variant in only one pair."""
+    """Give pairs of a variant and its set of sources, so that no source has a variant twice.
+
+    :param parts: pairs of variants and a set of sources; each of the sources has all the variants
+    """
     known: dict[V, int] = {}
     found = []
     for variants, sources in parts:

@@ -51,7 +51,10 @@ class Column(NamedTuple):
 
 Transformations = tuple[Transformation, ...]
 Edges = Mapping[Column, Transformations]
-"""No function changes edges that it got or has returned, because columns may share one object."""
+"""Input column -> the transformations by which it influences an output column, or all of them.
+
+No function changes edges that it got or has returned, because columns may share one object.
+"""
 
 
 class ColumnLineage(Frozen, frozen=True):
@@ -69,7 +72,10 @@ class ColumnLineage(Frozen, frozen=True):
         return bool(self.fields or self.dataset)
 
     def changed(self, change: Callable[[Transformations], Transformations]) -> ColumnLineage:
-        """Change the transformations of all edges; edges that have none after that are left out."""
+        """Change the transformations of all edges; an edge that is left without any is dropped.
+
+        :param change: a function that gives the new list of an edge's transformations
+        """
         fields = mapped(self.fields, lambda edges: changed(edges, change))
         return ColumnLineage(fields, changed(self.dataset, change))
 
@@ -77,9 +83,10 @@ class ColumnLineage(Frozen, frozen=True):
 def changed(
     edges: Edges, change: Callable[[Transformations], Transformations]
 ) -> dict[Column, Transformations]:
-    """Change the transformations of edges; a list that several edges share is changed only once.
+    """Change the transformations of edges; an edge that is left without any is dropped.
 
-    An edge without any transformations left is dropped.
+    :param change: a function that gives the new list of an edge's transformations; a list that
+        several edges share is given to it only once
     """
     left = {id(ts): change(ts) for ts in lists(edges)}
     return {column: kept for column, ts in edges.items() if (kept := left[id(ts)])}
@@ -96,12 +103,15 @@ def count_all(lineage: ColumnLineage) -> int:
 
 
 def each_once(lineage: ColumnLineage) -> Iterable[Edges]:
-    """Give the edges of all columns and of the dataset; a shared object comes only once."""
+    """Give the edges of each column, and those of the dataset; a shared object comes only once."""
     return {id(edges): edges for edges in (*lineage.fields.values(), lineage.dataset)}.values()
 
 
 def mapped(values: Mapping[K, V], of: Callable[[V], T]) -> dict[K, T]:
-    """Apply a function to each value, such as the edges of each column; to one object only once."""
+    """Apply a function to each value, such as the edges of each column.
+
+    The function is called only once for an object that is the value of several keys.
+    """
     found = {key: of(value) for key, value in {id(v): v for v in values.values()}.items()}
     return {key: found[id(value)] for key, value in values.items()}
 
@@ -155,8 +165,8 @@ def compact(lineage: ColumnLineage, subtypes: Collection[str] = INDIRECT_SUBTYPE
     """Move INDIRECT influences that every column has to ``dataset``, which names each once.
 
     These influences are removed from the columns, and so are influences that ``dataset`` already
-    has. :func:`expand` puts all of them back, in some order. A column without other edges stays in
-    ``fields``, without edges.
+    has. :func:`expand` puts all of them back, though perhaps in another order. A column without
+    other edges stays in ``fields``, without edges.
 
     :param subtypes: the INDIRECT subtypes that are moved
     """
@@ -168,11 +178,17 @@ def compact(lineage: ColumnLineage, subtypes: Collection[str] = INDIRECT_SUBTYPE
 
 
 MAX_LEGACY_EDGES = 500
-"""Edges of an output in the legacy form: a backend that keeps every edge can never delete one."""
+"""The most edges that an output may have in the legacy form.
+
+There is a limit because some backends keep every edge that they have got for ever.
+"""
 
 
 def legacy(lineage: ColumnLineage) -> ColumnLineage | None:
-    """Expand column lineage; None if that makes more than :data:`MAX_LEGACY_EDGES` edges."""
+    """Give the legacy form of column lineage; None if it has over :data:`MAX_LEGACY_EDGES` edges.
+
+    In this form the influences on all columns are repeated with each column.
+    """
     if len(lineage.dataset) * len(lineage.fields) > MAX_LEGACY_EDGES:
         return None
     expanded = expand(lineage)

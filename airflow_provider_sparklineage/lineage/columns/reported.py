@@ -21,7 +21,7 @@ IDENTITY of a JDBC column, no text      DIRECT, subtype unknown: it may be an ex
 
 Where a column could be followed through all of the plan, the plan decides: it shows sources that
 the listener loses (scalar subqueries, the values of MERGE and UPDATE, the columns of a FILTER
-clause, columns beyond Python and ROLLUP), and lacks wrong sources that the listener reports. For
+clause, columns below a Python function or a ROLLUP), and not the wrong ones that it reports. For
 other columns the union of both is reported. A transformation that both have keeps the listener's
 description.
 """
@@ -306,7 +306,7 @@ def is_nameless(text: str) -> bool:
 
 
 def is_incomplete(edges: Edges) -> bool:
-    """Whether a description names a Python UDF; if so, the edges of its arguments are missing."""
+    """Whether a description names a Python UDF: the listener leaves out the UDF's arguments."""
     return any(is_nameless(t.description) for ts in lists(edges) for t in ts)
 
 
@@ -318,13 +318,13 @@ class UnreadableColumnsError(Exception):
 
 
 MAX_REMEMBERED_BYTES = 4 * 1024 * 1024
-"""Size of the facets whose decoded column lineage is remembered."""
+"""The greatest total size of the facets whose decoded column lineage is remembered, in bytes."""
 
 
 class _Decoded(NamedTuple):
     """The column lineage of a facet.
 
-    :param names: name in the facet -> the dataset for which the name was taken
+    :param names: name of a dataset in the facet -> the dataset that the name stood for
     """
 
     lineage: ColumnLineage

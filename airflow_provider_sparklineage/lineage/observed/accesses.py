@@ -10,11 +10,11 @@ case:
 - A read without any restriction that found only data from outside makes the subset full.
 - If a read may have ended before it opened all of its partitions, its partitions are in the subset
   as planned, unless another read opened them; such a read makes no subset full.
-- If the partitions of one read or write are not known, its side has no subset, and a degradation
-  reports it. An unpartitioned dataset has no subset.
-- The partitions of a side are not known either if some of the data was in partitions and some in
-  none, unless all of the dataset was read: an Iceberg table that was partitioned later has files
-  of both kinds, and a job may write a folder anew with other partition columns, or with none.
+- If the partitions of one read are not known, there is no read subset, and a degradation reports
+  it; the same holds for writes. An unpartitioned dataset has no subset.
+- The read (or written) partitions are not known either if some of the data was in partitions and
+  some in none, unless all of the dataset was read: an Iceberg table that was partitioned later has
+  files of both kinds, and a job may write a folder anew with other partition columns, or with none.
 - Owned partitions are those that the application's writes replaced, created, or filled when the
   partitions had no data of others. Once the application has replaced or created the full dataset,
   every partition that it writes is owned.
@@ -60,8 +60,8 @@ class WritePlan(NamedTuple):
     :param compressed: the plan, as Spark's ``TreeNode.toJSON`` writes it, compressed
     :param relations: for each leaf of the plan, its dataset and the ids of its columns; the dataset
         is None if the leaf is not a dataset of the application
-    :param run_id: the action that was made of a hidden write; None of any other write, to which a
-        plan belongs by its time
+    :param run_id: run id of the action, if the listener did not report the write and the action was
+        made from the observer's record; else None, and the plan belongs to an action by its time
     """
 
     target: DatasetName
@@ -146,7 +146,7 @@ class UnknownPartitionsError(Exception):
 
 
 class ObservedAccesses:
-    """All observed accesses to one dataset, found by the time of an action.
+    """All observed accesses to one dataset; :meth:`during` gives those during an action.
 
     The results of the methods do not depend on earlier calls.
     """
@@ -160,19 +160,19 @@ class ObservedAccesses:
         self._owned = _OwnedPartitions(writes)
 
     def during(self, side: Side, started: datetime, ended: datetime | None) -> tuple[Access, ...]:
-        """Give the accesses of one side during an action."""
+        """Give the reads, or the writes, during an action."""
         return tuple(self._timelines[side].during(started, ended))
 
     def has(self, side: Side) -> bool:
-        """Whether any access of a side was observed."""
+        """Whether any read (or write) was observed."""
         return bool(self._of[side])
 
     def is_empty(self, side: Side) -> bool:
-        """Whether no access of a side read or wrote anything."""
+        """Whether no read read anything (or no write wrote anything)."""
         return all(access.scope.partitions == frozenset() for access in self._of[side])
 
     def is_of_chosen_files(self, side: Side) -> bool:
-        """Whether each access of a side was to chosen files, even if all files were chosen."""
+        """Whether each read (or write) was of chosen files, even if all files were chosen."""
         return all(access.chosen for access in self._of[side])
 
     def is_internal(self, read: Access) -> bool | None:
@@ -214,9 +214,12 @@ class ObservedAccesses:
     def subset(self, side: Side, work: Work = lambda _: None) -> Subset | None:
         """Give the partitions that were read from outside, or written.
 
+        A partition is read from outside if the application itself had not written it before.
+
         :return: None if the dataset is not partitioned, if all of it was read and some of its data
             is in no partition, or if no access was observed
-        :param work: once its stage is over, the partitions count as unknown
+        :param work: a function that raises :exc:`SpentError` if there is no time left; then the
+            partitions count as unknown
         :raise UnknownPartitionsError: if the partitions of some access are not known
         """
         accesses = self._of[side]
@@ -261,7 +264,7 @@ class ObservedAccesses:
 
 
 class _OwnedPartitions:
-    """The owned partitions of a dataset (see above) at a given time.
+    """The *owned* partitions of a dataset at a given time; the module's docstring defines them.
 
     If calls come with ascending times, as in merging, each write is visited once.
     """

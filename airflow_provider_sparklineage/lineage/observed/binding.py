@@ -6,7 +6,7 @@ datasets, the partitions of each read and write (:mod:`.places`), and its action
 :func:`observations` makes the accesses of each dataset of the queries that are left; a path or
 table that is not a dataset of the application then is listed as unmatched.
 
-An access has the time of its query, and this time leads to the action later.
+An access has the time of its query; by this time it is later matched to an action.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 class ObservedRead(NamedTuple):
     """A scan of a query.
 
-    :param places: the bases of its layouts
+    :param places: the base folders of the scan, below which its partitions lie
     :param accesses: the partitions that were read, dataset by dataset
     """
 
@@ -78,7 +78,10 @@ class ObservedRead(NamedTuple):
     accesses: tuple[Access, ...]
 
     def rebound(self, datasets: Mapping[DatasetName, DatasetName | None]) -> ObservedRead:
-        """Bind the accesses of some datasets to others, or to none."""
+        """Give the read with accesses to some datasets replaced by accesses to others.
+
+        :param datasets: dataset -> the dataset in its place; None drops the access
+        """
         bound = ((access, datasets.get(access.dataset, access.dataset)) for access in self.accesses)
         return self._replace(
             places=tuple(place for place in self.places if place.dataset not in datasets),
@@ -90,7 +93,7 @@ class ObservedWrite(NamedTuple):
     """A write of a query, or a commit.
 
     :param span: the exact time of the write, if it is known; else the time of its query
-    :param places: the bases of its layouts
+    :param places: the base folders of the write, below which its partitions lie
     :param accesses: the partitions that were written, dataset by dataset
     """
 
@@ -109,7 +112,7 @@ class ObservedWrite(NamedTuple):
 class ObservedCommand(NamedTuple):
     """The command of a query that writes.
 
-    :param relations: the leaves of the command's plan
+    :param relations: the paths and tables that the leaves of the command's plan read
     """
 
     record: CommandRecord
@@ -124,8 +127,8 @@ class ObservedQuery(Frozen, frozen=True, dict=True):
     """A query or a commit that was observed, with its datasets, partitions and action.
 
     :param ended: the end of the action, if that is known; else the end that the observer saw
-    :param action: the listener's action of the query, or that which was made of a hidden write;
-        None if it is not certain
+    :param action: the listener's action of the query; or, if the listener did not report a write of
+        the query, the action that was made of this write; None if the action is not certain
     :param gone: folders that did not exist any more when the driver ended
     """
 
@@ -160,12 +163,15 @@ class ObservedQuery(Frozen, frozen=True, dict=True):
 
     @property
     def target(self) -> DatasetName | None:
-        """The dataset that the command writes; if no write has it, queries below write it."""
+        """The dataset that the command writes, itself or by the queries below it.
+
+        None if the query has no command, or the target is not a dataset.
+        """
         return self.command.target.dataset if self.command else None
 
     @cached_property
     def inputs(self) -> Mapping[DatasetName, Locations]:
-        """The datasets that were read, each with the partition folders at which a read starts."""
+        """The datasets that were read, each with the partition folders that the reads name."""
         found: dict[DatasetName, Locations] = {}
         for read in self.reads:
             for place in read.places:
@@ -182,9 +188,9 @@ class ObservedQuery(Frozen, frozen=True, dict=True):
 
     @cached_property
     def own_writes(self) -> frozenset[DatasetName]:
-        """The datasets into which the query itself wrote files; Spark runs no query for it below.
+        """The datasets into which the query's own command wrote files.
 
-        A command of a table is different: queries below it may do the writing.
+        Other commands may leave the writing to queries below them.
         """
         own = (write for write in self.writes if write.record.node in _WRITES_OF_FILES)
         return frozenset(name for write in own for name in write.datasets)
@@ -228,11 +234,11 @@ class ObservedQuery(Frozen, frozen=True, dict=True):
 
 _PRECISION_MS = 1  # the listener's two times are rounded, Spark's duration is not
 _Starts = dict[int, list[tuple[int, "Action"]]]
-"""A number of ms -> (start in ms since the epoch, action), in the order of the starts."""
+"""Duration or end of actions, in ms -> (start in ms since 1970, action), in the order of starts."""
 
 
 class QueriedActions:
-    """The actions that can be those of queries, found by their times.
+    """Finds the listener's action of an observed query, by the times of both.
 
     :param actions: in the order of their start
     """
@@ -249,8 +255,9 @@ class QueriedActions:
     def of(self, record: ObservationRecord) -> Action | None:
         """Find the action of a query: the only one that took as long as the query, within its time.
 
-        Before Spark 4 an action begins when its query is planned. There, and where the listener
-        reports the end alone, it is the only one that ends with the query.
+        If no action did, it is the only one that ends when the query ends. This is so before Spark
+        4, where an action begins when its query is planned, and if the listener reports only the
+        end of the action.
 
         :return: None if no action or several actions fit, or if the query's duration is not known
         """
@@ -301,7 +308,7 @@ class Observed(NamedTuple):
         locator: Locator = DEFAULT_LOCATOR,
         allowance: Allowance = UNLIMITED,
     ) -> Observed:
-        """Bind the records of an application.
+        """Bind the records of an application to its datasets and actions.
 
         :raise SpentError: if there is no time left
         """
@@ -314,7 +321,10 @@ class Observed(NamedTuple):
         return self._replace(application=structs.replace(self.application, actions=tuple(actions)))
 
     def rebound(self, datasets: Mapping[DatasetName, DatasetName | None]) -> Observed:
-        """Bind the reads of some datasets to others, or to none."""
+        """Replace reads of some datasets by reads of others.
+
+        :param datasets: dataset -> the dataset in its place; None drops the read
+        """
         queries = (
             structs.replace(query, reads=tuple(read.rebound(datasets) for read in query.reads))
             for query in self.queries
@@ -362,7 +372,7 @@ def bind(
 
 
 def _commits(record: ObservationRecord) -> Iterator[ObservationRecord]:
-    """Make a record of each commit in a record of commits; give every other record as it is."""
+    """Split a record of commits into one record for each; give any other record as it is."""
     if record.kind != "commits":
         yield record
         return
@@ -372,9 +382,10 @@ def _commits(record: ObservationRecord) -> Iterator[ObservationRecord]:
 
 
 def _places(records: Sequence[ObservationRecord]) -> Iterator[tuple[str, str | None]]:
-    """Give the paths and tables that are datasets, those that were read first.
+    """Yield the paths and tables that are datasets: those that are read, then those written.
 
-    Of these, short paths come first, so that the folder of a single file is known before the file.
+    Among the read ones the shorter paths come first, so that the folder of a single file is known
+    before the file.
     """
     read = {(path, r.table): None for one in records for r in one.reads for path in _paths(r)}
     yield from sorted(read, key=lambda place: (len(place[0]), place[0]))
@@ -404,15 +415,16 @@ _REPLACING_MODES = (*_FULL_MODES, "static", "dynamic")
 
 
 class _Binding:
-    """Turns records into queries."""
+    """Turns records into queries, whose paths and tables are bound to datasets."""
 
     def __init__(self, index: DatasetIndex, folders: FolderPartitions) -> None:
         self._index = index
         self._folders = folders
 
     def query(self, record: ObservationRecord, action: Action | None) -> ObservedQuery:
-        """Bind one record.
+        """Bind one record to its datasets.
 
+        :param action: the listener's action of the query; None if it is not certain
         :raise SpentError: if there is no time left
         """
         ended = milliseconds(action.ended) if action and action.ended else record.ended
@@ -472,7 +484,7 @@ class _Binding:
         return ObservedRead(read, places, tuple(accesses))
 
     def _in_folders(self, read: ReadRecord) -> ReadRecord:
-        """Take a single file of a dataset for its folder, in which files were chosen."""
+        """Replace each single file of a dataset by its folder, and note that files were chosen."""
         folders = {o.base: self._index.folder(o.base, read.table) for o in read.layouts or ()}
         if all(base == folder for base, folder in folders.items()):
             return read

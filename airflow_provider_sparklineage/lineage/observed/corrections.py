@@ -96,7 +96,7 @@ def _is_step_of(action: Action, around: Action | None, batch: Span) -> bool:
 
 
 def with_failed_writes(seen: Observed) -> Observed:
-    """Mark actions whose query failed as failed; such actions keep only the observed inputs.
+    """Mark an action as failed if its query failed; it keeps only the inputs that were observed.
 
     The listener reports some of these actions as complete.
     """
@@ -130,7 +130,7 @@ def with_failed_writes(seen: Observed) -> Observed:
 
 
 def without_skipped_writes(seen: Observed) -> Observed:
-    """Leave writes out that Spark skipped: with the mode ``ignore``, if the target existed already.
+    """Leave out writes that Spark skipped: those with mode ``ignore`` whose target existed already.
 
     The listener reports such a write with an output, and with inputs that were mostly not opened.
     """

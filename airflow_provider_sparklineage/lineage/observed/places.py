@@ -46,7 +46,10 @@ if TYPE_CHECKING:
 
 
 class FolderPartitions:
-    """Makes the partitions of layouts; equal partitions, and equal sets of them, are shared."""
+    """Makes partitions from layouts: from a base folder and the partitions that lie below it.
+
+    Equal partitions, and equal sets of partitions, are one object.
+    """
 
     def __init__(self, locator: Locator, work: Work = lambda _: None) -> None:
         self._locator = locator
@@ -57,10 +60,13 @@ class FolderPartitions:
     def of(
         self, layouts: Iterable[Layout], dataset: DatasetName
     ) -> tuple[tuple[Dimension, ...], frozenset[Partition] | None]:
-        """Unite the layouts of one dataset; a base that is a partition adds its own values.
+        """Give the dimensions and the partitions of all layouts of one dataset.
 
-        :return: dimensions and partitions; () and None if a base is inside of a partition whose
-            values only a rule could name
+        If a base folder is itself a partition's, such as ``dt=2024-05-06``, the partitions below it
+        have its values too.
+
+        :return: dimensions and partitions; () and None if the values of a base folder are not known
+            without a rule
         :raise SpentError: if there is no time left
         """
         known = self._locator.rules.dimensions(dataset)
@@ -82,7 +88,7 @@ class FolderPartitions:
         return tuple(dimensions), partitions
 
     def are_bases(self, bases: Iterable[str]) -> bool:
-        """Whether some base is the folder of a partition, and not the root of a dataset."""
+        """Whether some base folder is that of a partition, and not the root of a dataset."""
         return any(_partition_of_base(base, self._locator) != Partition() for base in bases)
 
     def _listed(self, labels: _Labels, listed: tuple[Values, ...]) -> frozenset[Partition]:
@@ -111,11 +117,11 @@ def _partition_of_base(base: str, locator: Locator) -> Partition | None:
 
 
 def at_roots(record: ObservationRecord, locator: Locator) -> ObservationRecord:
-    """Move the layouts of the record's reads below the roots, if the roots are other datasets.
+    """Make the base folders of a record's reads the folders that the query names (*roots*).
 
-    With the option ``basePath`` the observer finds partitions below a folder above the roots, while
-    the listener names the roots. If the listener does not trim a partition's folder, that folder
-    and the roots are different datasets.
+    With the option ``basePath`` the observer gives partitions below a folder above the roots, while
+    the listener names the roots. If the listener does not trim the folders of partitions off the
+    name, the folder above and the roots are different datasets. Only then a base is replaced.
     """
     return structs.replace(record, reads=[_read_at_roots(read, locator) for read in record.reads])
 
@@ -174,9 +180,9 @@ class Place(NamedTuple):
     """A path or table of a record, and its dataset.
 
     :param dataset: the dataset that was read or written there; None if there is none
-    :param bound: the dataset whose partitions the place shows; None also for a single file of a
-        dataset (:meth:`DatasetIndex.folder`)
-    :param label: the path as a name, or else the table
+    :param bound: the dataset to which accesses of the place are bound; None also for a single file
+        of a dataset (:meth:`DatasetIndex.folder`)
+    :param label: the name that the path would have as a dataset, or else the table
     :param locations: the place's folder, if that is a partition of the dataset
     :param is_file: whether the place is a single file of a dataset, and no dataset
     """
@@ -264,15 +270,16 @@ class DatasetIndex:
         return above if is_part and self.place(above, None).bound is not None else path
 
     def located(self, paths: Iterable[str]) -> set[DatasetName]:
-        """Name paths by themselves, whether or not they are datasets of the application."""
+        """Give the names that paths would have as datasets, whether or not they are datasets."""
         found = map(self.locator.locate, paths)
         return {location.dataset for location in found if location is not None}
 
     def relation(self, path: str, table: str | None) -> Place:
         """Find the dataset of a relation, whose path the observer gives without partition folders.
 
-        If the listener does not trim these folders, datasets are folders of partitions below the
-        path. If there is only one such dataset, it is the result; none if there are several.
+        If the listener does not trim these folders off names, the folders of partitions below the
+        path are datasets. If there is only one such dataset, the place has it; if there are
+        several, the place has no dataset.
         """
         location = self.locator.locate(path)
         if location is None or location.dataset in self._names:

@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 
     Facets = Mapping[str, msgspec.Raw]
     _Reads = tuple[tuple[DatasetName, ...], ActionState, str, tuple[int, ...]]
-    """The common things of queries that become one action: datasets, state, function, and for each
-    dataset, the number of its writes that had ended before the query."""
+    """Queries with the same key become one action. The key has their datasets, state and function,
+    and for each dataset, the number of its writes that had ended before the query."""
 
 
 # --- actions --------------------------------------------------------------------------------------
@@ -123,7 +123,10 @@ def _start(action: Action) -> tuple[datetime, str]:
 
 
 class _Making:
-    """Makes actions from uncovered writes and reads; writes come first, as they cover reads too."""
+    """Makes actions from the reads and writes of queries that no action covers.
+
+    Writes come first, because their actions cover reads too; the module's docstring tells when.
+    """
 
     def __init__(self, seen: Observed) -> None:
         actions = seen.application.actions
@@ -136,7 +139,7 @@ class _Making:
         self._numbers = count()
         self.actions: list[Action] = []
         self.of_hidden_writes: dict[int, Action] = {}
-        """The id of a query, as an object -> the action that was made of its hidden write."""
+        """``id(query)`` -> the action that was made of the query's write."""
         self.left_out = 0
 
     def _add(
@@ -169,7 +172,7 @@ class _Making:
     # --- hidden writes ---
 
     def add_writes(self) -> None:
-        """Add actions for the writes that no action of the listener covers."""
+        """Add actions for the writes that the listener did not report."""
         reported = _Spans(self._application.actions, self._queries)
         writes = [*_writes(self._queries, self._commits)]
         for write in writes:
@@ -204,7 +207,10 @@ class _Making:
     # --- reads ---
 
     def add_reads(self) -> None:
-        """Add actions for the uncovered reads; equal reads between two writes are one action."""
+        """Add actions for the reads that no action has among its inputs.
+
+        Equal reads between two writes are one action.
+        """
         known = _Spans((*self._application.actions, *self.actions))
         groups: dict[_Reads, list[ObservedQuery]] = defaultdict(list)
         for query in self._queries:
@@ -337,10 +343,11 @@ class _Spans:
         return name in self._read and bool(self._read[name].during(*span))
 
     def have_write(self, name: DatasetName, write: _Write) -> bool:
-        """Whether an action covers the write of a dataset.
+        """Whether an action reports the write of a dataset.
 
-        The action of a query that wrote the dataset itself covers no other query's write. An action
-        right before or after the write covers it only if no other write has claimed the action.
+        If the action's query is known and wrote the dataset itself, the action reports no write of
+        another query. An action right before or after the write counts only if no other write has
+        claimed it (:meth:`claim`).
         """
         return any(
             self._writers.get((name, action.run_id), write.query) is write.query
@@ -349,7 +356,7 @@ class _Spans:
         )
 
     def claim(self, name: DatasetName, span: Span) -> None:
-        """Note that the actions that overlap a write belong to it, and cover no adjacent write."""
+        """Note that actions which overlap a write in time do not report a write next to it."""
         for action in self._writes(name, span):
             if overlap(_span(action), span):
                 self._claimed.add((name, action.run_id))

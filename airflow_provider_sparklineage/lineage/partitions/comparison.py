@@ -1,4 +1,4 @@
-"""Compare expected with observed partitions, for one dataset and side.
+"""Compare expected with observed partitions, for one dataset and *side*: its reads or its writes.
 
 Statuses, in the order in which they are checked:
 
@@ -168,7 +168,7 @@ class CanonicalForms:
         return [known[value] for value in values]
 
     def are_comparable(self) -> bool:
-        """Whether all or none of a label's times have zones, for each label; texts do not count."""
+        """Whether all or none of a label's times have zones, for each label that is not a text."""
         return all(len(kinds) <= 1 for kinds in self._with_zone.values())
 
     def shapes(
@@ -216,7 +216,7 @@ class PartitionStatus(StrEnum):
 
 
 class Reconciliation(Frozen, frozen=True):
-    """The outcome of the comparison for one dataset on one side.
+    """The outcome of the comparison for a dataset that was read, or for one that was written.
 
     :param missing: expected partitions that were not accessed
     :param unexpected: accessed partitions that are not expected
@@ -227,9 +227,9 @@ class Reconciliation(Frozen, frozen=True):
     unexpected: frozenset[Partition] = frozenset()
 
     def of_a_part(self) -> Reconciliation:
-        """Weaken the outcome, for a try of which only some accesses are known.
+        """Give the outcome for a try of which only some accesses are known.
 
-        The unknown accesses may be those of missing partitions, so MISSING becomes UNOBSERVED.
+        The other accesses may be to the missing partitions, so MISSING becomes UNOBSERVED.
         """
         if self.status is PartitionStatus.MISSING:
             return Reconciliation(PartitionStatus.UNOBSERVED)
@@ -249,7 +249,8 @@ def reconcile(
     :param expected: None if nothing is expected
     :param seen: the accessed partitions; None where they are not known
     :param is_on_both_sides: whether the dataset was read and written
-    :param other: the accessed partitions of the other side; None where they are not known
+    :param other: if ``seen`` are the read partitions, those that were written, and vice versa; None
+        where they are not known
     :raise SpentError: if there is no time left
     """
     if expected is None or (expected.kind is not Kind.INFERRED and _is_empty(expected)):
@@ -312,7 +313,7 @@ _Covered = tuple[set[Partition], set[Partition]]
 
 
 class _Comparison:
-    """Compares the expected partitions of one dataset and side with the accessed ones."""
+    """Compares the expected partitions of one dataset with those that were read, or written."""
 
     def __init__(self, expected: Expected, seen: Subset, work: Work) -> None:
         self._expected = expected
@@ -326,9 +327,10 @@ class _Comparison:
         return _differing(*found) if found else Reconciliation(PartitionStatus.UNOBSERVED)
 
     def by_paths_of_no_side(self, other: Subset | None) -> Reconciliation:
-        """Compare paths that may belong to either side: one path may be read and another written.
+        """Compare partitions of paths, of which it is not known whether they are read or written.
 
-        :param other: the accessed partitions of the other side; None where they are not known
+        :param other: if the read partitions are compared, those that were written, and vice versa;
+            None where they are not known
         """
         found = self.differences()
         there = _Comparison(self._expected, other, self._work).differences() if other else None
@@ -403,7 +405,11 @@ class _Comparison:
         return missing, self._seen.partitions - covered
 
     def _covering(self, wanted: _Wanted, found: Mapping[Labels, Rows]) -> _Covered:
-        """Find the accessed partitions that are expected, and the expected ones that are met."""
+        """Find the accessed partitions that are expected, and the expected ones that were accessed.
+
+        :param wanted: the expected partitions
+        :param found: the accessed partitions
+        """
         covered: set[Partition] = set()
         met: set[Partition] = set()
         for labels, every in wanted.items():

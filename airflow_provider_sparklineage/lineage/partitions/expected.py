@@ -1,11 +1,11 @@
-"""Bind expectations to the datasets and sides that an application accessed.
+"""Bind expectations to the datasets that an application read, and to those that it wrote.
 
 Policy, case by case:
 
-- If partitions of a dataset are declared for a side, only these are expected, and paths do not
-  count.
-- A path has no side, so it is expected on each side on which its dataset is observed. Several paths
-  of one dataset are united.
+- If partitions are declared for the reads of a dataset, only these are expected to be read, and
+  paths do not count; the same holds for writes.
+- A path does not show whether it is read or written. So its partitions are expected of the reads if
+  its dataset is read, and of the writes if it is written. Several paths of one dataset are united.
 - A table identifier is bound through the dataset's symlinks.
 - The run's partition key is expected of every output that has the dimensions of the key, if no
   partitions of the dataset itself are declared.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Expected(Frozen, frozen=True):
-    """The expected part of one dataset on one side.
+    """The part of a dataset that is expected to be read, or to be written.
 
     :param kind: INFERRED if nothing is expected, and dates in the arguments explain values of
         observed partitions
@@ -68,7 +68,7 @@ class Expectations:
         side: Side,
         observed: Subset | None,
     ) -> Expected | None:
-        """Give the expected part of a dataset on one side; None if nothing is expected.
+        """Give the part of a dataset that is expected to be read, or written; None if none is.
 
         :param links: the dataset's other names
         :param observed: observed partitions, whose values inferred dates may explain
@@ -92,7 +92,7 @@ class Expectations:
         return united(statements, explaining)
 
     def unbound_tables(self) -> list[str]:
-        """Name the declared tables that match none of the datasets passed to :meth:`of`."""
+        """List the declared tables that match none of the datasets passed to :meth:`of`."""
         return sorted({e.table for e in self._all if e.table and e not in self._bound})
 
     @staticmethod
@@ -109,7 +109,7 @@ class Expectations:
 
     @staticmethod
     def _by_key(here: Sequence[Expectation], observed: Subset | None) -> list[Expectation]:
-        """Find the expectations of the run's partition key, if the dataset has such dimensions."""
+        """Find the expectations of the run's partition key, if the dataset has its dimensions."""
         if observed is None:
             return []
         labels = {d.label for d in observed.dimensions}
@@ -146,7 +146,7 @@ def _has_content(expectation: Expectation) -> bool:
 
 
 def united(statements: Sequence[Expectation], explaining: Sequence[Source] = ()) -> Expected:
-    """Unite the expectations that state a part of one dataset on one side.
+    """Unite the expectations of the reads of one dataset, or of its writes.
 
     :param explaining: dates of the arguments that explain values which no statement explains
     """

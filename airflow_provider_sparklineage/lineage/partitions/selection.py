@@ -1,4 +1,4 @@
-"""Choose the condition that describes the accessed part of a dataset, one for each side.
+"""Choose the condition that describes the part of a dataset that was read, or was written.
 
 The partitioning proposal of OpenLineage (from which the ``subset`` facet came) defines the form of
 a subset: partitions, else physical locations, else logical conditions, else a description. A form
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 
 MAX_COMPARISONS = 100
-"""Comparisons that a condition may have: an IN list of thousands helps no reader."""
+"""The most comparisons that a condition may have: an IN list of thousands helps no reader."""
 
 
 class Evidence(Frozen, frozen=True):
-    """The evidence for the part of a dataset that was accessed on one side.
+    """The evidence for the part of a dataset that was read, or was written.
 
     :param observed: whether the accesses were observed; if so, a ``subset`` of None stands for all
         of a dataset that is not partitioned
@@ -52,8 +52,8 @@ class Evidence(Frozen, frozen=True):
         for the full dataset, or for unknown locations
     :param filters: condition that holds for all rows that were read or written
     :param static: static partitions of all the statements that wrote the dataset
-    :param located: a function that gives the partition of such a name; None if the name is not a
-        partition
+    :param located: a function that gives the partition of a name in ``locations``; None if the name
+        is not that of a partition
     :param is_on_both_sides: whether the dataset was read and written
     """
 
@@ -71,8 +71,8 @@ class Selected(Frozen, frozen=True):
     """A part of a dataset, and its description.
 
     :param partitions: all partitions of the part; None where the partitions are not known
-    :param condition: the description, in the first possible form of the list above; None for the
-        full dataset, or an unknown part
+    :param condition: the description, in the first possible form (the module's docstring has their
+        order); None for the full dataset, or an unknown part
     :param skipped: the number of partitions or locations if they were too many to be named, else 0
     :param what: ``partitions`` or ``locations``: the kind that ``skipped`` counts
     """

@@ -61,7 +61,7 @@ class UnreadablePlanError(Exception):
 
 
 _ROW_COMMANDS = frozenset({"ReplaceData", "WriteDelta"})
-"""Commands on tables whose rows are rewritten with the changes."""
+"""Commands for a MERGE, UPDATE or DELETE whose query gives the changed rows."""
 _MERGE_CLAUSES = ("matchedClauses", "notMatchedClauses", "notMatchedBySourceClauses")
 
 
@@ -126,7 +126,10 @@ class _Command:
         return tree
 
     def _changed_rows(self, root: exp.Node, relation: Relation) -> dict[str, exp.Value]:
-        """Give the values of the table's columns; other columns of the query only help to write."""
+        """Give the values of the table's columns.
+
+        Columns of the query that the table lacks, such as the ids of rows, are left out.
+        """
         [table] = exp.trees(root.get("table"))
         values = {name: relation.find(number) for number, name in relation.order}
         return {
@@ -135,7 +138,10 @@ class _Command:
         }
 
     def _by_name(self, relation: Relation) -> dict[str, exp.Value]:
-        """Give the values of the target's columns: by position, or by name if numbers differ."""
+        """Give the values of the target's columns, which are the columns of the query by position.
+
+        If the query has more or fewer columns than the target, they are matched by name.
+        """
         values = relation.values()
         names = [name for _, name in relation.order]
         targets = self._write.columns or names
@@ -147,7 +153,13 @@ class _Command:
     # --- commands that change rows, and have no query ---
 
     def _sides(self, *plans: object) -> tuple[Relation, Choice]:
-        """Join the relations whose columns the expressions of a command may refer to."""
+        """Join the relations of a command's plans, such as the target and the source of a MERGE.
+
+        Expressions of the command refer to columns of these relations.
+
+        :return: the joined relation, and the sources that choose its rows; these are not whole if a
+            plan is missing
+        """
         relation, choice = Relation(), Choice()
         for plan in plans:
             if not exp.is_tree(plan):
@@ -182,7 +194,10 @@ class _Command:
         return self._made({column: exp.together(found) for column, found in values.items()}, choice)
 
     def _target_column(self, action: exp.Node) -> str:
-        """Give the column that an action of a MERGE sets; the column around a nested field."""
+        """Give the column that an action of a MERGE sets.
+
+        If the action sets a nested field, the result is the column that contains the field.
+        """
         name = str(action.get("targetColNameParts", ""))[1:-1]
         return name if name in self._write.columns else name.partition(", ")[0]
 

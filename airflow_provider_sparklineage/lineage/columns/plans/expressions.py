@@ -6,9 +6,10 @@ WINDOW. The listener reports the same. A subquery is a plan of its own: its colu
 the value, and the columns that choose its rows influence only the value that uses the subquery, not
 all columns.
 
-Plans of thousands of nodes are followed column by column, so the ways from a source are a set of
-bits (:class:`Value`); bits become transformations only for the columns that are written. Each value
-has a short readable text, close to SQL, in which the values of text literals are hidden.
+Plans of thousands of nodes are followed column by column. So the transformations from a source (its
+*ways*) are the bits of a number (:class:`Value`), and become :class:`Transformation` objects only
+for the columns that are written. Each value has a short readable text, close to SQL, in which the
+values of text literals are hidden.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def arity(node: Node) -> int:
 
 
 def is_tree(value: object) -> bool:
-    """Whether a field is a tree of its own."""
+    """Whether the value of a node's field is itself a tree: a list of nodes."""
     return (
         isinstance(value, list)
         and bool(value)
@@ -71,7 +72,10 @@ def is_tree(value: object) -> bool:
 
 
 def trees(value: object) -> Iterator[Tree]:
-    """Give the trees in a field: the field is a tree, or has trees in lists of any depth."""
+    """Yield the trees in the value of a node's field.
+
+    The value may be a tree, or contain trees in lists and objects of any depth.
+    """
     waiting = [value]
     while waiting:
         found = waiting.pop()
@@ -84,9 +88,9 @@ def trees(value: object) -> Iterator[Tree]:
 
 
 def children(tree: Tree) -> list[list[int]]:
-    """Give for each node the positions of its children in the array.
+    """Give for each node the positions of its children in the tree's list of nodes.
 
-    :raise ValueError: if the array is not one tree
+    :raise ValueError: if the list is not one tree
     """
     below: list[list[int]] = [[] for _ in tree]
     waiting: list[int] = []
@@ -103,7 +107,7 @@ def children(tree: Tree) -> list[list[int]]:
 
 
 def subtree(tree: Tree, at: int) -> Tree:
-    """Give a node with all nodes below it."""
+    """Give the node at a position, with all nodes below it."""
     end, open_ = at, 1
     while open_ and end < len(tree):
         open_ += arity(tree[end]) - 1
@@ -119,7 +123,7 @@ def expression_id(node: Node) -> int | None:
 
 
 def attributes(value: object) -> list[tuple[int, str]]:
-    """Give the (id, name) pairs of the attributes of a field."""
+    """Give the (id, name) pairs of the attributes in the value of a node's field."""
     roots = [tree[0] for tree in trees(value)]
     numbers = map(expression_id, roots)
     named = zip(numbers, roots, strict=True)
@@ -175,10 +179,10 @@ IDENTITY, TRANSFORMATION, AGGREGATION, CONDITIONAL, WINDOW, FILTER, JOIN, GROUP_
     1 << at for at in range(len(_KINDS))
 )
 MASKING = len(_KINDS)
-"""A way that is shifted by this number of bits is the same way with masking."""
+"""The bit of a transformation, shifted left by this number, is that transformation with masking."""
 
 Sources = dict[int, int]
-"""Number of a source -> its ways, as bits."""
+"""Number of a source column -> the transformations from it, each as a bit (its *ways*)."""
 
 
 def ways(bits: int) -> list[Transformation]:
@@ -188,7 +192,11 @@ def ways(bits: int) -> list[Transformation]:
 
 @lru_cache(maxsize=4096)
 def _in_a_row(this: int, upstream: int) -> int:
-    """Combine a way with the ways upstream, by the rule for two transformations in a row."""
+    """Combine a transformation with each one upstream, by the rule for two in a row.
+
+    :param this: a bit
+    :param upstream: several bits
+    """
     [step] = ways(this)
     bits = 0
     for way in ways(upstream):
@@ -197,14 +205,17 @@ def _in_a_row(this: int, upstream: int) -> int:
 
 
 def through(step: int, sources: Mapping[int, int]) -> Sources:
-    """Add one more step to the ways of sources."""
+    """Combine the transformations from each source with one more transformation after them.
+
+    :param step: the transformation to add, as a bit
+    """
     if step == IDENTITY:
         return dict(sources)
     return {source: _in_a_row(step, bits) for source, bits in sources.items()}
 
 
 def unite(into: Sources, sources: Mapping[int, int]) -> None:
-    """Add sources, with their ways, to ``into``."""
+    """Add sources, with the transformations from them, to ``into``."""
     for source, bits in sources.items():
         into[source] = into.get(source, 0) | bits
 
@@ -212,7 +223,7 @@ def unite(into: Sources, sources: Mapping[int, int]) -> None:
 class Value(Frozen, frozen=True):
     """The sources of a column or expression.
 
-    :param sources: columns that were read, by their numbers, each with its ways
+    :param sources: columns that were read, by their numbers, each with the transformations from it
     :param is_whole: whether all sources are known; False if some could not be followed
     :param guess: the function of whole rows that made the value, whose sources are then a guess;
         empty without such a function
@@ -228,7 +239,10 @@ class Value(Frozen, frozen=True):
     text: str = ""
 
     def by(self, step: int) -> Value:
-        """Give the value with one more step in the ways of its sources."""
+        """Give the value with one more transformation of its sources.
+
+        :param step: the transformation, as a bit
+        """
         return self if step == IDENTITY else replace(self, sources=through(step, self.sources))
 
 
@@ -277,7 +291,7 @@ def chosen_for(value: Value, condition: Value) -> Value:
 
 
 MAX_TEXT = 200
-"""Characters of a text; a longer one has … in place of its operands."""
+"""The most characters of an expression's text; in a longer one, … stands in place of operands."""
 
 _SIGNS = {
     **{"Add": "+", "Subtract": "-", "Multiply": "*", "Divide": "/", "Remainder": "%"},
@@ -359,7 +373,7 @@ _SAME = frozenset(
         *("DeltaMergeAction", "PromotePrecision", "CharVarcharFieldReadSideCheck", "Empty2Null"),
     }
 )
-"""Expressions with one operand that give their operand as it is."""
+"""Expressions whose value is their only operand, unchanged."""
 Find = Callable[[int], Value]
 """Gives the value of an attribute, by its expression id."""
 Operands = list[Value]
@@ -428,7 +442,7 @@ class Expressions:
         return _CHOICES[name](below) if name in _CHOICES else _function(name, below)
 
     def _of_subquery(self, name: str, node: Node, find: Find) -> Value:
-        """Give the value of a subquery: of the first column if scalar, else of all columns."""
+        """Give the value of a subquery: of its first column if it is scalar, else of all."""
         columns, rows, is_whole = self._subquery(node["plan"], find)
         value = together(columns[:1] if name == "ScalarSubquery" else columns)
         if name == "ListQuery":
@@ -438,7 +452,7 @@ class Expressions:
         return replace(value, sources=sources, is_whole=value.is_whole and is_whole)
 
     def _of_rows(self, name: str, node: Node, below: Operands, find: Find) -> Value:
-        """Give the sources of EXISTS or IN: those of the subquery's rows and of compared values."""
+        """Give the sources of EXISTS or IN: those of the subquery, and of the compared values."""
         if name == "Exists":
             _, rows, is_whole = self._subquery(node["plan"], find)
             return Value(rows, is_whole)

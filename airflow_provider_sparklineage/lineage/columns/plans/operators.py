@@ -86,7 +86,7 @@ class Choice:
         self.is_whole = self.is_whole and value.is_whole
 
     def include(self, choice: Choice) -> None:
-        """Add the choice of a part of the plan."""
+        """Add the sources of another choice, such as that of a subquery."""
         exp.unite(self.sources, choice.sources)
         self.is_whole = self.is_whole and choice.is_whole
 
@@ -111,14 +111,14 @@ class Level:
     def trees(self, node: exp.Node, field: str) -> Iterator[exp.Tree]:
         """Give the expressions of a field.
 
-        Spark writes some lists as null; then the choice is not whole.
+        Spark writes some lists as null; then not all sources of :attr:`choice` are known.
         """
         if field in node and node[field] is None:
             self.choice.is_whole = False
         return exp.trees(node.get(field))
 
     def finder(self, relation: Relation) -> exp.Find:
-        """Give a function that finds a column in a relation, else in the plan around the level."""
+        """Give a function that finds a column in a relation, else in the plan around a subquery."""
         known, outer = relation.known, self.outer
         if outer is None:
             return relation.find
@@ -213,7 +213,7 @@ def _union(at: Step) -> Relation:
 
 
 def _compared_rows(at: Step) -> Relation:
-    """Follow INTERSECT or EXCEPT: comparing all columns decides which rows of the left stay."""
+    """Follow INTERSECT or EXCEPT: a comparison of all columns chooses rows of the left input."""
     left = at.inputs[0]
     for relation in at.inputs:
         at.level.choice.add(relation.all(), exp.JOIN)
@@ -280,7 +280,7 @@ def _common_table_reference(at: Step) -> Relation:
 def _recursion(at: Step) -> Relation:
     """Unite the start of a recursion with its steps.
 
-    No column is whole, because each step may mix the columns again.
+    Each step may mix the columns again, so of no column all sources are known.
     """
     relation = _union(at)
     for number, value in relation.known.items():
@@ -329,7 +329,7 @@ def _distinct(at: Step) -> Relation:
 
 
 def _deduplicate(at: Step) -> Relation:
-    """Keep one row of each key: keys group, and the other columns are aggregated."""
+    """Follow ``dropDuplicates``: the keys group the rows, and other columns are aggregated."""
     [relation] = at.inputs
     keys = {number for number, _ in exp.attributes(at.node.get("keys"))}
     for number, _ in relation.order:
@@ -390,7 +390,10 @@ def _window(at: Step) -> Relation:
 
 
 def _other(at: Step) -> Relation:
-    """Hand on the columns from below by their ids; an unknown operator may filter or group rows."""
+    """Follow any other operator: the columns below it are its columns, found by their ids.
+
+    An unknown operator may filter or group rows, so after it not all sources of the rows are known.
+    """
     if not at.inputs:
         return _leaf(at)
     if exp.kind(at.node) not in _PASSING_OPERATORS:
@@ -505,9 +508,12 @@ class Walk:
     def changed(
         self, column: str, tree: exp.Tree, condition: exp.Tree | None, relation: Relation
     ) -> exp.Value:
-        """Give the value that a change of rows gives to a column of the target.
+        """Give the value that a clause of a MERGE gives to a column of the target.
 
-        The condition of the change is a source only for a column that does not keep its value.
+        The condition of the clause is a source only for a column that does not keep its value.
+
+        :param tree: the expression of the new value
+        :param relation: the columns to which the expression and the condition refer
         """
         value = self.of(tree, relation.find)
         if condition is None or value.text == exp.NULL:
@@ -517,9 +523,9 @@ class Walk:
         return exp.chosen_for(value, self.of(condition, relation.find))
 
     def without_kept(self, column: str, value: exp.Value) -> exp.Value:
-        """Remove a target's column as the identical source of itself: a kept value is not lineage.
+        """Remove a column of the target from its own sources, if the column keeps its value.
 
-        Other ways from the column to itself stay.
+        Only the IDENTITY from the column to itself is removed; its other transformations stay.
         """
         own = self.number(self._target, column)
         bits = value.sources.get(own, 0)
