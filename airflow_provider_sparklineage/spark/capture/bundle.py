@@ -364,7 +364,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def name_of_tries(task: TaskIdentity) -> str:
-    """Give the text with which the names of all bundles of a task begin, up to the try's number."""
+    """Give the beginning of the names of all bundles of a task, up to the number of the try."""
     return f"{_slug(task.dag_id)}.{_slug(task.task_id)}-try"
 
 
@@ -520,7 +520,7 @@ def sweep_at_times(location: Path, *, older_than: timedelta, now: datetime) -> i
 
 
 def earlier_try(location: Path, manifest: Manifest) -> CaptureBundle | None:
-    """Find the bundle of the last try before this try of the task instance, and lock the bundle.
+    """Find and lock the bundle of the task instance's last try before this one.
 
     :param manifest: the manifest of this try
     :return: None if no earlier try has a bundle, or if a process still works in the bundle of the
@@ -548,7 +548,10 @@ def own_bundles(location: Path) -> Iterator[Path]:
 
 
 def is_before(one: TaskIdentity | None, other: TaskIdentity | None) -> bool:
-    """Whether two tries belong to one task instance, and ``one`` is the earlier try."""
+    """Whether two tries belong to one task instance, and ``one`` is the earlier try.
+
+    False if a try is not known (None).
+    """
     if one is None or other is None or one.try_number >= other.try_number:
         return False
     return replace(one, try_number=other.try_number) == other

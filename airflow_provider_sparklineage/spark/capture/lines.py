@@ -248,8 +248,8 @@ the way to the backend or in the backend."""
 def is_too_deep(text: bytes, value: Any) -> bool:
     """Whether a JSON object or array has more levels than :data:`MAX_DEPTH`.
 
-    :param text: the JSON text of the value. Most texts have no more opening brackets than that, so
-        that the levels need not be counted.
+    :param text: the JSON text of the value. The levels are counted only if the text has more than
+        :data:`MAX_DEPTH` opening brackets, which few texts have.
     """
     if text.count(b"{") + text.count(b"[") <= MAX_DEPTH:
         return False

@@ -65,7 +65,7 @@ class Reading:
         return self.clock.corrected(events) if self._bundle.is_in_order else events
 
     def records(self, is_over: Callable[[], bool] = lambda: False) -> list[ObservationRecord]:
-        """Read all records of the observer, because the partitions of only some would be wrong.
+        """Read all records of the observer; some of them alone would give wrong partitions.
 
         :param is_over: whether the time for observations is over
         :raise CaptureError: if the file exists but cannot be read
@@ -164,7 +164,9 @@ class Clock:
         yield from starmap(self._shifted, waiting)
 
     def _is_proof(self, event: SparkEvent) -> bool | None:
-        """Whether an event, by its time earlier than an event before it, proves a clock put back.
+        """Whether an event that is out of order proves that the clock was put back.
+
+        The time of such an event is earlier than that of an event before it in the file.
 
         :return: None if it does not, but a later event may: the driver reports nothing about its
             clock, and the event is not the end of a run

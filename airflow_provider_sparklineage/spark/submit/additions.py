@@ -87,7 +87,7 @@ def without_secrets(submission: Submission, target: SubmitTarget) -> Submission:
 
 
 def with_transport(submission: Submission, target: SubmitTarget) -> Submission:
-    """Add Airflow's transport if the target has it and the job has no transport of its own."""
+    """Add Airflow's transport if the target asks for it and the job has no transport of its own."""
     if any(key.startswith(injection.TRANSPORT) for key in submission.keys()):  # noqa: SIM118  (method)
         return submission
     return submission.with_conf(target.transport)

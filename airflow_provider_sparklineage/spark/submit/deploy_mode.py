@@ -38,7 +38,8 @@ class SubmitTarget(NamedTuple):
 
     :param transport: properties of Airflow's own transport; empty unless the task is asked to give
         that transport to Spark
-    :param is_polled: whether Airflow asks the cluster until the application has ended
+    :param is_polled: whether Airflow asks the cluster for the application's state until the
+        application has ended
     :param is_command: whether spark-submit is in a command of the user's own: then its end is not
         awaited, and its environment is the user's
     :param is_elsewhere: whether the command runs on another machine, which does not have this
@@ -125,7 +126,7 @@ def waits_for_end(submission: Submission, host: DriverHost, *, is_polled: bool) 
 
 
 def require_reachable(host: DriverHost, *, shared: bool, delivers: bool = False) -> None:
-    """Refuse a submission whose driver has no way to bring its capture to the worker.
+    """Refuse a submission whose driver has no way to bring its captured files to the worker.
 
     :param shared: whether the capture location is on a mount that the driver also has
     :param delivers: whether the driver delivers to a capture location that is a URL
@@ -162,7 +163,7 @@ def has_jars_of_worker(host: DriverHost, submission: Submission) -> bool:
 
 
 def container_folder(host: DriverHost, application_run_id: str) -> str:
-    """Give the folder in which a remote driver stores its capture until the capture is delivered.
+    """Give the folder in which a remote driver stores its captured files until they are delivered.
 
     YARN starts each driver in a new folder, which it deletes later, so the path is relative. A
     driver in a pod starts in a folder of its image that may be read-only, so the path is in /tmp.
@@ -231,7 +232,7 @@ class DriverFiles(NamedTuple):
 
     @property
     def are_on_mount(self) -> bool:
-        """Whether a remote driver writes into the bundle."""
+        """Whether the driver is remote, and writes into the bundle itself, over a shared mount."""
         return self.host.is_remote and not (self.delivered_to or self.are_sent)
 
     def require_carried(self, jar: str) -> None:

@@ -69,7 +69,7 @@ def local_path(name: str) -> Path | None:
 
 
 def _misread(path: Path) -> str:
-    """Give a sentence about a path that is not plain, with the character Spark would misread."""
+    """Give a sentence about a path that is not plain, with the character that Spark misreads."""
     real = path.resolve()
     if odd := _ODD.search(str(path)):
         return f"Spark would misread {path}, because of {odd[0]!r}."
@@ -106,14 +106,14 @@ class Links:
         self._forbidden: str | None = None
 
     def forbid(self, reason: str) -> None:
-        """Allow no links from now on, so that a path that is not plain raises an error.
+        """Allow no links from now on: a path that is not plain (:func:`is_plain`) raises an error.
 
         :param reason: a sentence for the error's message that explains why
         """
         self._forbidden = reason
 
     def plain(self, path: Path) -> Path:
-        """Give a plain path to a file or folder: the path itself, or the path of a link.
+        """Give a path to a file or folder that Spark reads correctly: its own path, or a link's.
 
         :raise CaptureError: if a link is needed and cannot be made; the message names the character
             that Spark would misread
@@ -212,7 +212,10 @@ _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def observer_zip() -> bytes:
-    """Pack ``sitecustomize.py`` and the observer's modules into a zip, always of the same bytes."""
+    """Pack ``sitecustomize.py`` and the observer's modules into a zip.
+
+    The bytes of the zip depend on nothing but these files.
+    """
     files = [DRIVER / "sitecustomize.py", *sorted((DRIVER / "sparklineage_observer").glob("*.py"))]
     buffer = io.BytesIO()
     # Not compressed: so Python needs no zlib to import it, and its size matters little.

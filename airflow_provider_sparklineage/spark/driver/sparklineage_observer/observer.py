@@ -261,7 +261,7 @@ class Observer:
         self.delta.written(path or path_of(node, execution.sparkSession()))
 
     def commit_snapshots(self, record, budget):
-        """Add the Iceberg snapshots that were made since the last call to a record's ``writes``."""
+        """Add to a record's ``writes`` the Iceberg snapshots that were made since the last call."""
         fresh = self.snapshots.fresh(self._application_id, self.classes, budget)
         record["writes"].extend(fresh)
 
