@@ -56,9 +56,10 @@ _DATASET_FACET = (
 
 
 def column_lineage_facet(lineage: ColumnLineage) -> dict[str, Any]:
-    """Make the facet with full descriptions; :func:`.steps.texts.shortened` truncates them.
+    """Make the facet ``columnLineage`` of an output, with descriptions in full.
 
-    Columns that share one object of edges share one entry, too.
+    A later step truncates these (:func:`.steps.texts.shortened`). If the edges of two columns are
+    one Python object, so are the columns' entries in the facet; that saves time and memory.
     """
     fields = mapped(lineage.fields, _column_field)
     return facet(
@@ -171,7 +172,9 @@ CHEAP = 16 * 1024 * 1024
 
 
 def bounded(lineage: TaskLineage, max_bytes: int, option: str) -> TaskLineage:
-    """Leave out the column lineage that cannot fit into an event of ``max_bytes``, and declare it.
+    """Leave out the column lineage that cannot fit into an event of ``max_bytes``.
+
+    The lineage gets a degradation for each loss.
 
     :param option: the setting that limits the size, for the message
     """

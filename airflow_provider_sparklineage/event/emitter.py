@@ -1,4 +1,4 @@
-"""The script of the sending process: sends events one by one, and tells errors from refusals.
+"""The script of the sending process: sends events one by one, and reports errors and refusals.
 
 It is not Airflow's process, so that a transport that hangs, crashes or leaves threads behind costs
 the task no more than the time limit. From its standard input it reads one line of JSON, the header,
@@ -61,7 +61,7 @@ class Failure(NamedTuple):
 
 @contextmanager
 def failures(transport: Any) -> Iterator[list[Failure]]:
-    """Record the errors that a composite transport's children raise, and that it does not pass on.
+    """Record the errors of a composite transport's children, which the transport only logs.
 
     :param transport: a transport of OpenLineage's client; the list stays empty if it is not
         composite

@@ -443,8 +443,8 @@ def _uuid(run_id: str) -> str | None:
 def declared(event: Event, lost: Sequence[Degradation]) -> Event:
     """Add to the result of a step the degradations for its losses.
 
-    An event without the capture facet declares nothing: it is the event of a job that has not run,
-    from which a step takes hardly anything.
+    An event without the capture facet gets none: it is the event of a job that has not run, in
+    which a step has hardly anything to remove.
     """
     facets = event["run"]["facets"]
     if not lost or (capture := facets.get(model.CAPTURE_KEY)) is None:

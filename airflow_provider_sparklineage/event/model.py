@@ -405,7 +405,7 @@ class Produced(Struct):
 
 
 class DatasetFacets(Struct):
-    """Facets of a dataset; the large ones stay text until their content is needed."""
+    """Facets of a dataset; the large ones stay JSON text until their content is needed."""
 
     schema: msgspec.Raw = msgspec.Raw()
     lifecycle: Lifecycle | None = field(name=LIFECYCLE_KEY, default=None)
@@ -882,7 +882,7 @@ def _read(text: bytes, of: type[Struct]) -> tuple[Any, int]:
 
 
 def _decoded(text: bytes) -> Any:
-    """Decode JSON, also if only Python's own module reads it.
+    """Decode JSON, also with NaN, infinite numbers and halves of surrogate pairs.
 
     NaN and infinite numbers become None, and half of a surrogate pair becomes ``?``.
     """

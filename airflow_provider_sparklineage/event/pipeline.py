@@ -245,7 +245,7 @@ def events_of_bundle(
 def merged_event(
     bundle: CaptureBundle, lineage: TaskLineage, mask: Callable[[str], str] = str
 ) -> Event:
-    """Make the merged RunEvent of a bundle that is kept.
+    """Make the merged RunEvent of a bundle for XCom and archive.
 
     :param mask: hides the secrets in a text; Airflow knows them
     """

@@ -173,8 +173,9 @@ def lines_of(
 ) -> list[bytes]:
     """Give the events of a try that are sent, each as a line of JSON.
 
-    A line is an event, or a list of an event and of the neutral event that it carries for a
-    transport that converts events; :mod:`.emitter` sends both forms.
+    A line is an event; or, if there is a transport that converts events, such as that to DataHub, a
+    list of the event for the backend and of the same event before its adaptation to the backend.
+    :mod:`.emitter` sends both forms.
 
     :param archived: the try's event, with the part that Airflow adds
     :param redact: hides the secrets in other producers' facets, as Airflow does

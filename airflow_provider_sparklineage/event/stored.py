@@ -153,7 +153,7 @@ def readable(event: object) -> Stored:
 
 
 def _require_facets(dataset: model.Dataset, side: str, path: str) -> None:
-    """Check the facets of a dataset that stay text, and all conditions of its facet ``subset``.
+    """Check the facets of a dataset that are not decoded yet, and the conditions in ``subset``.
 
     :raise ValueError: if a part has a wrong shape; the error gives its path
     """
@@ -220,7 +220,7 @@ class _Datasets(msgspec.Struct):
 def last_run(document: Mapping[str, Any]) -> LastRun:
     """Read the run and its datasets from a stored merged event.
 
-    Each dataset has only those of its facets that distinguish it (:data:`.last_run.KEPT`).
+    Each dataset has only the facets that identify it (:data:`.last_run.KEPT`).
 
     :param document: the event as :func:`validate` gives it
     """

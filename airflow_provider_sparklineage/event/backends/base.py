@@ -68,8 +68,8 @@ class Backend(ABC):
     def repaired(self, event: Event) -> Event:
         """Change the parts of an event that the backend cannot take.
 
-        The event declares each loss by
-        :func:`~airflow_provider_sparklineage.event.facets.declared`.
+        A degradation in the event reports each loss
+        (:func:`~airflow_provider_sparklineage.event.facets.declared`).
 
         :param event: its names are those that :meth:`identity` gives; it is not changed itself
         :return: a new event; the same object if there is nothing to change

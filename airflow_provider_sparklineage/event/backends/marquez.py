@@ -35,7 +35,7 @@ an output with over 500 kB of facets       loses detail (:mod:`..steps.size`): t
                                            its page grows with the square of the size
 =========================================  =====================================================
 
-The event declares all repairs but additions, which lose nothing.
+A degradation in the event reports each repair but the additions, which lose nothing.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Marquez(Backend):
         return held_text(text)
 
     def repaired(self, event: Event) -> Event:
-        """Repair an event by the table of this module, and declare the losses in it."""
+        """Repair an event by the table of this module; add degradations for the losses."""
         repairing = _Repairing()
         inputs = [repairing.dataset(d) for d in event["inputs"]]
         outputs = [repairing.dataset(d) for d in event["outputs"]]

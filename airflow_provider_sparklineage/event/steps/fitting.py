@@ -297,9 +297,9 @@ _SEPARATORS = len(": ") + len(", ")
 def size_of(value: Any) -> int:
     """Give the number of bytes of a value in JSON, as OpenLineage's client writes it.
 
-    The client's encoder, Python's own, is slow. The text of a fast encoder mostly differs from it
-    by spaces only, which are counted here. The slow one is used if the value has a character to
-    escape, a null, or a number that is not an integer.
+    The client uses Python's own encoder, which is slow. A fast encoder mostly gives the same text
+    without the spaces, which are added to the number here. If the value has a character to escape,
+    a null, or a number that is not an integer, the slow encoder is used.
     """
     text = msgspec.json.encode(value)
     if not text.isascii() or b"\\" in text or b"\x7f" in text:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 def fitted(
     event: Event, max_bytes: int, option: str, is_late: Callable[[], bool] = lambda: False
 ) -> Event:
-    """Drop detail of an event until it fits into ``max_bytes``, and declare the losses.
+    """Drop detail of an event until it fits into ``max_bytes``; add degradations for the losses.
 
     :param max_bytes: limit of the event as OpenLineage's client writes it in JSON
     :param option: the setting that allows more, as a sentence names it:
@@ -81,9 +81,9 @@ def ever_smaller(event: Event, option: str) -> Callable[[int], Event]:
 def reduced(
     event: Event, max_bytes: int, option: str, is_late: Callable[[], bool] = lambda: False
 ) -> tuple[Event, tuple[Degradation, ...]]:
-    """Drop detail as :func:`fitted` does, also of an event without the facet that declares it.
+    """Drop detail as :func:`fitted` does, also of an event that cannot have the degradations.
 
-    :return: the event, which is the same object if it fits, and the degradations
+    :return: the event, which is the same object if it fits, and the degradations for the losses
     """
     if is_surely_within(event, max_bytes):
         return event, ()
@@ -110,7 +110,7 @@ _COLUMN = 4
 
 
 def with_few_columns(event: Event, max_columns: int, last: Event | None = None) -> Event:
-    """Leave out columns and edges beyond the limit ``max_columns``, and declare it.
+    """Leave out columns and edges beyond the limit ``max_columns``; add degradations for these.
 
     The event of a job that has not run has no column lineage yet. It gets only the columns with
     which the event of the last run was sent: the event at the end of this run will have the same,

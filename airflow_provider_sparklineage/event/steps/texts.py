@@ -175,7 +175,7 @@ def masked(value: V, mask: Callable[[str], str]) -> V:
 MAX_DESCRIPTION = 255
 """Marquez stores the deprecated field in a varchar(255)."""
 MAX_TEMPLATE = 500
-"""Characters of a template that are kept."""
+"""The most characters of a template in an event."""
 
 
 def shortened(event: Event) -> Event:
