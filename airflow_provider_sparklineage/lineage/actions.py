@@ -131,7 +131,7 @@ def describe_failed_writes(action: Action, report: SubsetReport) -> Iterator[Deg
 
 
 def accumulated(actions: Sequence[Action], ledgers: Ledgers, report: SubsetReport) -> Accumulated:
-    """Accumulate the actions of an application.
+    """Accumulate the reads and writes of an application's actions.
 
     When no time is left, the remaining actions are left out, and a degradation reports it.
 
@@ -264,6 +264,8 @@ class Accumulated:
         self, action: Action, output: ActionDataset, provenances: Provenances
     ) -> tuple[ColumnWrite, ColumnLineage | None]:
         """Give the columns of one write twice: as the listener reported them, and composed.
+
+        In the composed columns, columns of intermediate datasets are replaced by their sources.
 
         :return: the composed columns are None if the time or memory for columns was used up
         """

@@ -45,7 +45,7 @@ class Accessed(StrEnum):
     UNKNOWN = "unknown"
 
     def text(self, side: Side) -> str:
-        """Describe the amount in a few words, for a dataset without a description of its part.
+        """Describe in a few words how much of a dataset was read or written, without partitions.
 
         A write of :attr:`ALL` means that the dataset has no partitions: a partitioned dataset may
         have partitions that were not written.
@@ -126,7 +126,7 @@ class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
 
     @property
     def planned(self) -> frozenset[Partition]:
-        """Partitions in the observed subset that were only planned to be read."""
+        """Partitions of the observed subset planned to be read, and perhaps not opened."""
         if not self.observed or self.subset is None or self.subset.full:
             return frozenset()
         return self.subset.planned

@@ -271,7 +271,7 @@ def _perhaps(functions: Sequence[PythonFunction] | None) -> str:
 
 
 def _ran(action: Action, functions: Sequence[PythonFunction] | None) -> list[str]:
-    """Name the Python functions of queries that ran during an action."""
+    """List the Python functions of queries that ran during an action."""
     during = (
         function
         for function in functions or ()

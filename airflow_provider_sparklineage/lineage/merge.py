@@ -223,7 +223,10 @@ def _hidden_by_delta(actions: Iterable[Action]) -> Iterator[Degradation]:
 def _dropped(
     done: Accumulated, intermediates: representation.Intermediates, declared: frozenset[DatasetName]
 ) -> frozenset[DatasetName]:
-    """Name the outputs to leave out: undeclared intermediates that the task's settings drop."""
+    """List the outputs to leave out: those that the task's settings drop as intermediate datasets.
+
+    A declared output is never left out.
+    """
     return frozenset(
         name
         for name, output in done.outputs.items()
@@ -294,7 +297,7 @@ def _composed(
 def in_legacy_form(
     outputs: Iterable[LineageDataset],
 ) -> tuple[list[LineageDataset], list[Degradation]]:
-    """Repeat the influences on all columns of an output with each column: the legacy form.
+    """Bring the column lineage of outputs into the legacy form, see :func:`.edges.legacy`.
 
     An output that would have too many edges keeps the compact form, and a degradation reports it.
     """

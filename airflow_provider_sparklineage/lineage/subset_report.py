@@ -213,7 +213,10 @@ class SubsetReport:
         return located
 
     def degradations(self) -> list[Degradation]:
-        """Report subsets that are too long or uncertain, and declared tables without a dataset."""
+        """Report subsets with too many partitions to name, or uncertain ones.
+
+        Declared tables that match no dataset are reported as well.
+        """
         unbound = (
             f"The table {table} is declared, and Spark reported no dataset of that name."
             for table in self._expectations.unbound_tables()

@@ -1,8 +1,8 @@
 """Datasets as actions report them, and accesses to them: how much was read or written, and when.
 
 An :class:`ActionDataset` decodes only the facets that merging uses, each once. An :class:`Access`
-is a value. A :class:`Timeline` finds accesses, queries and plans by the time of an action; the time
-for this grows with the number of things that are found.
+never changes. A :class:`Timeline` finds accesses, queries and plans by the time of an action; the
+time for this grows with the number of things that are found.
 """
 
 from __future__ import annotations

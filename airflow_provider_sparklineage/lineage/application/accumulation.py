@@ -85,7 +85,7 @@ class Memory:
     def statement(self, sql: str) -> str:
         """Give the stored copy of an SQL statement.
 
-        :return: if the statement does not fit, a stand-in that names only a part of a table
+        :return: if the statement does not fit, a text that counts as a write to a part of a table
         """
         known = self._statements.get(sql)
         if known is not None:
@@ -188,7 +188,7 @@ class _Kept:
         self._alone: ActionDataset | None = None
 
     def alone(self) -> ActionDataset:
-        """Make the dataset from this report alone, for a run with no other report of it."""
+        """Make the dataset of a run in which this is the only report of that dataset."""
         if self._alone is None:
             self._alone = _action_dataset(
                 self.name, _stated(self.facets), _stated(self.sides), self.locations
@@ -231,7 +231,7 @@ class DatasetReports:
                 self._all.memory.left_out["facet(s)"] += kept.lost
 
     def datasets(self) -> tuple[ActionDataset, ...]:
-        """Give the datasets, sorted by name, each joined over all events."""
+        """Give the datasets, sorted by name, each joined from all its reports."""
         return tuple(self._joined(self._of[name]) for name in sorted(self._of))
 
     def _joined(self, reports: Mapping[_Kept, list[Rank]]) -> ActionDataset:

@@ -53,11 +53,11 @@ _ALIAS = re.compile(r"(?P<text>.*\S)\s+AS\s+(?:`[^`]+`|\w+)", re.DOTALL | re.IGN
 
 @lru_cache(maxsize=4096)  # many columns have the same few texts
 def composed_description(outer: str, column: str, inner: str) -> str:
-    """Replace a column's name in a text by the expression that made the column.
+    """Replace a column's name in a description by the expression that made the column.
 
-    :param outer: the later action's text
-    :param column: the intermediate's column
-    :param inner: the earlier action's text, which made the column
+    :param outer: the later action's description
+    :param column: the column of the intermediate dataset
+    :param inner: the earlier action's description, which has the expression that made the column
     :return: ``outer`` (shortened) if ``outer`` does not name the column
     """
     aliased = _ALIAS.fullmatch(inner)
@@ -160,7 +160,7 @@ Variant = Transformation | Way
 
 
 class Upstream:
-    """The transformations that made an intermediate's column from a set of sources.
+    """The transformations that made a column of an intermediate dataset from a set of sources.
 
     :param via: the name of the column, as for :func:`combine`
     """
@@ -226,9 +226,9 @@ def without_text(variant: Variant) -> Transformation:
 
 V = TypeVar("V")
 MAX_VARIANTS = 32
-"""The most combined transformations between two columns that keep their descriptions.
+"""The most variants between two columns; a variant is a transformation, or a :class:`Way`.
 
-If there are more of them (*variants*: alone or as a :class:`Way`), none keeps its description.
+If composing makes more variants than this, none of them keeps its description.
 """
 
 
@@ -342,7 +342,7 @@ class Provenance(NamedTuple):
     :param internal: whether only data of the application itself was read; if so, the dataset is not
         a source
     :param grade: the kind of evidence for ``internal``
-    :param sources: datasets from outside the application from which it made the data
+    :param sources: datasets from outside the application, from which the application made the data
     """
 
     columns: ColumnLineage
@@ -365,12 +365,12 @@ def compose(
     """Replace the columns of datasets that the application wrote itself by their sources.
 
     A column whose own sources are not known stays as it is, because it is a true source. Influences
-    on all columns of an intermediate are added to the influences on all written columns. One step
-    of replacement is enough, also where datasets are made of each other, because the columns of
-    each write are composed when it is written.
+    on all columns of an intermediate dataset are added to the influences on all written columns.
+    One step of replacement is enough, even if datasets are made of each other, because the columns
+    of each write are composed before those of the next.
 
-    If there are more than :data:`MAX_VARIANTS` variants between a source and a column, all of them
-    lose their descriptions. So the lineage of loops of reads and writes stays small.
+    If there are more than :data:`MAX_VARIANTS` transformations between a source and a column, all
+    of them lose their descriptions. So the lineage of loops of reads and writes stays small.
 
     :param most: how many transformations fit into memory
     :return: column lineage in which equal edges are one object
@@ -495,7 +495,9 @@ def without_sources_in(lineage: ColumnLineage, datasets: Collection[DatasetName]
 def sources_of(
     composed: ColumnLineage, known: Mapping[DatasetName, Provenance | None]
 ) -> frozenset[DatasetName]:
-    """Name the outside datasets from which a write was made, directly or through internal reads.
+    """List the datasets from outside the application from which a write was made.
+
+    The write may have read them itself, or data that the application had made from them.
 
     :param composed: the composed columns of the write
     :param known: the provenance of each dataset that the action read

@@ -151,9 +151,10 @@ ROW_SUBTYPES = frozenset({"FILTER", "JOIN", "GROUP_BY", "SORT"})
 
 
 def expand(lineage: ColumnLineage) -> ColumnLineage:
-    """Repeat the influences on all columns with each column.
+    """Add the influences on all columns to the edges of each column.
 
-    Listeners before 1.37 do so by default. Column lineage without columns is returned as it is.
+    Listeners before 1.37 report them so by default. Column lineage without columns is returned as
+    it is.
     """
     if not lineage.fields or not lineage.dataset:
         return lineage
@@ -187,7 +188,7 @@ There is a limit because some backends keep every edge that they have got for ev
 def legacy(lineage: ColumnLineage) -> ColumnLineage | None:
     """Give the legacy form of column lineage; None if it has over :data:`MAX_LEGACY_EDGES` edges.
 
-    In this form the influences on all columns are repeated with each column.
+    In this form the influences on all columns are edges of each column.
     """
     if len(lineage.dataset) * len(lineage.fields) > MAX_LEGACY_EDGES:
         return None

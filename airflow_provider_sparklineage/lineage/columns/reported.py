@@ -216,7 +216,8 @@ def _as_indirect(t: _Transformation) -> Transformation:
 def _deprecated(word: str | None, description: str) -> Transformation:
     """Read the deprecated ``transformationType``: one word for all inputs of an output column.
 
-    The specification has IDENTITY and MASKED; ``DIRECT:AGGREGATION`` is the form of this package.
+    The words of the specification are IDENTITY and MASKED. This package reads two more forms: the
+    type alone, and type and subtype, such as ``DIRECT:AGGREGATION``.
     """
     kind, colon, subtype = (word or "").upper().partition(":")
     if kind == "MASKED":

@@ -168,7 +168,7 @@ class ObservedAccesses:
         return bool(self._of[side])
 
     def is_empty(self, side: Side) -> bool:
-        """Whether no read read anything (or no write wrote anything)."""
+        """Whether no data was read (or written) by any of the accesses."""
         return all(access.scope.partitions == frozenset() for access in self._of[side])
 
     def is_of_chosen_files(self, side: Side) -> bool:

@@ -253,9 +253,9 @@ class QueriedActions:
                 self._by_end[ended].append((started, action))
 
     def of(self, record: ObservationRecord) -> Action | None:
-        """Find the action of a query: the only one that took as long as the query, within its time.
+        """Find the action of a query: the only one that overlaps the query and took as long.
 
-        If no action did, it is the only one that ends when the query ends. This is so before Spark
+        If there is none, it is the only one that ends when the query ends. This is so before Spark
         4, where an action begins when its query is planned, and if the listener reports only the
         end of the action.
 
@@ -337,7 +337,7 @@ class Observed(NamedTuple):
 
 
 def identities(actions: Iterable[Action]) -> dict[DatasetName, set[DatasetName]]:
-    """Name the datasets of actions, each with its symlinks."""
+    """Give the datasets of actions, each with its symlinks."""
     found: dict[DatasetName, set[DatasetName]] = defaultdict(set)
     for action in actions:
         for dataset in (*action.inputs, *action.outputs):

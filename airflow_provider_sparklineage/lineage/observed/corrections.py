@@ -219,7 +219,7 @@ CORRECTIONS: tuple[Callable[[Observed], Observed], ...] = (
 
 
 def corrected(seen: Observed) -> Observed:
-    """Make all corrections.
+    """Apply all :data:`CORRECTIONS`, one after the other.
 
     :raise SpentError: if there is no time left
     """

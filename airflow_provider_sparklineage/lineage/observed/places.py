@@ -180,8 +180,8 @@ class Place(NamedTuple):
     """A path or table of a record, and its dataset.
 
     :param dataset: the dataset that was read or written there; None if there is none
-    :param bound: the dataset to which accesses of the place are bound; None also for a single file
-        of a dataset (:meth:`DatasetIndex.folder`)
+    :param bound: the dataset whose partitions are read or written there; None also for a single
+        file of a dataset (:meth:`DatasetIndex.folder`)
     :param label: the name that the path would have as a dataset, or else the table
     :param locations: the place's folder, if that is a partition of the dataset
     :param is_file: whether the place is a single file of a dataset, and no dataset
@@ -224,7 +224,7 @@ class DatasetIndex:
         """Name the dataset of a path or table, and add it to the application's datasets.
 
         Neither a path in a folder such as ``_delta_log`` nor a single file of a known dataset is
-        added. All paths are named before the first place is asked for.
+        added. Call this for all paths before the first call of :meth:`place`.
         """
         if (path, table) not in self._named:
             self._named[path, table] = self._name(path, table)

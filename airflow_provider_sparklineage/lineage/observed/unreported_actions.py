@@ -317,7 +317,7 @@ def _span(action: Action) -> Span:
 
 
 class _Spans:
-    """The reads and writes of actions (of the listener, or hidden writes), found by time."""
+    """The reads and writes of actions, indexed by dataset and time."""
 
     def __init__(self, actions: Sequence[Action], queries: Iterable[ObservedQuery] = ()) -> None:
         self._writers = {

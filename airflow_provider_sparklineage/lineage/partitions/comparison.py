@@ -25,7 +25,7 @@ Statuses, in the order in which they are checked:
 - A predicate matches if all rows of all accessed partitions fulfil it; a partition in which no row
   fulfils it is unexpected. The status is unobserved if only some rows of a partition fulfil the
   predicate, or if the predicate names columns of the data (:class:`.subset.Evaluation`). A
-  predicate never gives ``missing``, because the existing partitions are not known. Partitions that
+  predicate never gives ``missing``, because it is not known which partitions exist. Partitions that
   are declared next to a predicate are compared as partitions, and the predicate may only make more
   of them unexpected.
 - All partitions are compared, even if the event names only a few.
@@ -168,13 +168,13 @@ class CanonicalForms:
         return [known[value] for value in values]
 
     def are_comparable(self) -> bool:
-        """Whether all or none of a label's times have zones, for each label that is not a text."""
+        """Whether the times of each label all have a zone, or none has; columns of texts aside."""
         return all(len(kinds) <= 1 for kinds in self._with_zone.values())
 
     def shapes(
         self, labels: Labels, wanted: Mapping[Row, Partition]
     ) -> Mapping[tuple[int | None, ...], Mapping[Row, Partition]]:
-        """Group expected partitions by the lengths that :meth:`shortened_to` gives their values."""
+        """Group expected partitions by the lengths of :meth:`shortened_to`, one for each label."""
         dimensions = (self._seen.get(label) for label in labels)
         if not any(d and d.transform in timestamps.PRECISION for d in dimensions):
             return {(None,) * len(labels): wanted}
@@ -322,7 +322,7 @@ class _Comparison:
         self._forms = CanonicalForms(seen.dimensions, expected.dimensions)
 
     def by_partitions(self) -> Reconciliation:
-        """Compare partitions."""
+        """Compare the accessed with the expected partitions; no expectation has a predicate."""
         found = self.differences()
         return _differing(*found) if found else Reconciliation(PartitionStatus.UNOBSERVED)
 
@@ -460,7 +460,7 @@ class _Comparison:
 def _shortened(
     rows: Iterable[Row], accessed: Labels, labels: Labels, shape: Iterable[int | None]
 ) -> Iterator[Row]:
-    """Cut the values of each row.
+    """Cut the values of each row to given lengths, so that they equal expected values.
 
     :param accessed: the labels of the rows
     :param labels: the labels of the results; the value of a label that the rows lack is ""

@@ -157,8 +157,8 @@ class _Command:
 
         Expressions of the command refer to columns of these relations.
 
-        :return: the joined relation, and the sources that choose its rows; these are not whole if a
-            plan is missing
+        :return: the joined relation, and the sources that choose its rows; if a plan is missing,
+            not all of these sources are known
         """
         relation, choice = Relation(), Choice()
         for plan in plans:

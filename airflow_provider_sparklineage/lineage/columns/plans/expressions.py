@@ -144,7 +144,7 @@ def conjuncts(tree: Tree) -> list[Tree]:
 
 
 def parts(tree: Tree, *fields: str) -> tuple[Tree | None, list[list[Tree]]]:
-    """Split an expression that changes rows into its condition and the lists of values it sets.
+    """Split a clause of a MERGE into its condition, and the lists of values that it sets.
 
     :param fields: the fields of the node that list the positions of values among its children
     :return: the condition, or None if there is none; and for each field, the list of its values
@@ -541,9 +541,10 @@ def _window(below: Operands) -> Value:
 
 
 def _with(below: Operands) -> Value:
-    """Replace references to common expressions by the sources of all of them.
+    """Give the value of a ``With``, whose operands are an expression and its common expressions.
 
-    The numbers of the references are not used: each stands for all common expressions.
+    Each reference to a common expression gets the sources of all common expressions, because the
+    numbers in the references are not used.
     """
     value, *common = below
     bits = value.sources.get(_COMMON_EXPRESSION, 0)

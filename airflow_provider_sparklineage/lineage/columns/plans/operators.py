@@ -6,7 +6,7 @@ or of a subquery in it. Plans may be thousands of operators deep, so the walk re
 subqueries, and visits each operator once.
 
 An unknown operator hands on the columns from below it by their ids. A column whose id is not known
-is ``UNKNOWN``, and a value that is made from such a column is not whole.
+is ``UNKNOWN``, and of a value that is made from such a column not all sources are known.
 """
 
 from __future__ import annotations
@@ -234,7 +234,10 @@ def _row_function(at: Step) -> Relation:
 
 
 def _all_from(at: Step, outputs: tuple[str, ...], value: exp.Value) -> Relation:
-    """Make each column that a node lists under one of these keys from the same value."""
+    """Make a relation of the columns that a node lists in some of its fields; all have one value.
+
+    :param outputs: the names of the fields
+    """
     order = [column for output in outputs for column in exp.attributes(at.node.get(output))]
     return Relation.of(order, [value] * len(order))
 
@@ -280,7 +283,7 @@ def _common_table_reference(at: Step) -> Relation:
 def _recursion(at: Step) -> Relation:
     """Unite the start of a recursion with its steps.
 
-    Each step may mix the columns again, so of no column all sources are known.
+    Each step may mix the columns again, so no column counts as fully followed.
     """
     relation = _union(at)
     for number, value in relation.known.items():
@@ -470,7 +473,7 @@ class Walk:
         self.of = exp.Expressions(self._subquery, work).value
 
     def number(self, dataset: DatasetName, name: str) -> int:
-        """Give the number that stands for a column among sources."""
+        """Give the number that stands for a column in :data:`~.expressions.Sources`."""
         column = Column(dataset, name)
         number = self._numbers.setdefault(column, len(self._columns))
         if number == len(self._columns):
