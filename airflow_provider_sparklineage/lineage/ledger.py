@@ -104,7 +104,7 @@ class Contents:
         self.size: int | None = None
         self.empty = True
         self.size_alone: int | None = None
-        """The size in bytes, if the last write that does not append replaced all older data."""
+        """The dataset's size in bytes, if the last write that is no append replaced older data."""
         # Locations that the writes replaced; None after a write that replaced no full locations.
         self._replaced: set[str] | None = set()
         for write in writes:
@@ -552,7 +552,7 @@ class Ledger:
         return None if found is None else frozenset(found)
 
     def contents(self) -> Contents:
-        """Give the data that the application had put into the dataset when it ended."""
+        """Give the data of the application that was in the dataset when the application ended."""
         return self._reported.at_the_end() if self._reported else Contents()
 
 

@@ -162,9 +162,9 @@ def _partitions(evidence: Evidence) -> frozenset[Partition] | None:
 
 
 def located(evidence: Evidence) -> frozenset[Partition] | None:
-    """Turn locations into partitions; None unless each location is a partition.
+    """Give the partitions at the reported locations; None unless each location is a partition.
 
-    Without locations, give the static partitions of the statements.
+    If no locations are known, give the static partitions of the statements.
     """
     if evidence.locations is None:
         return evidence.static
