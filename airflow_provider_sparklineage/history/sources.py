@@ -1,11 +1,11 @@
 """The sources of events: files, folders, archives and bundles, here or at a URL.
 
 A source (:class:`LocalFiles`, :class:`RemoteFiles`) gives the documents of new files, of the new
-parts of files (:class:`Documents`) and of new capture bundles. At the mark of a file
-(:class:`Mark`) the next build goes on. :class:`Reading` makes lines of facts of all documents, and
-has the marks and the counts of skipped parts. To add a source, write a class with the method of
-:class:`Source`. It is an error if the path or URL that the user named cannot be read; a file below
-it that cannot be read is counted, and the next build tries it again.
+parts of files (:class:`Documents`) and of new capture bundles. The mark of a file (:class:`Mark`)
+tells the next build from where to read the file. :class:`Reading` makes lines of facts from all
+documents, collects the marks, and counts the skipped parts. To add a source, write a class with the
+method of :class:`Source`. It is an error if the path or URL that the user named cannot be read; a
+file below it that cannot be read is counted, and the next build tries it again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class Skip(StrEnum):
-    """The reason why a part of a source gives no event; those of events: :class:`.facts.Reason`."""
+    """The reason why a part of a source gives no event; :class:`.facts.Reason` is for events."""
 
     TORN_LINE = "torn_line"
     """The last line of a file is not complete: the next build reads it."""
@@ -66,7 +66,7 @@ class Document(NamedTuple):
     """One document of JSON, which is an event in a valid file.
 
     :param source: name of its file in the tables, which begins as the user named the source
-    :param of: the try of the event, if the document's place tells it
+    :param of: the try of the event, if the file is of an archive or a bundle; else None
     """
 
     text: bytes
@@ -80,9 +80,9 @@ class Source(Protocol):
     def documents(self, reading: Reading) -> Iterator[Document]:
         """Yield the new documents of each file, in the order of the files' names.
 
-        The mark of a file is added to the marks of ``reading`` once all documents of the file were
-        taken. There is no mark if the next build must read the file again. Skipped parts are added
-        to the counts.
+        Once all documents of a file were taken, its mark (the position up to which it was read) is
+        added to the marks of ``reading``. There is no mark if the next build must read the file
+        again. Skipped parts are added to the counts.
 
         :raise UnusableInputError: if the source does not exist, or cannot be listed
         """
@@ -226,7 +226,7 @@ class Mark(NamedTuple):
 
     @classmethod
     def parsed(cls, text: str | None) -> Mark | None:
-        """Parse a mark; None if there is no text, or it comes from another version."""
+        """Parse a mark; None if there is no text, or another version of this package wrote it."""
         size, modified, offset, tail = (*(text or "").split("."), *[""] * _FIELDS)[:_FIELDS]
         if not (size.isdecimal() and modified.isdecimal() and offset.isdecimal()):
             return None
@@ -264,7 +264,7 @@ It raises a :exc:`.SparkLineageError` or an :exc:`OSError` if the bundle cannot 
 
 
 def refused(folder: Path) -> tuple[bytes, Try | None]:
-    """Refuse to merge a bundle, so that it is counted as unusable.
+    """Refuse to merge a bundle, for callers that cannot merge; the bundle is counted as unusable.
 
     :raise UnusableInputError: always
     """
@@ -364,10 +364,10 @@ def _new_in_file(path: Path, source: str, reading: Reading) -> Iterator[Document
 def _documents_of(
     path: Path, place: str, source: str, known: Mark | None, skipped: Counter[str]
 ) -> Generator[Document, None, Mark | None]:
-    """Yield the documents after the mark of the previous build.
+    """Yield the documents of a file that are new since the previous build.
 
     :param place: the path or URL of the file, of which ``path`` may be a copy
-    :param known: the mark; None if the file was not read
+    :param known: the mark that the previous build made; None if it has not read the file
     :return: the mark for the next build; None if the file cannot be read
     """
     try:
@@ -389,13 +389,13 @@ _AT_ONCE = 16
 
 
 class RemoteFiles:
-    """All files below a URL, or the file that it names; tables and marks omit its credentials.
+    """All files below a URL, or the file that the URL names.
 
-    Several files are fetched at the same time, because a store takes tens of milliseconds to
-    answer. The size in the mark of such a file is 0, because not all stores list sizes; only its
-    time is compared. A bundle at a URL is not merged, and Spark's own events in it are not taken
-    for events of tasks: its folder is skipped and counted. ``sparklineage merge URL`` gives its
-    event.
+    Tables and marks have the URL without its credentials. Several files are fetched at the same
+    time, because a store takes tens of milliseconds to answer. The size in the mark of such a file
+    is 0, because not all stores list sizes; only its time is compared. A bundle at a URL is not
+    merged, and Spark's own events in it are not taken for events of tasks: its folder is skipped
+    and counted. ``sparklineage merge URL`` gives its event.
     """
 
     def __init__(self, url: str) -> None:
@@ -471,6 +471,8 @@ LEFT_OUT = "part_left_out"
 
 class Reading:
     """Reads the sources of one build to lines of facts, and makes marks for the next build.
+
+    A mark is the position up to which a file was read (:class:`Mark`).
 
     :param known: marks of the previous build by places, which are absolute paths or URLs; None if
         all files must be read

@@ -61,14 +61,14 @@ class Retired(Struct, frozen=True):
 
 
 class Manifest(Struct, frozen=True):
-    """A generation of the history: the content of ``manifest.json``.
+    """A generation of the history (a version of all its tables): the content of ``manifest.json``.
 
     :param version: version of the tables, :data:`.tables.VERSION`
     :param generation: number of the generation, one more with each build
-    :param facts: names of the files of each part of the facts, by name of the part; file names are
-        relative to the store
+    :param facts: names of the files of facts, relative to the store, by the name of their part; a
+        part is the files that one build wrote
     :param tables: names of the files of each table, by name of the table
-    :param rows: number of rows of each table, and, under ``events``, of the facts
+    :param rows: number of rows of each table; the key ``events`` has the number of facts
     :param marks: name of the file with the marks of the sources; empty if there is none
     :param skipped: number of texts and files that all builds have skipped, by reason
     :param retired: folders that are no longer named, and will be removed
@@ -98,7 +98,9 @@ GRACE = timedelta(hours=1)
 
 
 class Building:
-    """A generation that a build is writing while it holds the store's lock.
+    """The next generation (version of all tables) of a store, which a build is writing.
+
+    The build holds the store's lock.
 
     :param scratch: an empty folder of this machine, which the store removes after the build
     """
@@ -261,7 +263,7 @@ class Folder:
         shutil.move(file, target)
 
     def local(self, name: str) -> Path:
-        """Give the path of the file itself."""
+        """Give the path of a file of the store."""
         return self.root / name
 
     def names(self, folder: str) -> list[str]:
@@ -315,7 +317,7 @@ class Remote:
         self._objects.write(name, content)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a file unless it exists; return whether it was written and keeps this content."""
+        """Write a file unless it exists; return whether it has this content after that."""
         folder, _, last = name.rpartition("/")
         if last in self._objects.names(folder) or not self._objects.create(name, content):
             return False
@@ -571,12 +573,14 @@ class Store:
         return manifest
 
     def local(self, names: Iterable[str]) -> list[str]:
-        """Give paths on this machine for files of the store: of the files, or of copies."""
+        """Give the paths of files of the store; for a store at a URL, of copies on this machine."""
         return [str(self.files.local(name)) for name in names]
 
     @contextmanager
     def building(self) -> Iterator[Building]:
-        """Lock the store, and give the generation that the build writes.
+        """Lock the store for a build, and give the build the next generation to write.
+
+        A generation is a version of all tables.
 
         :raise HistoryError: if another build runs, or the folder has files that do not belong to a
             store

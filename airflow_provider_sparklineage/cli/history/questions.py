@@ -82,7 +82,11 @@ def clear(steps: Sequence[Step], *, yes: bool) -> int:
 
 
 def possible(steps: Sequence[Step], runner: TaskInstances) -> tuple[list[list[Key]], bool]:
-    """Give the waves of task instances that can be cleared, and whether any others cannot."""
+    """Give the task instances that can be cleared, and whether there are others.
+
+    :return: the task instances in waves, each cleared after the one before; and whether any task
+        instance was left out
+    """
     obstacles = runner.obstacles({_key(step): step.ended for step in steps})
     for key, why in obstacles.items():
         commands.note(f"{key} is left out. {why}")
@@ -112,7 +116,12 @@ def run(
     runner: TaskInstances,
     pause: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Clear wave after wave; return 0 if all task instances have succeeded, else 1."""
+    """Clear the task instances wave by wave, and wait until those of a wave have ended.
+
+    After a wave with a failure, no other wave is cleared.
+
+    :return: 0 if all task instances have succeeded, else 1
+    """
     for number, wave in enumerate(waves, 1):
         runner.clear(wave)
         for key in wave:

@@ -120,8 +120,8 @@ class _Produced(msgspec.Struct):
 def _with_application_merged(paths: Sequence[str], folder: Path) -> list[str]:
     """Replace the files of one Spark application's events by a file with the merged event.
 
-    If the files have events of several applications, they stay as they are: each action is a run
-    then.
+    If the files have events of several applications, they stay as they are. Each action of Spark is
+    then a run of its own.
     """
     files = [path for path in paths if Path(path).is_file() and _is_of_listener(Path(path))]
     if not files:
@@ -136,7 +136,7 @@ def _with_application_merged(paths: Sequence[str], folder: Path) -> list[str]:
 
 
 def _is_of_listener(file: Path) -> bool:
-    """Whether the first event of a file is from the Spark listener, which writes one a line."""
+    """Whether the first line of a file is an event from the Spark listener."""
     try:
         with file.open("rb") as stream:
             line = stream.readline(MAX_BYTES)

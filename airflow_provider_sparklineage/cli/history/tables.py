@@ -57,7 +57,7 @@ def print_table(
 ) -> None:
     """Print a row for each document, at most :data:`MAX_ROWS` rows.
 
-    :param of: number of the rows that were grouped to the documents; None if none were grouped
+    :param of: number of rows before they were grouped into these documents; None if they were not
     """
     shown = documents[:MAX_ROWS]
     texts = [[column.text(document) for document in shown] for column in columns]
@@ -179,7 +179,7 @@ def rows_of(row: Document) -> Sequence[Document]:
 
 
 def ends_text(texts: Iterable[str]) -> str:
-    """Give the text if all are equal; else the number of different texts, the first, the last."""
+    """Give the text if all are equal; else the number of texts, with the first and the last."""
     first, *others = sorted(set(texts))
     return f"{1 + len(others):,}: {first} … {others[-1]}" if others else first
 
@@ -366,7 +366,7 @@ def _print_runs(
 
 
 def _because_column(rows: Sequence[Document]) -> Column:
-    """Make the column of reasons, with names of datasets that are as short as in other tables."""
+    """Make the column of reasons; its names of datasets are as short as in the other tables."""
     reasons = [reason for row in rows for reason in row["reasons"]]
     name = labels([*reasons, *(one["cause"] for one in reasons if one["cause"])], "dataset")
 

@@ -1,10 +1,10 @@
-"""Builds a generation with DuckDB: writes facts to Parquet files, and runs the steps on them.
+"""Builds the tables of a store with DuckDB: writes facts to files, and runs the steps on them.
 
 1. Lines of facts become Parquet files: DuckDB writes one file while Python makes the next lines.
    Column lineage that several lines share is parsed once, which saves half of the time.
 2. A query finds the facts that are new to the store.
-3. If the store has many parts of facts, or has facts of forgotten events, all facts are written
-   into one file.
+3. If many builds have added files of facts to the store, or if events are to be forgotten, all
+   facts are written into one file.
 4. The steps make the tables from the facts, and the store publishes the tables.
 
 Data that exceeds DuckDB's memory limit is written to the store's disk while the build runs.
@@ -134,7 +134,11 @@ def stage(
 def _chunks(
     lines: Iterable[Line], progress: Callable[[int], None] | None
 ) -> Iterator[tuple[list[bytes], dict[bytes, bytes]]]:
-    """Yield the lines for one file after another: their heads, and their columns by checksum."""
+    """Divide the lines into groups: the lines of a group are written to one file.
+
+    :return: for each group, its lines, which have a checksum in place of their column lineage; and
+        the texts of their column lineage, by checksum
+    """
     heads: list[bytes] = []
     columns: dict[bytes, bytes] = {}
     size = 0
@@ -164,7 +168,11 @@ def _write(
     columns: dict[bytes, bytes],
     file: Path,
 ) -> int:
-    """Write lines to a Parquet file; give the number of lines that could be parsed."""
+    """Write a group of lines to a Parquet file; give the number of lines that could be parsed.
+
+    :param heads: the lines, which have a checksum in place of their column lineage
+    :param columns: the texts of the lines' column lineage, by checksum
+    """
     head, shared = file.with_suffix(".heads"), file.with_suffix(".columns")
     texts = [b'{"columns_id":"%b","columns":%b}' % one for one in columns.items()]
     names = ", ".join(f'"{one.name}"' for one in FACTS.columns)
@@ -210,7 +218,7 @@ class Built(Frozen, frozen=True):
     :param events: number of events in the sources
     :param new: number of events in the sources that were not in the store
     :param skipped: number of texts and files without facts, by reason
-    :param rows: number of rows that each table has now, and, under ``events``, of all facts
+    :param rows: number of rows that each table has now; the key ``events`` has the number of facts
     """
 
     events: int
@@ -279,7 +287,10 @@ def _is_compaction_due(
     files: Sequence[str],
     since: datetime | None,
 ) -> bool:
-    """Whether the store has too many parts of facts, or has events older than ``since``.
+    """Whether this build has to write all facts of the store anew, into one part.
+
+    It has to if the store has :data:`MAX_PARTS` parts (a part is the files that one build wrote),
+    or if it has events older than ``since``.
 
     :param files: the files of all parts, on this machine
     """
@@ -293,7 +304,11 @@ def _is_compaction_due(
 
 
 def _files_of(store: Store, since: datetime | None) -> list[FactsFile]:
-    """Give another store's files of facts, with the later one of the two stores' ``since``."""
+    """Give the files of facts of another store, from which a build adds the events.
+
+    :param since: time before which the build's own store forgets events; the later one of this time
+        and the other store's is noted for each file
+    """
     theirs = store.manifest
     starts = [one for one in (since, theirs.since) if one]
     return [
@@ -304,7 +319,10 @@ def _files_of(store: Store, since: datetime | None) -> list[FactsFile]:
 
 
 def _put_facts(building: Building, files: Sequence[Path]) -> dict[str, list[str]]:
-    """Put files of facts into the store as one part; give {} if there are no files."""
+    """Put files of facts into the store, as one part.
+
+    :return: the names of the files in the store, by the name of the part; {} if there are no files
+    """
     if not files:
         return {}
     return {building.facts_part: building.put(building.facts_folder, files)}

@@ -1,4 +1,4 @@
-"""DuckDB, in this process: the engine that reads the history, and builds it unless it is Spark."""
+"""DuckDB, in this process: the engine that reads the history, and builds it unless Spark does."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _GLOB = str.maketrans({"[": "[[]", "*": "[*]", "?": "[?]"})
 
 
 class History:
-    """A generation of a store, open for queries; a context manager, for one thread.
+    """A generation of a store (a version of all its tables), open for queries.
 
-    It shows the generation that was in force when it was opened; to see a later one, open another.
+    It is a context manager, for one thread. It shows the generation that was in force when it was
+    opened; to see a later one, open another.
 
     :raise HistoryError: if DuckDB is missing, or a file of the store cannot be read
     """
@@ -48,7 +49,7 @@ class History:
     ) -> list[dict[str, Any]]:
         """Run a query on the tables; give each row as a mapping from column names to values.
 
-        :param parameters: values of ``$name`` in the query; a list becomes a list of SQL
+        :param parameters: values of ``$name`` in the query; a list becomes a list in SQL
         :raise HistoryError: if the query is invalid, or a file cannot be read
         """
         with failing("asked"):
@@ -90,9 +91,9 @@ def _duckdb() -> ModuleType:
 
 @contextmanager
 def failing(done: str) -> Iterator[None]:
-    """Turn errors of DuckDB and of files into a :exc:`HistoryError`: "could not be ``done``".
+    """Turn errors of DuckDB and of files into a :exc:`HistoryError`.
 
-    :param done: past participle for the message, e.g. "built"
+    :param done: past participle for the message: ``built`` gives "The history could not be built"
     :raise HistoryError: also if DuckDB is not installed
     """
     problems = (_duckdb().Error, OSError)

@@ -133,7 +133,9 @@ def _is_unnested(column: exp.Expr) -> bool:
 
 
 def _inlined(select: exp.Select) -> exp.Expr:
-    """Rewrite a SELECT that unnests several lists by ``INLINE``: Spark's may unnest only one.
+    """Rewrite a SELECT that unnests several lists, as Spark can unnest only one list in a SELECT.
+
+    The new SELECT has one call of ``INLINE``.
 
     :raise SqlglotError: if the SELECT has other columns, or a FROM
     """
@@ -414,7 +416,10 @@ class Parquet:
         return self._read(table, self._tables[table.name])
 
     def publish(self, rows: Mapping[str, int], skipped: Mapping[str, int]) -> None:
-        """Publish the written files as a generation; raises like :meth:`.Building.publish`."""
+        """Publish the written files as a new generation (version of all tables) of the store.
+
+        The errors are those of :meth:`.Building.publish`.
+        """
         counted = {"events": self.facts().count(), **rows}
         self._building.publish(self._parts, self._tables, counted, skipped)
 
@@ -517,9 +522,9 @@ _LIST, _TIME = "FROM_JSON({}, 'ARRAY<STRING>')", "CAST({} AS TIMESTAMP_NTZ)"
 
 
 class History:
-    """A generation of a store, open for queries that run on Spark, like :class:`.duckdb.History`.
+    """A generation of a store (a version of all its tables), open for queries that run on Spark.
 
-    It is a context manager.
+    It is a context manager, and is used like :class:`.duckdb.History`:
 
     ::
 

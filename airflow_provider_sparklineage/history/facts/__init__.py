@@ -161,7 +161,7 @@ def columns(outputs: Iterable[model.Dataset]) -> tuple[Columns, int]:
 
 
 class _Cache:
-    """A cache of column lineage by the texts of its facets; it is emptied when it is full."""
+    """A cache of column lineage, with the facets' texts as keys; it is emptied when it is full."""
 
     def __init__(self) -> None:
         self._lineage: dict[_Texts, tuple[Columns, int]] = {}
@@ -169,7 +169,7 @@ class _Cache:
         self.get = self._lineage.get
 
     def add(self, texts: _Texts, lineage: tuple[Columns, int]) -> tuple[Columns, int]:
-        """Put a result into the cache, or empty the cache if it is full; return the result."""
+        """Add a result, or empty the cache if the result does not fit in it; return the result."""
         self._size += len(lineage[0].text) + sum(len(text) for *_, text in texts)
         if self._size > _MAX_CACHED:
             self._lineage.clear()
@@ -248,7 +248,7 @@ _MAX_INT = 2**31 - 1
 
 
 class Reason(StrEnum):
-    """The reason why a text has no line of facts."""
+    """The reason why no line of facts can be made from an event."""
 
     NO_JSON = "no_json"
     """The text is not JSON, or is nested too deeply to be read."""
@@ -257,7 +257,7 @@ class Reason(StrEnum):
 
 
 def facts_of(event: bytes | str, source: str, of: Try | None = None) -> Line | Reason:
-    """Convert an event to its line of facts, or give the reason why the event has none.
+    """Convert an event to a line of facts, or give the reason why no line can be made from it.
 
     :param event: one JSON document, from any producer
     :param source: the file of the event, as the tables name it

@@ -107,9 +107,11 @@ def extents(
 def _counts(
     dataset: model.Dataset, checked: model.Checked | None, *, is_write: bool
 ) -> model.Counted | None:
-    """Give the number and the ends of the accessed partitions; None if the event lacks them.
+    """Give the number of accessed partitions, with the first and the last of them.
 
     A count of 0 in an output's own facet ``sparkLineage_partitions`` is ignored.
+
+    :return: None if the event has no number
     """
     extent = checked and (checked.observed or (checked.unreported and checked.expected))
     if extent:
@@ -141,9 +143,12 @@ def _counted(counted: model.Counted, condition: model.Condition | None) -> Exten
 
 
 def _folders(dataset: model.Dataset, condition: model.Condition) -> list[Cell]:
-    """Give the partitions whose folders the locations are; [] if a location is not such a folder.
+    """Convert the locations of a condition to partitions.
 
     The listener reports partitions as locations.
+
+    :return: [] if there are no locations, or if one of them is not the folder of a partition, such
+        as ``dt=2024-10-15``, below the dataset's folder
     """
     root = f"{dataset.name.rstrip('/')}/"
     cells: dict[Cell, None] = {}

@@ -180,7 +180,10 @@ _folder = lru_cache(maxsize=65536)(split_folder)  # the same days and regions, a
 
 
 def values_of(cell: str | None) -> dict[str, str] | None:
-    """Give the values of a cell, ``dt=2024-10-15/region=eu``, by dimension; None if it is None."""
+    """Give the values of a partition by dimension; None if ``cell`` is None.
+
+    :param cell: canonical text of the partition: ``dt=2024-10-15/region=eu``
+    """
     return None if cell is None else dict(filter(None, map(_folder, cell.split("/"))))
 
 

@@ -105,11 +105,13 @@ SELECT dims, bool_or({sql.meets("cell", "$cell")}) AS is_any FROM (
 
 
 def cell_of(history: sql.Rows, dataset: DatasetName, partition: str | None) -> str | None:
-    """Find the cell that a text names: ``region=eu/dt=2024-10-15``, in any order, values escaped.
+    """Give the canonical text (the *cell*) of the partition that a text names.
 
-    A text with only some of the dimensions stands for all partitions with these values.
+    The text is ``region=eu/dt=2024-10-15``: the dimensions may be in any order, and the values are
+    escaped. A text with only some of the dimensions stands for all partitions with these values.
 
-    :return: None if ``partition`` is None
+    :return: the dimensions sorted by name: ``dt=2024-10-15/region=eu``; None if ``partition`` is
+        None
     :raises UnknownNameError: there is no such partition; the error names dimensions or partitions
         that exist
     """
@@ -149,9 +151,10 @@ def _no_partition(
 
 
 def _nearest(cells: Sequence[str], cell: str) -> list[str]:
-    """Give the two cells between which a cell would be sorted; at an end, only one cell.
+    """Give the two partitions between which a partition would be sorted; at an end, only one.
 
-    :param cells: sorted as texts
+    :param cells: canonical texts of partitions, sorted as texts
+    :param cell: canonical text of the partition to sort
     """
     after = bisect_right(cells, cell)
     return list(cells[max(after - 1, 0) : after + 1])
@@ -230,9 +233,9 @@ WHERE c.namespace = $namespace AND c.name = $name AND c.mode NOT IN {sql.REMOVIN
 def content(
     history: sql.Rows, dataset: DatasetName, cell: str | None, as_of: datetime | None
 ) -> list[dict[str, Any]]:
-    """Give the versions of a cell, or of a whole dataset, that exist at a given time.
+    """Give the versions of a partition, or of a whole dataset, that exist at a given time.
 
-    :param cell: None for the whole dataset
+    :param cell: canonical text of the partition, ``dt=2024-10-15``; None for the whole dataset
     :param as_of: None for now
     :return: rows with run_id, cell, valid_from and is_certain
     """

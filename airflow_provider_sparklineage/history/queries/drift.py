@@ -1,13 +1,14 @@
 """Drift: differences between a task's run and the task's run before it.
 
 ==========================  ========================================================================
-``input_appeared``, …       the run reads (writes) a dataset that the run before did not, or no
-                            longer reads (writes) one
+``input_appeared``, …       the run reads (writes) a dataset that the run before did not read
+                            (write), or the reverse
 ``column_appeared``, …      an output column has sources and had none before, or the reverse
 ``sources_changed``         an output column is made from other columns
 ``transformation_changed``  it is made from the same columns, by another kind of transformation
-``partition_count``         the number of partitions is outside of median ± 3 MAD of the 5 to 30
-                            runs before; one more or less is not drift, nor is a tenth of the median
+``partition_count``         the number of partitions differs from the median of the 5 to 30 runs
+                            before by more than 1, more than a tenth of the median, and more than
+                            3 times the median absolute deviation (MAD)
 ``pattern_broken``          the run read other partitions than the pattern of most runs says
 ==========================  ========================================================================
 
@@ -243,7 +244,10 @@ def _counts(runs: Sequence[_RunFacts]) -> Iterator[Drift]:
 
 
 def _unusual(count: int, counts: Collection[int]) -> tuple[str, ...]:
-    """Give the ends of the usual range if a count is outside of the range; () if it is inside."""
+    """Compare a number of partitions with the numbers of the runs before.
+
+    :return: the ends of the usual range if the number is outside of this range, else ()
+    """
     middle = median(counts)
     # If all runs had the same count, the MAD is 0, and any other count would be outside the range.
     spread = max(3 * median(abs(one - middle) for one in counts), _LEAST, _SHARE * middle)

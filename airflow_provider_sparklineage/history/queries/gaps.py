@@ -103,7 +103,10 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class _Due(NamedTuple):
-    """A date on which a task should have written, as points on the axes of the runs' dates."""
+    """A date on which a task should have written.
+
+    :param points: the dates of the run, e.g. its logical date, as points on the axes of such dates
+    """
 
     points: Points
     rows: Sequence[dict[str, Any]]  # runs of the DAG's tasks on this date; () without a DAG run
@@ -129,7 +132,7 @@ def is_expected(history: Rows, dataset: DatasetName) -> bool:
 
 
 def gaps(history: Rows, dataset: DatasetName) -> list[Gap]:
-    """List the partitions that are expected and not there, in order of their cells."""
+    """List the partitions that are expected and not there, sorted by their texts."""
     there = _Partitions(history.rows(_CHANGES, dataset._asdict()))
     runs = history.rows(_RUNS, dataset._asdict())
     pairs: dict[Task, list[Pair]] = defaultdict(list)
@@ -188,8 +191,9 @@ def _of_task(
 def _dues(task: Task, relation: Relation, runs: Iterable[dict[str, Any]]) -> list[_Due]:
     """List the dates of the task's DAG from the task's first run on, including dates without a run.
 
-    If the relation uses no axis of dates, or several, dates without a run are not known. Then all
-    dates of runs are listed.
+    A date without a run is found by the regular step between the other dates. For that, the
+    relation must use exactly one axis of dates; if it uses another number of them, only the dates
+    of runs are listed, also those before the task's first run.
     """
     own = [row for row in runs if Task(row["namespace"], row["job"]) == task]
     dags = {row["dag_id"] for row in own}
@@ -223,7 +227,10 @@ def _due_at(relation: Relation, due: _Due, own: Sequence[Mapping[str, Any]]) -> 
 
 
 def _values(relation: Relation, wanted: Points) -> dict[str, str]:
-    """Give the values of the dimensions that follow from the run; {} if a time is out of range."""
+    """Convert points to values by dimension; {} if a time is outside of the years 1 to 9999.
+
+    :param wanted: a point for each axis of :attr:`.Relation.kept`
+    """
     values: dict[str, str] = {}
     try:
         for n, point in zip(relation.kept, wanted, strict=True):
@@ -243,7 +250,7 @@ def _reason(run: Mapping[str, Any] | None) -> str:
 def _by_step(dataset: DatasetName, there: _Partitions) -> Iterator[Gap]:
     """Find missing partitions: those on the regular step between the existing partitions.
 
-    Only a dataset with a single axis, which is one of times, can have such gaps.
+    Partitions are found only if the dataset has a single axis, and if this is an axis of times.
     """
     axes = axes_of(sorted(there.ever))
     points = [point for cell in there.cells if (point := axes.read(cell)) is not None]

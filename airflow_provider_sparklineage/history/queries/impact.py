@@ -94,7 +94,7 @@ Readings = dict[Reading, tuple[set[str], bool]]
 
 
 def add_reading(readings: Readings, reading: Reading, via: str | None, certain: object) -> None:
-    """Add a version to those that a reading has read.
+    """Note in ``readings`` that a reading has read one more version.
 
     :param via: run_id of the run that wrote the version; None if it is not known
     :param certain: whether it is certain that this version was read
@@ -106,7 +106,7 @@ def add_reading(readings: Readings, reading: Reading, via: str | None, certain: 
 
 
 def results(history: sql.Rows, level: Level, *, is_of_column: bool) -> Iterator[Link]:
-    """Give links from versions to the versions that were made from these."""
+    """Yield a link from each version of ``level`` to each version that was made from it."""
     columns: dict[tuple[Any, ...], set[str | None]] = defaultdict(set)
     versions = set()
     for node, visit in level.items():
@@ -122,7 +122,10 @@ def results(history: sql.Rows, level: Level, *, is_of_column: bool) -> Iterator[
 
 
 def links_of(history: sql.Rows, readings: Readings, *, is_of_column: bool) -> Iterator[Link]:
-    """Give links from readings to the versions that their runs wrote, from the data read."""
+    """Yield a link from the data of each reading to each version that the reading's run wrote.
+
+    :param is_of_column: whether the links follow the column lineage of the runs
+    """
     writes = _writes(history, {reading[:2] for reading in readings})
     if is_of_column:
         yield from _by_columns(history, readings, writes)
@@ -340,7 +343,11 @@ def impact(
 
 
 def _parts(there: Level, plan: answers.Plan) -> dict[Part, int]:
-    """Give the partitions that a plan writes again, each with the first wave that can read it."""
+    """Give the partitions that the runs of a plan write again.
+
+    :return: for each partition, the number of the first wave (group of task instances that are
+        cleared together) that can read it
+    """
     waves = {step.run_id: step.wave for step in plan.steps}
     waves |= {one.run_id: one.wave for one in plan.by_hand}
     return {

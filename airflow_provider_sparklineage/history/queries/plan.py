@@ -132,9 +132,10 @@ def _key(row: dict[str, Any]) -> _Key:
 def _waves(
     keys: Mapping[str, _Key], place: Mapping[_Key, Any], order: Iterable[dict[str, Any]]
 ) -> dict[_Key, int]:
-    """Give each task instance a wave, later than the waves of all task instances it reads from.
+    """Give each task instance its wave: the number of the group in which it is cleared.
 
-    In a circle of task instances that read from each other, the one that ended first comes first.
+    A task instance has a later wave than the task instances from which it reads. In a circle of
+    task instances that read from each other, the one that ended first comes first.
 
     :param keys: the task instance of each run
     :param place: the place of each task instance in the order of their ends
@@ -253,7 +254,8 @@ class Unwritten(NamedTuple):
     """A partition that is due and not there.
 
     :param follows: the partition from which this one is made
-    :param wave: the wave in which it can be written, as in :class:`~.answers.Step`
+    :param wave: the number of the wave (the group of task instances that are cleared together) in
+        which it can be written, as in :class:`~.answers.Step`
     """
 
     output: Part
@@ -263,7 +265,7 @@ class Unwritten(NamedTuple):
 
 
 class _Output:
-    """The gaps of a dataset, and the patterns that tell from which reads they are made."""
+    """The missing partitions of a dataset, and the rules by which they are made from others."""
 
     def __init__(self, history: sql.Rows, name: DatasetName) -> None:
         self._due: dict[frozenset[tuple[str, str]], Gap] = {
@@ -280,7 +282,10 @@ class _Output:
             self._learned[source].append((pattern.job, inverse))
 
     def following(self, part: Part) -> Iterator[Gap]:
-        """Give the gaps that a task would fill from a part, by the pattern of that task."""
+        """Yield the missing partitions that would be made from a partition of another dataset.
+
+        The learned pattern of a task tells which partitions it makes from those that it reads.
+        """
         for job, inverse in self._learned[part.dataset]:
             for cell in inverse.given_cells(part.cell):
                 values = answers.values_of(cell) or {}
@@ -292,9 +297,13 @@ class _Output:
 
 
 def unwritten(history: sql.Rows, parts: Mapping[Part, int]) -> list[Unwritten]:
-    """Find the gaps that would be filled from parts, then those from these gaps, and so on.
+    """Find the missing partitions that can be made from some partitions, also in several steps.
 
-    :param parts: the first wave in which each part can be read
+    In the next step, the partitions that were found count as partitions from which others can be
+    made.
+
+    :param parts: the partitions at the beginning, each with the number of the first wave (the group
+        of task instances that are cleared together) that can read it
     """
     output_of = cache(partial(_Output, history))
 
@@ -321,9 +330,9 @@ def unwritten(history: sql.Rows, parts: Mapping[Part, int]) -> list[Unwritten]:
 
 
 def with_unwritten(plan: answers.Plan, missing: Iterable[Unwritten]) -> answers.Plan:
-    """Add to a plan the task instances that write partitions that are not there, by wave.
+    """Add to a plan the task instances that write missing partitions.
 
-    A partition is for a run by hand if no DAG run for it is known, or if its job belongs to no DAG.
+    If no DAG run for a partition is known, or its job belongs to no DAG, a run by hand is added.
     """
     steps = {(one.dag_id, one.task_id, one.dag_run_id): one for one in plan.steps}
     by_hand: dict[Part, answers.ByHand] = {}
@@ -354,7 +363,7 @@ def _last_run(gap: Gap) -> tuple[str, datetime | None]:
 
 
 def _reason_of_gap(one: Unwritten) -> answers.Reason:
-    """Give the reason for a gap: the missing partition, and the data that it should come from."""
+    """Give the reason for writing a missing partition, with the data from which it is made."""
     why = f"{one.output.cell} is not there: {one.gap.reason.replace('_', ' ')}"
     dataset, cell = one.follows
     text = f"{why}; it is made of {dataset.name} {cell}"

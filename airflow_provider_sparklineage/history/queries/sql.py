@@ -64,10 +64,13 @@ def column_edges(side: str, other: str) -> str:
 
 
 def meets(one: str, other: str) -> str:
-    """Give the SQL condition that two cells can have rows in common: no shared dimension differs.
+    """Give the SQL condition that two partitions can have rows in common.
 
-    ``dt=2024-10-15`` and ``dt=2024-10-15/region=eu`` meet. A value has no ``/`` and no ``=``,
-    because both are escaped.
+    They can, unless a dimension that both name has different values: ``dt=2024-10-15`` and
+    ``dt=2024-10-15/region=eu`` meet. A value has no ``/`` and no ``=``, because both are escaped.
+
+    :param one: SQL for the canonical text of a partition
+    :param other: SQL for that of the other partition
     """
     parts = f"string_split({other}, '/')"
     labels = f"list_transform({parts}, lambda own: split_part(own, '=', 1))"
@@ -78,10 +81,13 @@ def meets(one: str, other: str) -> str:
 
 
 def within(partition: str, row: str) -> str:
-    """Give the SQL condition that a partition can be in the range of a row.
+    """Give the SQL condition that a partition can be in a range of partitions.
 
     A partition whose text has another length than the range's two ends is taken to be in the range:
     its values may be numbers, and texts do not sort as numbers do.
+
+    :param partition: SQL for the partition as text
+    :param row: name of a row with first_partition and last_partition
     """
     first, last = f"{row}.first_partition", f"{row}.last_partition"
     return (
@@ -91,7 +97,7 @@ def within(partition: str, row: str) -> str:
 
 
 def found_by(reader: str, version: str) -> str:
-    """Give the SQL condition that a version existed when a run read, and can be in the data read.
+    """Give the SQL condition that a read can have got a version that existed at its time.
 
     :param reader: name of a row with reader_run_id, read_at, ended (of the run), extent and the
         range
@@ -116,7 +122,7 @@ def found_by(reader: str, version: str) -> str:
 
 
 def surely_found(reader: str, version: str) -> str:
-    """Give the SQL condition that a read of more than one cell certainly read a version.
+    """Give the SQL condition that a read of several partitions certainly read a version.
 
     The parameters are those of :func:`found_by`.
     """
@@ -136,7 +142,7 @@ SURELY_BOUND = (
 
 
 class Rows(Protocol):
-    """An open generation of a store, whose tables queries can read under the tables' names."""
+    """An opened store of the history, whose tables queries can read under the tables' names."""
 
     def rows(self, sql: str, parameters: Mapping[str, Any] = ...) -> list[dict[str, Any]]:
         """Run a query in DuckDB's dialect.

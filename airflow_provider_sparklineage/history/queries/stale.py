@@ -140,9 +140,11 @@ ORDER BY c.namespace, c.name, c.cell NULLS FIRST, c.run_id
 
 
 class _StaleRun(NamedTuple):
-    """A stale run: its end, the first change that it missed, and whether it read that data itself.
+    """A run that read data which has changed since, or versions that another stale run wrote.
 
-    If it did not, it read versions that another stale run wrote, and has the cause of that run.
+    :param cause: the first change that the run missed; for a run that read versions of another
+        stale run, the cause of that run
+    :param is_direct: whether this run read the changed data itself
     """
 
     ended: Any
@@ -159,9 +161,9 @@ def stale(
     """List the stale versions that still exist, in order of dataset and partition.
 
     A run is stale if, after it had started, another run overwrote, appended to or removed a
-    partition that it read. A change by a run that both started and ended before does not count. New
-    partitions of a dataset that the run read whole do not make the run stale. A run that read a
-    version written by a stale run is stale, too.
+    partition that it read. If the other run started and ended before it did, that change does not
+    count. New partitions of a dataset that the run read whole do not make the run stale. A run that
+    read a version written by a stale run is stale, too.
 
     :param dataset: None for all datasets
     :param progress: a function that is called with the number of stale runs so far

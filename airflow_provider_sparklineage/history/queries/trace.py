@@ -1,7 +1,7 @@
 """The sources of a partition, or of one of its columns, hop by hop upstream.
 
-One hop goes from versions to the versions that the writing runs read; for a column, along column
-lineage.
+One hop goes from versions to the versions that the writing runs read. For a column, a hop follows
+column lineage.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _Output = tuple[str, Any, str, str, str | None]
 def sources(
     history: sql.Rows, level: Level, *, is_of_column: bool, is_direct: bool = False
 ) -> Iterable[Link]:
-    """Give links from versions to the versions that the writing runs read.
+    """Give links from each version of ``level`` to each version that its writing run read.
 
     :param is_of_column: whether to follow column lineage
     :param is_direct: follow only columns whose values were used, not conditions

@@ -21,7 +21,13 @@ UNKNOWN_COLUMNS = "Which columns is not known: the run has no column lineage of 
 
 
 class Node(NamedTuple):
-    """A version of a partition, dataset or column; :class:`.answers.Hop` explains None."""
+    """A version of a partition, of a dataset or of one of its columns.
+
+    :param cell: canonical text of the partition, ``dt=2024-10-15``; None for the whole dataset, or
+        if the part is not known
+    :param column: None for all columns, or if the column is not known
+    :param run_id: the run that wrote the version; None if no such run is known
+    """
 
     namespace: str
     name: str
@@ -32,7 +38,7 @@ class Node(NamedTuple):
 
 @dataclass(slots=True)
 class Visit:
-    """The facts about a node, from all links that lead to the node from the depth before.
+    """The facts about a node, collected from all links that lead to it from the depth before.
 
     :param at: when the node's version was written
     :param valid_to: when the version was replaced; None if it is still there
@@ -48,7 +54,7 @@ class Visit:
     depth: int = 0
 
     def add(self, other: Visit) -> None:
-        """Add another link to the node.
+        """Add the facts that another link gives about the node.
 
         The node is certain if one of its links is certain; its columns are known if one link knows
         them.
@@ -73,7 +79,10 @@ def link(
     *,
     is_column_known: bool = True,
 ) -> Link:
-    """Make the link to a version, or to a column of it, from the version's row."""
+    """Make the link to a version, or to a column of it, from the version's row.
+
+    :param via: run ids of the versions from which the link leads
+    """
     node = Node(row["namespace"], row["name"], row["cell"], column, row["run_id"])
     at, valid_to = row["valid_from"], row.get("valid_to")
     return node, Visit(at, valid_to, is_certain, is_column_known, {*via}, {*transformations})

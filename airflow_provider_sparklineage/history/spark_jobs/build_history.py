@@ -1,8 +1,8 @@
 """Builds a history on Spark: ``spark-submit build_history.py SOURCE… --store URL``.
 
-Each SOURCE is a file of events, or a folder of them as an archive is one, where Spark can read it.
-The store is one that ``sparklineage history build`` builds too (``--format parquet``), or a
-namespace of an Iceberg catalog that the session knows (``--format iceberg --store lake.history``).
+Each SOURCE is a file of events or a folder of such files, e.g. an archive, that Spark can read. The
+store is one that ``sparklineage history build`` builds too (``--format parquet``), or a namespace
+of an Iceberg catalog that the session knows (``--format iceberg --store lake.history``).
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 The steps use the part of DuckDB's dialect that sqlglot translates to Spark one to one. A step reads
 ``facts`` and the results of the steps before it, each under the step's name. No step sorts its
 rows; an engine sorts them when it writes a table (:attr:`.tables.Table.sorted_by`). The work of a
-step grows linearly with the number of reads and writes: rows are joined by equality (of dataset,
-cell and epoch), and times are compared only among the few rows that a join gives.
+step grows linearly with the number of reads and writes: rows are joined by equality of dataset,
+partition (*cell*) and *epoch*, the number of times that the partition was replaced before. Times
+are compared only among the few rows that a join gives.
 """
 
 from __future__ import annotations

@@ -56,20 +56,30 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def first_in(unit: str, number: int, inner: str) -> int:
-    """Give the number of the period of unit ``inner`` that contains the beginning of a period."""
+    """Give the number of the period of unit ``inner`` that contains the beginning of a period.
+
+    E.g. for the number of a month and ``inner`` ``day``, the number of the month's first day.
+    """
     return number if unit == inner else number_of(inner, start_of(unit, number))
 
 
 def last_in(unit: str, number: int, inner: str) -> int:
-    """Give the number of the period of unit ``inner`` that contains the end of a period."""
+    """Give the number of the period of unit ``inner`` that contains the end of a period.
+
+    E.g. for the number of a month and ``inner`` ``day``, the number of the month's last day.
+    """
     if unit == inner:
         return number
     return number_of(inner, start_of(unit, number + 1) - _MICROSECOND)
 
 
 def months_later(unit: str, number: int, months: int) -> int:
-    """Give the period that is some months later, on the same day or on a shorter month's last day.
+    """Give the number of the period that is some months later.
 
+    The day of the month stays the same; a month that is too short gives its last day, so the last
+    day of February is one month after 31 January.
+
+    :param number: number of the period from which months are counted
     :raise ValueError, OverflowError: if the period is before the year 1 or after 9999
     """
     at = start_of(unit, number)
@@ -85,7 +95,9 @@ WHOLE_NUMBER = re.compile("-?[0-9]{1,18}", re.ASCII)
 
 
 class Axis(Frozen, frozen=True):
-    """An axis of texts; the base class of the other axes.
+    """An axis of one or several dimensions: a line on which each of their values is a point.
+
+    This base class of all axes is the axis of texts, whose points are the values themselves.
 
     :param labels: the dimensions that form the axis
     :param unit: one of :data:`UNITS`, ``number`` or ``text``
@@ -118,14 +130,17 @@ class Times(Axis, frozen=True):
     form: str = "%Y-%m-%d"
 
     def read(self, values: Mapping[str, str]) -> Point | None:
-        """Give the number of the period that the value names.
+        """Give the number of the period, such as a day or a month, that the value names.
 
         :return: None if the value cannot be parsed, or is not the first moment of a period
         """
         return _period(values[self.labels[0]], self.form, self.unit)
 
     def write(self, point: Point) -> dict[str, str]:
-        """Format the first moment of the period in the format of the axis."""
+        """Format the first moment of a period in the format of the axis.
+
+        :param point: number of the period
+        """
         return {self.labels[0]: written(start_of(self.unit, int(point)), self.form)}
 
 
@@ -151,12 +166,12 @@ class Counts(Numbers, frozen=True):
     """An axis of periods that are counted from 1970 on, as Iceberg's transforms count them."""
 
     def read(self, values: Mapping[str, str]) -> Point | None:
-        """Give the number of the period; None if the value is not a whole number."""
+        """Give the number of the year, month, day or hour; None if it is not a whole number."""
         count = Numbers.read(self, values)
         return None if count is None else int(count) + epoch_of(self.unit)
 
     def write(self, point: Point) -> dict[str, str]:
-        """Format the number of periods since 1970."""
+        """Format the number of years, months, days or hours since 1970."""
         return {self.labels[0]: str(int(point) - epoch_of(self.unit))}
 
 
@@ -169,14 +184,17 @@ class Columns(Axis, frozen=True):
     widths: tuple[int, ...] = ()
 
     def read(self, values: Mapping[str, str]) -> Point | None:
-        """Give the number of the period; None if the values do not form a date."""
+        """Give the number of the month, day or hour; None if the values do not form a date."""
         text = date_of_columns([(label, values[label]) for label in self.labels])
         form = {"month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%dT%H"}[self.unit]
         at = parsed(text, form) if text else None
         return None if at is None else number_of(self.unit, at)
 
     def write(self, point: Point) -> dict[str, str]:
-        """Give the year, month, … of the first moment of the period, each in its own dimension."""
+        """Give the year, month, … of the first moment of a period, each in its own dimension.
+
+        :param point: number of the period
+        """
         at = start_of(self.unit, int(point))
         parts = (at.year, at.month, at.day, at.hour)
         each = zip(self.labels, parts, self.widths, strict=False)
@@ -193,9 +211,10 @@ class Axes(Frozen, frozen=True):
     axes: tuple[Axis, ...]
 
     def read(self, cell: str) -> tuple[Point, ...] | None:
-        """Give the points of a cell, one on each axis.
+        """Convert a partition to points, one on each axis.
 
-        :return: None if the cell has other dimensions, or an axis cannot parse the cell's value
+        :param cell: canonical text of the partition: ``dt=2024-10-15/region=eu``
+        :return: None if the partition has other dimensions, or an axis cannot parse a value
         """
         values = values_of(cell) or {}
         if values.keys() != self.labels:
@@ -204,7 +223,7 @@ class Axes(Frozen, frozen=True):
         return None if None in points else tuple(point for point in points if point is not None)
 
     def write(self, points: Iterable[Point]) -> str:
-        """Give the cell that has these points, one on each axis.
+        """Give the canonical text of the partition that has these points, one on each axis.
 
         :raise ValueError, OverflowError: if a time is outside of the years 1 to 9999
         """
@@ -261,7 +280,10 @@ _PARTS = (
 
 
 def axes_of(cells: Collection[str]) -> Axes:
-    """Find the axes of cells, from the dimensions that most cells have; no axes without cells."""
+    """Find the axes of partitions, from the dimensions that most of the partitions have.
+
+    :param cells: canonical texts of the partitions; if there are none, there are no axes
+    """
     sample = [values_of(cell) or {} for cell in _spread(cells)]
     labels = Counter(frozenset(values) for values in sample)
     if not labels:
@@ -287,7 +309,7 @@ def counted(axis: Axis, values: Sequence[int]) -> list[Axis]:
 
 
 def _spread(cells: Collection[str]) -> Iterable[str]:
-    """Take 1000 to 2000 cells at regular distances, or all cells if there are fewer."""
+    """Take 1000 to 2000 partitions at regular distances, or all partitions if there are fewer."""
     step = max(1, len(cells) // (_SAMPLE * 5))
     return islice(cells, 0, None, step)
 
@@ -378,7 +400,10 @@ class Step(Frozen, frozen=True):
 
     @classmethod
     def of(cls, unit: str, points: Iterable[Point]) -> Step:
-        """Find the step of points: the most frequent distance between them, if most points fit."""
+        """Find the regular step of points: the most frequent distance between neighbours.
+
+        There is no regular step if too few points fit it.
+        """
         if unit == TEXT:
             return cls(unit, unit)
         numbers = sorted({int(point) for point in points})
@@ -425,9 +450,14 @@ def _number_in(calendar: str, unit: str, point: int) -> int | None:
 
 
 def _regular(steps: list[int]) -> tuple[int, int] | None:
-    """Give the regular distance of sorted numbers, and the remainder that most of them leave.
+    """Give the most frequent distance between neighbours, if most of the numbers fit it.
 
-    :return: None if fewer than the share :data:`_MOST_POINTS` of the numbers leave this remainder
+    A number fits if its remainder is the most frequent one when numbers are divided by the
+    distance.
+
+    :param steps: the numbers, sorted
+    :return: the distance and this remainder; None if fewer than the share :data:`_MOST_POINTS` of
+        the numbers fit
     """
     distances = Counter(after - before for before, after in pairwise(steps))
     if not distances:

@@ -1,10 +1,13 @@
 """Learning: finds the rule that pairs of partitions of past runs follow.
 
-Candidate rules are derived from the runs, and each rule is tried on a sample of the runs. A run
-*follows* a rule if it found all expected partitions that were there when the run began, and found
-no others. A partition that was not written by then is not missing, so the first days of a window
-follow the rule too. Such runs count a little less, because a wider window would explain them as
-well.
+Each run has *given* partitions, e.g. those that it wrote, and *found* partitions, e.g. those that
+it read. A rule tells which found partitions are expected for the given ones. Candidate rules are
+derived from the runs, and each rule is tried on a sample of the runs.
+
+A run *follows* a rule if it found all expected partitions that existed when the run began, and
+found no others. A partition that was not written by then is not missing, so the first days of a
+window of several days follow the rule too. Such runs count a little less, because a wider window
+would explain them as well.
 """
 
 from __future__ import annotations
@@ -106,12 +109,13 @@ def _anchors(given: str, found: str) -> Sequence[str]:
 def _bounds(
     given: str, found: str, anchor: str, ends: tuple[int, int, int, int]
 ) -> tuple[list[Bound], list[Bound]]:
-    """Give the first bound and the last bound that explain a run, in periods of unit ``anchor``.
+    """Give the bounds of a span of time that explain the points of a run.
 
-    There is a first (last) bound only if the first (last) found point of the run is the first
-    (last) point of such a period.
+    The bounds count periods of unit ``anchor``. There is a first (last) bound only if the first
+    (last) found point of the run is the first (last) point of such a period.
 
     :param ends: the first and last given points, then the first and last found points
+    :return: the first and the last bound, each as a list that is empty if there is no such bound
     """
     low, high, first, last = ends
     try:
@@ -176,12 +180,13 @@ Box = Sequence["Collection[Point]"]
 
 
 class Pair(Frozen, frozen=True):
-    """The given and the found cells of one run.
+    """The partitions of a run from which a rule is learned: the given ones and the found ones.
 
-    :param given: the given cells, e.g. those that the run wrote
-    :param found: the found cells, e.g. those that the run read; None for the whole dataset
-    :param at: the time from which the found cells are, e.g. that of the read;
-        None if the time does not matter
+    :param given: canonical texts of the given partitions, e.g. those that the run wrote
+    :param found: canonical texts of the found partitions, e.g. those that the run read; None for
+        the whole dataset
+    :param at: a time at which the found partitions existed, e.g. that of the read; None if the time
+        does not matter
     """
 
     run_id: str
@@ -191,7 +196,7 @@ class Pair(Frozen, frozen=True):
 
 
 class Observed(NamedTuple):
-    """A pair of a run, together with its cells as points."""
+    """The given and the found partitions of a run, as points on axes."""
 
     pair: Pair
     given: list[Points]
@@ -199,10 +204,12 @@ class Observed(NamedTuple):
 
 
 class KnownPoints:
-    """The known points with their beginnings, by their coordinates on some axes.
+    """The known partitions, as points on axes; they are looked up by their points on some axes.
 
-    :param since: for each point, the time from which on it exists; None if it has always existed
-    :param kept: indexes of these axes, see :attr:`.Relation.kept`
+    :param since: for each partition, the time from which on it exists; None if it has always
+        existed
+    :param kept: indexes of the axes by whose points partitions are looked up, see
+        :attr:`.Relation.kept`
     """
 
     def __init__(self, since: Mapping[Points, datetime | None], kept: Sequence[int]) -> None:
@@ -214,9 +221,9 @@ class KnownPoints:
         return iter(self._all)
 
     def there(self, kept: Points, at: datetime | None) -> Iterator[Points]:
-        """Give the known points that existed at a time.
+        """Yield the known partitions, as points, that existed at a time.
 
-        :param kept: the coordinates of the points on the axes ``kept`` of this object
+        :param kept: their points on the axes ``kept`` of this object
         :param at: None for any time
         """
         for points, since in self._all.get(kept, ()):
@@ -242,7 +249,7 @@ def _size_of_boxes(boxes: Iterable[Box]) -> int:
 
 
 def _inside(boxes: Sequence[Box]) -> Callable[[Points], bool]:
-    """Give a function that tells whether a point is in a box; it is fast also for many boxes."""
+    """Give a function that tells whether a point is in any box; it is fast even for many boxes."""
     if len(boxes) <= _FEW_BOXES:
         return lambda points: any(_has(box, points) for box in boxes)
     all_of_them = (points for box in boxes for points in product(*box))
@@ -254,7 +261,7 @@ def _has(box: Box, points: Points) -> bool:
 
 
 def _missing(run: Observed, known: KnownPoints, boxes: Sequence[Box]) -> Iterator[Points]:
-    """Give the points that are expected and were there, but that the run did not find."""
+    """Yield the expected points that existed at the time of the run, but were not found by it."""
     expected: Iterable[Points]
     if _size_of_boxes(boxes) <= 20 * len(run.found) + 1_000:
         expected = (points for box in boxes for points in product(*box))
@@ -267,9 +274,10 @@ def _missing(run: Observed, known: KnownPoints, boxes: Sequence[Box]) -> Iterato
 def deviation(
     relation: Relation, run: Observed | None, pair: Pair, known: KnownPoints
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Give the missing cells and the unexpected cells of a run that does not follow.
+    """Give the missing and the unexpected partitions of a run that does not follow a relation.
 
-    :param run: None if no cell of the run is on the axes
+    :param run: the points of ``pair``; None if no partition of the run is on the axes
+    :return: canonical texts of both, at most :data:`SHOWN` of each
     """
     if run is None:
         return (), tuple(islice(pair.found or (), SHOWN))
@@ -291,7 +299,7 @@ Deviations = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
 
 
 class Learned(NamedTuple):
-    """A relation, with the numbers of runs that follow it and do not.
+    """A relation that was learned from runs, and the number of runs that follow it.
 
     :param support: number of runs that follow the relation
     :param seen: number of all runs
@@ -305,7 +313,7 @@ class Learned(NamedTuple):
 
     @property
     def confidence(self) -> float:
-        """The lower end of Wilson's 95 % interval for the share of runs that follow."""
+        """The lower end of Wilson's 95 % interval for the share of runs that follow a relation."""
         return least_share(self.support, self.seen)
 
 
@@ -331,8 +339,9 @@ _RUNS = (10, 300)  # fewest and most runs of the sample
 def learn(pairs: Sequence[Pair], known: Mapping[str, datetime] | None = None) -> Learned:
     """Find the relation that most of the pairs follow.
 
-    :param known: the cells of the found side, with the time from which on each exists; a cell in
-        ``found`` of a pair exists from the pair's time on, or longer
+    :param known: canonical texts of known partitions that a run could find, with the time from
+        which on each exists; a partition in ``found`` of a pair exists from the pair's time on, or
+        longer
     """
     parts = [pair for pair in pairs if pair.found is not None]
     given = axes_of(dict.fromkeys(cell for pair in pairs for cell in pair.given))
@@ -356,15 +365,15 @@ def _whole(given: Axes, pairs: Sequence[Pair]) -> Learned:
 
 
 def _explained(learned: Learned) -> int:
-    """Count the axes of the found side whose points follow from an axis of the given side."""
+    """Count the axes of the found partitions whose points follow from the given partitions."""
     rules = [link.rule for link in learned.relation.links]
     return sum(rule.kind not in ("every", "constant") for rule in rules)
 
 
 def _variants(learned: Learned, pairs: Sequence[Pair]) -> Iterator[tuple[Axes, Axes]]:
-    """Give variants of the axes in which the numbers of an axis count the periods since 1970.
+    """Yield the given and the found axes, but with an axis of numbers as one of periods since 1970.
 
-    There are no variants if rules explain all axes of the found side already.
+    There are no variants if rules explain all axes of the found partitions already.
     """
     given, found = learned.relation.given, learned.relation.found
     if _explained(learned) == len(found.axes):
@@ -405,9 +414,9 @@ def _learned(
 
 
 def _runs(given: Axes, found: Axes, pairs: Iterable[Pair]) -> list[Observed]:
-    """Read the cells of each run as points.
+    """Convert the given and the found partitions of each run to points on axes.
 
-    A run is left out if none of its given cells, or none of its found cells, is on the axes.
+    A run is left out if none of its given partitions, or none of its found ones, is on the axes.
     """
     points: dict[tuple[bool, str], Points | None] = {}
 
@@ -456,9 +465,12 @@ def _best(
     runs: Sequence[Observed],
     since: Mapping[Points, datetime | None],
 ) -> Link:
-    """Choose the rule of one found axis: the rule with the highest scores, then the simplest.
+    """Choose the rule for an axis of the found partitions: that of the highest score.
 
-    The rule is :class:`Every` if no rule holds for more than half of the runs.
+    The score is the sum of :func:`judged` over the runs; if scores are equal, the simplest rule is
+    chosen. The rule is :class:`Every` if no rule holds for more than half of the runs.
+
+    :param n: index of the axis
     """
     one = Axes(frozenset(), (found.axes[n],))
     alone = [run._replace(found={(points[n],) for points in run.found}) for run in runs]

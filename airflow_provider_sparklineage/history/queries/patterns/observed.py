@@ -175,8 +175,9 @@ class Task(NamedTuple):
 class Writes(NamedTuple):
     """The partitions of a dataset that a run wrote.
 
-    :param dates: the cell of the run's own dates, see :func:`dates_of`
-    :param cells: None if the partitions are not known, or the run wrote the whole dataset
+    :param dates: the run's own dates, as :func:`dates_of` gives them
+    :param cells: canonical texts of the partitions; None if they are not known, or if the run wrote
+        the whole dataset
     """
 
     task: Task
@@ -205,7 +206,9 @@ def patterns(history: Rows, dataset: DatasetName) -> list[Pattern]:
 def without_pattern(
     history: Rows, dataset: DatasetName, learned: Iterable[Pattern]
 ) -> list[DatasetName]:
-    """Give the inputs of a dataset's tasks that have no pattern: only conditions or unknown parts.
+    """List the inputs of the tasks that write a dataset, except those for which there is a pattern.
+
+    An input has no pattern if all of its reads are conditions or unknown parts of it.
 
     :param learned: the patterns of the dataset
     """
@@ -216,7 +219,7 @@ def without_pattern(
 
 
 def learned_of(history: Rows, dataset: DatasetName) -> list[tuple[Pattern, Learned]]:
-    """Learn the patterns of a dataset; give each with the relation, which plans can apply."""
+    """Learn the patterns of a dataset; give each with its relation, which leads to partitions."""
     writes = writes_of(history, dataset)
     learned: list[tuple[Pattern, Learned]] = []
     reads = _reads(history, dataset)
@@ -241,12 +244,18 @@ def writes_of(history: Rows, dataset: DatasetName) -> dict[str, Writes]:
 
 
 def known_of(history: Rows, dataset: DatasetName) -> dict[str, datetime]:
-    """Give the cells of a dataset that runs wrote or read, and since when each is known."""
+    """Give the partitions of a dataset that runs wrote or read, with the time of the first access.
+
+    :return: the time by the canonical text of the partition
+    """
     return {row["cell"]: row["since"] for row in history.rows(_KNOWN, dataset._asdict())}
 
 
 def dates_of(row: Mapping[str, Any]) -> str:
-    """Give the cell of a run's own dates; ``run=any`` for a run without dates."""
+    """Write a run's own dates in the form of a partition: ``logical_date=2024-10-15T00:00:00``.
+
+    :return: the dates of :data:`DATES` that the run has; ``run=any`` for a run without dates
+    """
     values = [(label, row[label].strftime("%Y-%m-%dT%H:%M:%S")) for label in DATES if row[label]]
     return str(Partition(tuple(values or [("run", "any")])))
 
@@ -322,7 +331,10 @@ _PRINTED_VALUES = 20  # most values of a constant that are printed
 
 
 def rules_of(relation: Relation) -> tuple[RuleOfAxis, ...]:
-    """Give the rule of each found axis; () for the whole dataset, or if no rule is known."""
+    """Give the rule for each axis of the partitions that are read.
+
+    :return: () for the whole dataset, or if no rule is known
+    """
     rules = []
     for axis, link in zip(relation.found.axes, relation.links, strict=False):
         says_of = link.rule.kind not in ("constant", "every")
@@ -352,7 +364,7 @@ def _details(axis: Axis, rule: Rule) -> dict[str, Any]:
 
 
 def _cells(rows: Iterable[Mapping[str, Any]], known: Collection[str]) -> tuple[str, ...] | None:
-    """Give the cells of accesses; None if the cell of an access is not known."""
+    """Give the canonical texts of accessed partitions; None if one of them is not known."""
     cells: list[str] = []
     for row in rows:
         of_row = row["cells"] if row["extent"] == "partition" else _of_range(row, known)
@@ -363,7 +375,7 @@ def _cells(rows: Iterable[Mapping[str, Any]], known: Collection[str]) -> tuple[s
 
 
 def _of_range(row: Mapping[str, Any], known: Collection[str]) -> tuple[str, ...] | None:
-    """Give the cells of a range that has no holes and lies on a single axis.
+    """Give the canonical texts of the partitions in a range that has no holes and a single axis.
 
     :return: None if the access is not a range, has no ends, has holes, or has more than one axis
     """

@@ -108,7 +108,7 @@ class Span(Rule, frozen=True):
 
     @property
     def order(self) -> int:  # type: ignore[override]
-        """The order of the rule, which follows from its kind."""
+        """The rank of the rule among rules that explain the same runs; the lowest is preferred."""
         return {"same": 0, "offset": 1, "window": 2, "period": 4, "parts": 4, "span": 6}[self.kind]
 
     @property
@@ -214,7 +214,10 @@ class Months(Rule, frozen=True):
             return ()
 
     def inverse(self, point: Point) -> range:
-        """Give the points from which a point follows; the last days of a long month share one."""
+        """Give the points from which a point follows.
+
+        They can be several: with one month, 28 February follows from 28, 29, 30 and 31 January.
+        """
         at = int(point)
         later = self.months
         return range(
@@ -240,7 +243,10 @@ class Constant(Rule, frozen=True):
         return self.points
 
     def inverse(self, point: Point) -> Collection[Point] | None:
-        """Give None, which allows every given point, if the rule has the found point; else ()."""
+        """Tell whether the found point is one of the rule's own points.
+
+        :return: None, which allows every given point, if it is; else ()
+        """
         return None if point in self.points else ()
 
     def described(self, label: str) -> str:
@@ -249,7 +255,7 @@ class Constant(Rule, frozen=True):
 
 
 class Every(Rule, frozen=True):
-    """A rule for an axis whose points do not follow from a given point: all points in the data."""
+    """A rule for an axis whose points do not follow from a given point: any point can be found."""
 
     kind = "every"
     order = 8
@@ -386,12 +392,18 @@ class Relation(Frozen, frozen=True):
 
 
 def product_of(boxes: Iterable[Sequence[Collection[Point]]]) -> Iterator[Points]:
-    """Give all combinations of the points of each box, at most :data:`MOST_CELLS`."""
+    """Yield all combinations of one point from each set of a box, for each of the boxes.
+
+    :return: at most :data:`MOST_CELLS` combinations
+    """
     return islice((points for box in boxes for points in product(*box)), MOST_CELLS)
 
 
 def written(axes: Axes, points: Iterable[Points]) -> list[str]:
-    """Format points as cells, at most :data:`MOST_CELLS`; omit times outside of years 1 to 9999."""
+    """Convert points to canonical texts of partitions, at most :data:`MOST_CELLS`.
+
+    Points with a time outside of the years 1 to 9999 are left out.
+    """
     cells: dict[str, None] = {}
     for one in islice(points, MOST_CELLS):
         try:
@@ -422,9 +434,10 @@ def _merged(sets: Iterable[Collection[Point]]) -> list[Collection[Point]]:
 class InverseRelation:
     """The inverse of a relation: from a partition of the found side to those of the given side.
 
-    :param known: known cells of the given side. An axis that no rule uses takes its values from
-        these cells. The step of the other axes is that of these cells: a weekly report is written
-        on Mondays only
+    :param known: canonical texts of known partitions of the given side. If no rule uses an axis of
+        the given side, the points on this axis are those of the known partitions. On the other
+        axes, only points on the regular step of the known partitions are given, e.g. only Mondays
+        for a weekly report
     """
 
     def __init__(self, relation: Relation, known: Collection[str] = ()) -> None:
@@ -439,7 +452,11 @@ class InverseRelation:
         self._others = cache(self._others_of)
 
     def given_cells(self, cell: str) -> list[str]:
-        """List the cells of the given side from which a cell of the found side follows."""
+        """List the partitions of the given side from which a partition of the found side follows.
+
+        :param cell: canonical text of the found partition
+        :return: canonical texts of the given partitions
+        """
         at = self._relation.found.read(cell)
         if self._relation.special or at is None:
             return []
@@ -465,7 +482,12 @@ class InverseRelation:
             yield tuple(next(fills if n in free else values) for n in range(len(self._axes)))
 
     def _inverse(self, axis: int, at: Points) -> Collection[Point] | None:
-        """Give the points of a given axis that all of its links allow; None for all points."""
+        """Give the points on an axis of the given side from which a found partition follows.
+
+        :param axis: index of the axis
+        :param at: the found partition, as points
+        :return: None if every point is allowed
+        """
         sides = [
             side
             for link, point in zip(self._relation.links, at, strict=True)
