@@ -244,7 +244,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def is_unchanged(value: object, change: Callable[[str], str]) -> bool:
-    """Whether surely no text in a value would be changed.
+    """Whether it is certain that no text in a value would be changed.
 
     All different texts are changed at once, as the lines of one text: that is far cheaper than a
     :class:`Walk`, because most texts are repeated in each dataset and each edge. A value with texts
@@ -276,7 +276,7 @@ _PRINTABLE = bytes(range(0x20, 0x7F))
 
 
 def is_surely_within(event: Event, max_bytes: int) -> bool:
-    """Whether an upper bound of an event's size, which is cheap to compute, is in ``max_bytes``.
+    """Whether it is certain, by an upper bound of its size, that an event is within ``max_bytes``.
 
     The size is that in the JSON of OpenLineage's client, which is longer than that of the fast
     encoder used here: it escapes more characters, has spaces after separators, and writes some

@@ -51,7 +51,7 @@ class Failure(NamedTuple):
     error: Exception
 
     def repeat(self) -> None:
-        """Let the child raise this error at once for each further event, so that no event waits."""
+        """Let the child raise this error at once for each further event, so that none waits."""
 
         def failing(_: Any) -> NoReturn:
             raise self.error

@@ -57,8 +57,9 @@ if TYPE_CHECKING:
 
 
 def neutral(event: Event, redact: Callable[[Facets], Facets], own_text: Facets | None) -> Event:
-    """Make, of an archived event, the event for a transport that converts events, as to DataHub.
+    """Make the event for a transport that converts events, such as that to DataHub.
 
+    :param event: the event as the archive has it
     :param redact: hides the secrets in other producers' facets, as Airflow does
     :param own_text: the job facet with the user's own text; None if there is none
     """
@@ -138,10 +139,10 @@ def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def followers(chosen: Iterable[Candidate], known: Iterable[Candidate]) -> list[Candidate]:
-    """Find the events that must be sent again because older ones are, so that they stay the latest.
+    """Find the latest events of the jobs and datasets of events that are to be sent again.
 
-    Chosen events and followers are sent together, in the order of their times: a follower may be
-    older than some of the chosen events.
+    Without these followers, a backend would show the chosen events as the latest. All are sent
+    together, in the order of their times: a follower may be older than some chosen events.
 
     :param chosen: the events to be sent
     :param known: all events since the first chosen one

@@ -294,7 +294,7 @@ def check(endpoint: Endpoint, *, is_marquez: bool = True) -> list[Check]:
 
 
 def checked(endpoint: Endpoint, *steps: tuple[str, Callable[[Endpoint], Check]]) -> list[Check]:
-    """Do some checks of a backend one by one, and then that of its web pages if their URL is set.
+    """Do checks of a backend one by one; at last check its web pages, if their URL is set.
 
     A check has failed if it raises a :exc:`.BackendError`; then the later ones are left out.
 

@@ -391,7 +391,7 @@ def _is_link(identifier: dict[str, Any]) -> bool:
 
 
 def _is_holdable(facet: Any) -> bool:
-    """Whether surely no text or number in a facet needs a repair.
+    """Whether it is certain that no text or number in a facet needs a repair.
 
     Only the facet's JSON is searched, where NaN and infinite numbers are null: that is far cheaper
     than a :class:`.Walk`. So the result is False also for some facets that need no repair.
