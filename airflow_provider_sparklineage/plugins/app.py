@@ -137,7 +137,7 @@ def _uncached(response: Response) -> None:
 def visibility(request: Request, user: GetUserDep, session: SessionDep) -> Visibility:
     """Give the permissions of a request's user, as Airflow's auth manager has them.
 
-    Without a session the dependency on the user answers 401.
+    It is not called for a request without a session, which Airflow answers with 401.
     """
 
     def may(method: ResourceMethod, entity: DagAccessEntity) -> Callable[[str], bool]:

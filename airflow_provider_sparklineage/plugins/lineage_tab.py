@@ -58,7 +58,7 @@ def adopting() -> list[Any]:
 
 
 class SparkLineagePlugin(AirflowPlugin):
-    """The tab and the page in Airflow's own pages, the macros, and the listener that adopts."""
+    """The tab and the page in Airflow, the macros, and the listener that adopts tasks."""
 
     name = "sparklineage"
     macros: list[Any] = MACROS

@@ -47,9 +47,10 @@ class StoredEvent(NamedTuple):
 
 
 def is_of(task: Any, model: Any = TaskInstance) -> Any:
-    """Give the condition that a row of Airflow's database is of a task instance, whatever its try.
+    """Give the SQL condition that selects the rows of a task instance in a table, of all its tries.
 
-    :param task: has the names and the map index of the task instance
+    :param task: has the ids and the map index of the task instance
+    :param model: Airflow's class of the table
     """
     return and_(*(getattr(model, name) == getattr(task, name) for name in INSTANCE))
 
@@ -149,7 +150,7 @@ class BoundedArchive:
 
 
 MAX_LATER = 15
-"""Most runs after the wanted run in an answer, if enough runs come before it."""
+"""The most later runs in an answer, if there are enough earlier ones."""
 
 
 def instances_around(

@@ -165,7 +165,7 @@ def _awaiting(
     resolved: Settings,
     session: Session,
 ) -> Answer:
-    """Add the expectations of a latest try without an event, and the lineage of the last run."""
+    """Add to the answer on a try without an event its expectations and the last run's lineage."""
     expected = pushed_expectations(wanted, session)
     last = last_lineage(wanted, answer.tries[:-1], archive, resolved, session)
     message = answer.message
@@ -235,7 +235,7 @@ def _links(
 
 MAX_LAST_RUNS = 10
 MAX_ARCHIVED = 3
-"""Limit of the runs for which the archive is asked."""
+"""The most runs for which the archive is asked."""
 
 
 def pushed_expectations(wanted: TaskIdentity, session: Session) -> dict[str, Any] | None:
@@ -264,8 +264,9 @@ def last_lineage(
 ) -> dict[str, Any] | None:
     """Find the lineage that a try will probably have; None if no other try has lineage.
 
-    It is that of an earlier try of the same run, which was cleared. Else it is that of another run,
-    the nearest one before this run first, or of a mapped sibling.
+    It is the lineage of an earlier try of this task instance, if that has succeeded and was cleared
+    after that. Else it is that of another run, of earlier runs the latest first, then of later
+    ones; else that of another map index in the same run.
 
     :param tries: tries of this task instance that have an event in the archive
     :return: as in :class:`Answer`; no ``date`` if it is of the same run
@@ -305,7 +306,7 @@ def _last_candidates(
 HISTORY_TIMEOUT_S = 2.0
 MAX_OTHER_RUNS = 60
 MAX_VALUES = 800
-"""Limit for one dataset on one side; the hours of a month are fewer."""
+"""The most partitions of one input or output; the hours of a month are fewer."""
 
 # A text that may be a part of a date, judged without other dimensions: 2024-05-06, 20240506T03, 7.
 _OF_A_DATE = re.compile(r"\d[\d:./TZ _+-]{0,30}", re.ASCII)
@@ -344,7 +345,7 @@ class _DateValues:
                 self._found.setdefault(name, set()).update(values)
 
     def datasets(self) -> list[dict[str, Any]]:
-        """Give the values as JSON, at most ``MAX_VALUES`` for each dataset on each side."""
+        """Give the values as JSON, at most ``MAX_VALUES`` for each input and for each output."""
         return [
             {
                 "side": side,

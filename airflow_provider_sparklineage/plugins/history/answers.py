@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     _IsNamed = Callable[[Mapping[str, Any], Mapping[str, str] | None], bool]
 
 MAX_DATASETS = 200
-"""Most datasets in one answer; the page asks again when the user types a text to search for."""
+"""The most datasets in one answer; the page asks again when the user types a text to find."""
 
 # A run's accesses to a dataset become one row before the join: there may be ten million accesses.
 _ACCESSED_BY_JOBS = """
@@ -103,18 +103,7 @@ def catalog_of(history: OpenedHistory) -> Catalog:
     return catalog
 
 
-# The partitions of a dataset and the state of each, in few bytes: there may be 50,000. A state is
-# one letter:
-#
-# =======  ========================================================================================
-# ``s``    stale: made of data that has been written again since
-# ``m``    mismatched: its run read or wrote other partitions than expected
-# ``f``    fresh: it exists, and is neither stale nor mismatched
-# ``x``    missing: it existed, and has been removed
-# ``u``    unknown writer: it was read, and the history knows no run that wrote it
-# ``n``    never written, though a run of its task was due
-# ``c``    it exists, and is not mismatched; whether it is stale is not worked out yet
-# =======  ========================================================================================
+# The partitions of a dataset and the state of each, in few bytes: there may be 50,000.
 
 
 # The last write of each cell. A write of the whole dataset has the cell null.
@@ -139,9 +128,10 @@ def partition_states(
 
     :param is_quick: whether to leave out the search for stale and due partitions, which may take
         seconds
-    :return: ``partitions``, with ``names``, ``states``, ``written`` (seconds since the epoch) and
-        ``runs`` (index into the other ``runs``) of equal length; ``runs`` that the user may see;
-        ``causes`` of the stale partitions, by name
+    :return: ``partitions``; ``runs``, those runs that the user may see; ``causes`` of the stale
+        partitions, by name. ``partitions`` has, of equal length, ``names``, ``states`` (a letter
+        each, see :class:`_PartitionState`), ``written`` (seconds since the epoch) and ``runs``
+        (each the index of a run in the other ``runs``; None for a run that is not there)
     """
     named = dataset._asdict()
     shown = permissions.named_partitions(dataset, history, visibility)
@@ -171,10 +161,19 @@ def partition_states(
 
 
 class _PartitionState(NamedTuple):
-    """A partition and its state.
+    """A partition and its state, which is one letter.
 
-    :param state: one letter, as in the table above
-    :param cell: None for all of the dataset
+    =======  =====================================================================================
+    ``s``    stale: made of data that has been written again since
+    ``m``    mismatched: its run read or wrote other partitions than expected
+    ``f``    fresh: it exists, and is neither stale nor mismatched
+    ``x``    missing: it existed, and has been removed
+    ``u``    unknown writer: it was read, and the history knows no run that wrote it
+    ``n``    never written, though a run of its task was due
+    ``c``    it exists, and is not mismatched; whether it is stale is not worked out yet
+    =======  =====================================================================================
+
+    :param cell: the canonical text of the partition; None for all of the dataset
     :param written: the time of the partition's last write; None if no write is known
     :param run_id: the run that wrote the partition last; empty if no write is known
     """
@@ -253,7 +252,7 @@ def _stale_causes(
 # writer, but not the writer's name.
 
 MAX_HOPS = 5000
-"""Most hops of one direction in an answer, enough to read; the answer counts the other hops."""
+"""The most hops of one direction in an answer; of the others it has only the number."""
 MAX_DEPTH = 50
 
 _WRITTEN_COLUMNS = """
@@ -270,9 +269,9 @@ WHERE in_namespace = $namespace AND in_name = $name AND list_contains($ids, run_
 class Selection(NamedTuple):
     """The object of a question: a dataset, a partition or a column, and a depth.
 
-    :param partition: None for all of the dataset
-    :param column: None for all columns
-    :param depth: most hops in one direction
+    :param partition: name of the partition; None for all of the dataset
+    :param column: name of the column; None for all columns
+    :param depth: the most runs in a row that are followed in one direction
     """
 
     dataset: DatasetName
@@ -284,11 +283,14 @@ class Selection(NamedTuple):
 def partition_graph(
     wanted: Selection, history: OpenedHistory, visibility: Visibility
 ) -> dict[str, Any]:
-    """Give the hops in both directions from a partition, and the columns that can be selected.
+    """Give the data from which a partition was made, and the data that was made from it.
+
+    Each piece of this data is a *hop*: a version of a partition, with the run that wrote it
+    (:class:`~airflow_provider_sparklineage.history.queries.answers.Hop`).
 
     :return: ``upstream`` and ``downstream``, each with ``hops``, the number of ``hidden`` hops, and
-        ``more``, the number of hops beyond :data:`MAX_HOPS`; ``columns``; and ``is_more``, whether
-        there are hops downstream beyond the depth
+        ``more``, the number of hops beyond :data:`MAX_HOPS`; ``columns``, those that can be
+        selected; and ``is_more``, whether there are hops downstream beyond the depth
     """
     shown = permissions.checked_partition(wanted.dataset, wanted.partition, history, visibility)
     up = history.trace(wanted.dataset, wanted.partition, wanted.column, wanted.depth)
@@ -314,7 +316,11 @@ def _upstream(
     seen: dict[str, Any],
     is_named: _IsNamed,
 ) -> dict[str, Any]:
-    """Select the hops that a visible run of a selected hop read; leave out hidden writers' names.
+    """Select the upstream hops (see :func:`partition_graph`) that a user may see.
+
+    The first hop is the partition itself. Another hop is selected if a visible run has read it to
+    make a selected hop. A hop whose own writer is hidden is shown without this writer, if a visible
+    run names its partition.
 
     :param known: all runs of the hops, by id
     :param seen: the runs that the user may see, by id
@@ -335,7 +341,12 @@ def _upstream(
 
 
 def _downstream(hops: list[dict[str, Any]], seen: dict[str, Any]) -> dict[str, Any]:
-    """Select the hops that a visible run wrote from a selected hop or from the partition itself."""
+    """Select the downstream hops (see :func:`partition_graph`) that a user may see.
+
+    A hop is selected if its writer is visible, and has read the partition itself or a selected hop.
+
+    :param seen: the runs that the user may see, by id
+    """
     kept: list[dict[str, Any]] = []
     writers: set[str] = set()
     for hop in sorted(hops, key=lambda hop: hop["depth"]):
@@ -375,7 +386,7 @@ _KEYS_OF_HOP = ("depth", "dataset", "column", "transformations", "is_certain", "
 def _known_columns(
     wanted: Selection, history: OpenedHistory, *sides: list[dict[str, Any]]
 ) -> list[str]:
-    """List the columns that the partition's own writers wrote, or its direct readers read."""
+    """List the columns that runs have written to the partition, or have read from it."""
     named = wanted.dataset._asdict()
     found: set[str] = set()
     for sql, hops, depth in zip((_WRITTEN_COLUMNS, _READ_COLUMNS), sides, (0, 1), strict=True):
@@ -436,14 +447,17 @@ def _shown_plan(
 
 
 def _reason_text(reason: dict[str, Any], is_named: _IsNamed) -> str:
-    """Give the text of a reason, without the partition if only hidden runs name it."""
+    """Give the text of the reason to repeat a run.
+
+    It does not name the partition if only runs that the user may not see name it.
+    """
     if is_named(reason["dataset"], reason["partition"]):
         return str(reason["text"])
     return f"read {reason['dataset']['name']}"
 
 
 MAX_CHANGES = 1000
-"""Most changes in an answer, enough to read; the answer counts the other changes."""
+"""The most changes in an answer; of the others it has only the number."""
 
 _WRITING_TASKS = """
 SELECT DISTINCT r.dag_id, r.job FROM accesses AS a JOIN runs AS r ON r.run_id = a.run_id

@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 
 def partition_of(dimensions: Dimensions) -> str:
-    """Write a partition in its own order of dimensions; empty for all of a dataset."""
+    """Give the name of a partition, e.g. ``dt=2024-10-15/region=eu``; "" for all of a dataset."""
     return str(Partition.from_values((dimensions or {}).items()))
 
 
 def cell_of(dimensions: Dimensions) -> str | None:
-    """Write a partition as the cell on which tables are joined; None for all of a dataset."""
+    """Give a partition's canonical text, by which tables are joined; None for all of a dataset."""
     return cells.cell_of(dimensions).cell if dimensions else None
 
 
@@ -55,15 +55,15 @@ def cell_of(dimensions: Dimensions) -> str | None:
 # at a time, because DuckDB uses all cores; a second request for the same answer waits and gets it.
 
 MAX_STATES = 2
-"""Most states of stores whose answers are kept: a request may still use the state before."""
+"""The most states of stores with cached answers: a request may still use the state before."""
 MAX_ANSWERS = 100
-"""Most answers that are kept for one state; nearly each answer is on one dataset."""
+"""The most cached answers of one state; nearly each answer is on one dataset."""
 
 
 class AnswerCache:
-    """Answers by question, of which the least recently used ones are dropped.
+    """A cache of answers by question; it drops the answer that was not used for the longest time.
 
-    :param most: the most answers that are kept
+    :param most: the most answers in the cache
     """
 
     def __init__(self, most: int = MAX_ANSWERS) -> None:
@@ -131,13 +131,13 @@ class OpenedHistory:
     def trace(
         self, dataset: DatasetName, partition: str | None, column: str | None, depth: int
     ) -> list[dict[str, Any]]:
-        """List the hops upstream of a partition or a column, up to a depth."""
+        """List the versions of partitions from which a partition or column was made, to a depth."""
         return _plain_list(trace(self._history, dataset, partition, column, depth=depth))
 
     def downstream(
         self, dataset: DatasetName, partition: str | None, column: str | None
     ) -> list[dict[str, Any]]:
-        """List the hops downstream of a partition or a column."""
+        """List the versions of partitions that were made from a partition or a column."""
         return _plain_list(impact(self._history, dataset, partition, column, is_planned=False).hops)
 
     def plan(
@@ -151,7 +151,7 @@ class OpenedHistory:
         return _plain_list(self._stale(dataset))
 
     def refresh(self, dataset: DatasetName, partition: str | None) -> dict[str, Any]:
-        """Give the plan that makes a stale partition fresh; None means all of the dataset."""
+        """Give the plan of runs to repeat so that a partition, or a dataset, is not stale."""
         versions = self._stale(dataset)
         if partition is not None:
             cell = cell_of_text(partition)

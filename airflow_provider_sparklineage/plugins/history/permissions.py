@@ -113,18 +113,24 @@ WHERE cell IS NOT NULL
 class NamedPartitions(NamedTuple):
     """The partitions of one dataset that a user may see.
 
-    :param cells: the cells of these partitions; a None among the cells means all of the dataset.
-        None if the user may see all runs that accessed the dataset
+    :param cells: the canonical texts of these partitions, where None stands for all of the dataset;
+        instead of the set None, if the user may see all runs that accessed the dataset
     """
 
     cells: frozenset[str | None] | None
 
     def has(self, cell: str | None) -> bool:
-        """Whether the user may see a partition; ``cell`` is None for all of the dataset."""
+        """Whether the user may see a partition.
+
+        :param cell: canonical text of the partition; None for all of the dataset
+        """
         return self.cells is None or cell in self.cells
 
     def is_in(self, coarse: str) -> bool:
-        """Whether a partition is visible, or contains a visible one, as a day contains regions."""
+        """Whether the user may see a partition or one inside it.
+
+        :param coarse: canonical text of the partition: ``dt=…`` contains ``dt=…/region=eu``
+        """
         values = set(coarse.split("/"))
         return self.has(coarse) or any(values <= set(c.split("/")) for c in self.cells or () if c)
 

@@ -7,14 +7,15 @@ It is plain ES modules and one style sheet, served and shipped as they are::
     view.js           all of the page; the missing parts
     search.js         the search for datasets and columns
     flow.js, card.js  datasets in, task, datasets out
-    strip.js          the last dates of a dataset as squares; squares.js: which, calendar.js: dates
+    strip.js          the last dates of a dataset as squares
+    squares.js        the dates that get a square; calendar.js: dates in values of partitions
     partitions.js     partitions, expected and observed; table.js: the table
-    columns.js        columns, those of a chosen one's lineage first
-    pane.js           the columns of one side
+    columns.js        the columns; those in the lineage of a chosen column come first
+    pane.js           the columns of the inputs, or of the outputs
     explanation.js    the sources of the chosen column
     windowed.js       a list that draws only its visible part
-    fold.js           the first ones of many things, until somebody asks for all
-    near.js           those of many things that are near to the visible part
+    fold.js           the first entries of a long list, until somebody asks for all
+    near.js           only the entries of a long list that are near to the visible part
     model.js          an event to the values that are drawn: pure
     edges.js          the sources of columns; values.js: values of an event, whatever their shape
     dom.js            elements of text: no name becomes markup
@@ -88,7 +89,7 @@ def self_contained(events: Sequence[dict[str, Any]]) -> str:
 
 
 def _packed(value: object) -> str:
-    """Write JSON in a tenth of its length, and in characters that end no script element."""
+    """Write JSON, compressed to about a tenth, in characters that end no script element."""
     # Without a time, so that the same event always gives the same file.
     return base64.b64encode(
         gzip.compress(json.dumps(value).encode(), compresslevel=6, mtime=0)
