@@ -1,9 +1,9 @@
-"""The time and the memory that lineage may take; stages ask for both between two units of work.
+"""The time and the memory that lineage may take; each stage checks both while it works.
 
 A task waits for its lineage, so a stage that takes too long is cut short. Tasks share a machine, so
-each kind of thing in memory has a bound. A degradation in the event reports the parts that are left
-out. The bounds of memory are constants, so a replay gives the same as the task did; those of time
-are the task's alone.
+the memory for datasets, partitions, facets and so on has limits. A degradation in the event reports
+the parts that are left out. The limits of memory are constants, so a replay gives the same event as
+the task did. The limit of time holds only in the task: a replay has all the time that it needs.
 This module reads no clock: the caller passes a function that gives the seconds that are left.
 """
 
@@ -32,9 +32,11 @@ _FIX = (
 
 
 def cut_short(text: str, reason: object = None) -> Degradation:
-    """Make the degradation for a part that was left out, with the fix if more time would help.
+    """Make the degradation for a part of the lineage that was left out.
 
-    :param text: a sentence without its end
+    Its message has a fix only if more time would help.
+
+    :param text: a sentence without a full stop, to which reason and fix are appended
     :param reason: the reason of a :class:`SpentError`, or the error itself; None if the text says
         that something took too long
     """
@@ -51,11 +53,11 @@ class SpentError(Exception):
 
 
 class Stage(float, Enum):
-    """The stages in their order, each with the part of the whole time at which it is over.
+    """The stages in their order, each with its end, as a fraction of the time of all stages.
 
-    A stage also has the time that the stages before it have left. Merging leaves a third, so that
-    an event of the merged parts goes out. Columns leave some of the time of merging, because
-    datasets and partitions must not wait for columns.
+    If a stage ends early, the next stage may use the rest of its time. Merging ends after two
+    thirds, so that enough time is left to make and send an event of the merged parts. Columns end
+    before merging, so that enough time is left for datasets and partitions.
     """
 
     READING = 1 / 3
@@ -71,9 +73,9 @@ class Stage(float, Enum):
 class Allowance:
     """The time of all stages together.
 
-    :param left: gives the seconds that are left, which become few at once if Airflow ends the task;
-        None if the time is unlimited
-    :param after: a stage that is over already, as are those before it
+    :param left: a function that gives the seconds that are left, which drop at once to a few if
+        Airflow ends the task; None if the time is unlimited
+    :param after: the last stage that is already over; None if no stage is over
     """
 
     def __init__(self, left: Callable[[], float] | None = None, after: Stage | None = None) -> None:
@@ -116,7 +118,7 @@ Work = Callable[[int], None]
 
 
 class Limit:
-    """The bounds of memory, each for the things of one kind in one application."""
+    """The limits of memory: numbers or bytes of each kind of object in one application."""
 
     FACET_BYTES = 32 * 1024 * 1024
     """Size of one facet; column lineage of that size has 100,000 edges. A task's event has 4 MB."""
@@ -136,16 +138,16 @@ class Limit:
 
 
 class Bound:
-    """A bound of memory, which the object that keeps the things of one kind counts against.
+    """Counts the objects of one kind, or their bytes, up to a limit.
 
-    :ivar left: how many things, or bytes, still fit
+    :ivar left: the number of objects or bytes that still fit
     """
 
     def __init__(self, limit: int) -> None:
         self.left = limit
 
     def takes(self, amount: int = 1) -> bool:
-        """Count so much more if it fits; False if it does not."""
+        """Count ``amount`` more and return True; if they exceed the limit, return False."""
         if amount > self.left:
             return False
         self.left -= amount

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Budget:
-    """The time for waiting.
+    """The time that may be spent on waiting.
 
     :param left: a function that gives the seconds that are left; by default the time is unlimited
     """
@@ -31,7 +31,7 @@ class Budget:
         return self._left() <= 0
 
     def part(self, share: float) -> Budget:
-        """Give a budget of a share of the time that is left now, and reserve the rest for later.
+        """Give a budget with a share of the time that is left now; the other time is reserved.
 
         :param share: a fraction from 0 to 1
         """

@@ -115,7 +115,7 @@ _LOGIN = re.compile(r"(?<![\w/.$#-])[\w.$#-]{1,128}/[^\s@/\"']{1,128}@//")
 
 
 def without_tokens(text: str) -> str:
-    """Hide the secrets of headers, private keys and logins, which need no key before them."""
+    """Hide secrets without a key before them: HTTP headers, private keys, and Oracle logins."""
     if "earer" in text or "uthorization" in text:
         text = _BEARER.sub(rf"\1{HIDDEN}", _HEADER.sub(rf"\1{HIDDEN}", text))
     if "PRIVATE KEY" in text:
@@ -166,10 +166,11 @@ def entry_values(text: str) -> Iterator[int]:
 
 
 def _secret_keys(text: str, sign: str, longest: int, of_key: str) -> Iterator[tuple[int, str]]:
-    """Yield the positions of a sign after keys of secrets, each with the text before the key.
+    """Find the keys of secrets that are followed by a sign, such as ``=`` in ``password=``.
 
-    :param longest: characters before the sign that are looked at
-    :param of_key: the characters of keys
+    :param longest: the number of characters before the sign that are read
+    :param of_key: all characters that a key may have
+    :return: pairs of the sign's position and the text before the key
     """
     at = -1
     while (at := text.find(sign, at + 1)) >= 0:
@@ -184,7 +185,10 @@ _SIGN = re.compile("%3d|%3a%2f%2f|%40", re.IGNORECASE)
 
 
 def decoded(text: str, scrub: Callable[[str], str]) -> str:
-    """Scrub the parts of a text that are percent-encoded once, except partition folders."""
+    """Scrub the percent-encoded parts of a text, except those that are partition folders.
+
+    A part is decoded once, scrubbed, and encoded again.
+    """
     if "%" not in text or not _SIGN.search(text):  # the search for all encoded parts is slower
         return text
     return _ENCODED.sub(lambda run: _recoded(run[0], scrub), text)
@@ -306,7 +310,11 @@ def _without_users(text: str) -> str:
 
 
 def _end_of_user(text: str, start: int, word_end: int) -> int:
-    """Find where the host of a URL begins, given the ``start`` of the URL's authority."""
+    """Find the position where the host of a URL begins, after a user and password if it has any.
+
+    :param start: the position after the ``//`` of the URL
+    :param word_end: the position where the URL ends at the latest
+    """
     if text.startswith("arn:", start):  # an access point of S3, whose name has colons
         return start
     while True:
@@ -388,7 +396,11 @@ def _end_of_value(text: str, at: int, separator: str) -> int:
 
 
 def _after(first: str, rest: str) -> str:
-    """Give the text after removed properties, beginning with the separator that it now needs."""
+    """Give the text after removed properties, with the separator that it now needs before it.
+
+    :param first: the separator before the removed properties, such as ``?``
+    :param rest: the text after them, such as ``&a=1``, which becomes ``?a=1``
+    """
     if first and first in "?#(/:" and len(rest) > 1 and rest[0] in "&;,":
         return first + rest[1:]
     return first + rest if first and first in "(/" else rest

@@ -257,7 +257,11 @@ def looks_like_file(path: str) -> bool:
 
 
 def is_database(name: DatasetName) -> bool:
-    """Whether a dataset is a table behind JDBC; Derby's namespace is ``file:<path>``."""
+    """Whether a dataset is a table that Spark reads or writes over JDBC.
+
+    A namespace ``file:<path>`` is that of an embedded Derby database; the namespace ``file`` is
+    that of local files.
+    """
     return name.namespace.partition(":")[0] in _DATABASES and not is_files(name)
 
 
@@ -266,10 +270,10 @@ _EMBEDDED = re.compile(r"(h2|hsqldb|sqlite):file:")
 
 
 def canonical(name: DatasetName) -> DatasetName:
-    """Give a table behind JDBC one name, however its URL is written; return other names unchanged.
+    """Give the one name of a table that is used over JDBC; return other names unchanged.
 
-    For a database that the listener does not know, the listener's namespace is the URL, with all
-    its settings but credentials. This function cuts these settings off.
+    If the listener does not know the database, the namespace is the table's URL with all settings
+    but credentials. This function removes the settings, so that the name does not depend on them.
     """
     if not is_database(name):
         return name

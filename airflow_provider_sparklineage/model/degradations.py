@@ -28,7 +28,11 @@ class DegradationCode(StrEnum):
     """Whether the worker could not collect everything; ``collect`` may collect it later."""
 
     def __new__(cls, code: str, *traits: str) -> Self:
-        """Make a kind of a code; the traits are :data:`_NOTE` and :data:`_COLLECTING`."""
+        """Make a member of this class.
+
+        :param code: the code in the event
+        :param traits: any of :data:`_NOTE` and :data:`_COLLECTING`
+        """
         kind = str.__new__(cls, code)
         kind._value_ = code
         kind.needs_attention = _NOTE not in traits

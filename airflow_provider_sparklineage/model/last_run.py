@@ -44,7 +44,11 @@ class LastRun(msgspec.Struct, frozen=True):
         return bool(self.inputs or self.outputs)
 
     def only(self, *, inputs: bool, outputs: bool) -> LastRun:
-        """Give the run with its inputs only if ``inputs``, and its outputs only if ``outputs``."""
+        """Give a copy of the run without its inputs or its outputs.
+
+        :param inputs: whether the copy has the inputs
+        :param outputs: whether the copy has the outputs
+        """
         return LastRun(self.run_id, self.inputs * inputs, self.outputs * outputs)
 
 
@@ -52,10 +56,10 @@ NO_LAST_RUN = LastRun()
 
 
 class BothForms(NamedTuple):
-    """An earlier run in two forms: as Airflow kept it, and as it was sent to a backend.
+    """An earlier run in two forms: as XCom or archive have it, and as it was sent to the backend.
 
-    If a dataset is sent with other facets than before, a backend makes a new version of the
-    dataset. So the sent form, which was adapted for the backend, is remembered as well.
+    The sent form was adapted for the backend. It is needed because a backend makes a new version
+    of a dataset that is sent with other facets than before.
     """
 
     kept: LastRun = NO_LAST_RUN

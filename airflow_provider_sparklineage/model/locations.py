@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 class Location(Frozen, frozen=True):
     """The dataset and the partition of a path.
 
-    :param folder: the untrimmed name of the path; for a file right below a partition, the name of
-        the partition's folder
+    :param folder: the name of the path with its partition folders; for a file right below a
+        partition, the name of the partition's folder
     :param dataset: the dataset's name as the merged event has it
     :param partition: the values that the path gives: all values, the leading ones, or no value; a
         glob in the path is a value, too. None if the path has folders below the dataset that give
@@ -62,7 +62,7 @@ class Location(Frozen, frozen=True):
 
 
 class Locator(Frozen, frozen=True):
-    """A finder of the locations of paths and names, with one configuration.
+    """Finds the locations of paths and names, by one configuration.
 
     :param naming: the user's configuration of the listener's names
     :param rules: the rules by which the organisation partitions its datasets
@@ -90,14 +90,14 @@ class Locator(Frozen, frozen=True):
         return self._located(place, folder, is_escaped=is_escaped)
 
     def locate_name(self, name: DatasetName) -> Location:
-        """Locate an untrimmed name, such as a name in the listener's location conditions."""
+        """Locate the name of a path that was not trimmed, so that it has its partition folders."""
         return self._located(name, name, is_escaped=False)
 
     def renamed(self, name: DatasetName) -> DatasetName:
         """Give the dataset's name for a name that the listener reports; mostly the same name.
 
-        The listener has trimmed the name already, so only a rule can change it. A table behind JDBC
-        gets its canonical name, without the settings of the URL by which it was read.
+        The listener has trimmed the name already, so only a rule can change it. A table that
+        is read over JDBC gets its canonical name, without the settings of its URL.
         """
         split = self.rules.split(name)
         return split.root if split is not None else canonical(name)
@@ -164,8 +164,8 @@ def _as_trimmed(
     """Give the location of a path for which there is no rule.
 
     :param end: the position in the path's name where the dataset ends
-    :param trimmed: the position where the trimmed folders begin; the text between both positions is
-        the end of the name that the user's pattern removes
+    :param trimmed: the position where the folders begin that trimming cuts off. It is after ``end``
+        if the user's ``removePath`` pattern removes the text between both positions
     """
     below = place.name[end:].lstrip("/")
     start = len(place.name) - len(below)

@@ -116,10 +116,11 @@ class Fit(NamedTuple):
 def hive_folders(
     path: str,
 ) -> Iterator[tuple[int, tuple[str, str] | None, tuple[str, int, int]]]:
-    """Yield for each folder of a path its start, its column and value, and their span.
+    """Yield the folders of a path, each with the column and value that are its name.
 
-    :return: the column and value are None if the folder is not ``column=value``; the span is the
-        column, and start and end of the value in the path
+    :return: triples of the position where the folder begins, its column and value, and its span.
+        Column and value are None if the folder is not ``column=value``; the span is the column,
+        and the positions where its value begins and ends
     """
     for folder in re.finditer("[^/]+", path):
         value = split_folder(folder[0])
@@ -223,8 +224,8 @@ def canonical_value(value: str, form: str, dimension: Dimension | None) -> str:
 def folder_values(value: str, canonical: str, *, is_text: bool) -> tuple[str, ...]:
     """List the texts that a folder's name may have for a value.
 
-    A glob is matched with the folder's own text, which no report has: Spark reads ``05`` as 5, and
-    a layout may write ``2024-05-06`` without separators.
+    A glob has to match one of these texts. The folder's own text may not be reported: Spark
+    reads ``05`` as 5, and a layout may write ``2024-05-06`` without separators.
 
     :param value: the value as it was observed
     :param canonical: the same value in its canonical form

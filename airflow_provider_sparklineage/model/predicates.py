@@ -188,9 +188,9 @@ def comparisons(text: str, naming: _Naming) -> Condition | None:
 
 
 def _column_of(term: re.Match[str] | None) -> tuple[str, ...] | None:
-    """Give the parts of the name of a term's column, of which the first may be qualifiers.
+    """Give the parts of a column's name in a matched term: ``("t", "dt")`` for ``t.dt``.
 
-    :return: None if a part is a word of SQL, so that it may be no name
+    :return: None if there is no term, or if a part is a word of SQL, so that it may be no name
     """
     parts = _NAME.findall(term[1] or term[2]) if term else []
     if not parts or any(map(_WORDS.fullmatch, parts)):
@@ -552,7 +552,7 @@ def _kind(node: Node) -> str:
 
 @lru_cache(maxsize=1024)
 def changed(statement: str) -> frozenset[str]:
-    """Name the columns that a MERGE or an UPDATE sets, in lower case; empty for others."""
+    """Name the columns that a MERGE or UPDATE sets, in lower case; none for another statement."""
     if not _CHANGE.match(statement):
         return frozenset()
     tree = parsed(statement)

@@ -18,7 +18,7 @@ DEFAULT_MAX_EVENT_BYTES = 4 * 1024 * 1024
 
 
 class Limits(Frozen, frozen=True):
-    """The limits of conditions.
+    """The limits of the conditions that describe the subset of a dataset.
 
     :param partitions: the most partitions that one condition may name, or the most locations if no
         partitions are known; with 0 a condition names neither
@@ -63,7 +63,7 @@ DEFAULT_MAX_COLUMNS = 3000
 
 
 class Adaptation(Frozen, frozen=True):
-    """The adaptation of an event to a backend when it is sent; Airflow keeps the event unadapted.
+    """The adaptation of an event to a backend when it is sent; XCom and archive have it unadapted.
 
     :param backend: the backend's name; ``generic`` is any backend that accepts OpenLineage
     :param describe_datasets: whether outputs and columns without a description get a description

@@ -97,7 +97,7 @@ def _dotted(keys: Keys) -> str:
 
 
 class _Reader:
-    """A reader that makes plain values of a YAML parser's events, and notes each value's line."""
+    """Makes plain values of a YAML parser's events, and notes the line of each value."""
 
     def __init__(self, text: str, title: str, name: str) -> None:
         self._events: Iterator[Any] = yaml.parse(text, Loader=_LOADER)
@@ -183,7 +183,7 @@ RuleT = TypeVar("RuleT", bound=msgspec.Struct)
 
 
 class RuleFile(Frozen, Generic[RuleT], frozen=True):
-    """A kind of rules.
+    """A kind of rules that people write in YAML, with the words for its errors.
 
     :param title: the title of the rules, with which an error begins
     :param rule: the struct of one rule, whose fields are its keys

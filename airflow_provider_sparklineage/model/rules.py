@@ -163,7 +163,7 @@ class Layout(Frozen, frozen=True, dict=True):
 
     @property
     def has_clear_start(self) -> bool:
-        """Whether the first folder's name can be recognised: it is not only a field of text."""
+        """Whether the first folder's name has a fixed text or a time, by which it is recognised."""
         return any(not isinstance(f, _Field) or f.pattern for f in self._segments[0])
 
     @cached_property
@@ -190,12 +190,12 @@ class Layout(Frozen, frozen=True, dict=True):
 
     @cached_property
     def _shares(self) -> Counter[str]:
-        """The number of parts of folder names that each label has."""
+        """The number of fields by label; a field whose pattern has two folders counts twice."""
         return Counter(f.label for s in self._segments for f in s if isinstance(f, _Field))
 
     @cached_property
     def _alone(self) -> frozenset[str]:
-        """The labels with a single part of a folder's name, which may also be null or a glob."""
+        """The labels whose only field is in one folder; null or a glob may stand in its place."""
         return frozenset(label for label, count in self._shares.items() if count == 1)
 
     def _check(self) -> None:
@@ -212,10 +212,10 @@ class Layout(Frozen, frozen=True, dict=True):
                 raise ValueError(msg)
 
     def _read(self, field: _Field, text: str) -> dict[str, str]:
-        """Read the text that a field matches in a folder's name: its digits, by directive.
+        """Read the text that a field matches in a folder's name.
 
-        The key is empty for text: for a field without a pattern, and for a null or a glob that
-        stands in place of a time.
+        :return: the digits by directive, e.g. ``{"Y": "2024", "m": "05"}``; for a field without a
+            pattern, and for a null or a glob in place of a time, the text with the key ``""``
         """
         is_raw = field.label in self._alone and (text == NULL or globs.is_glob(text))
         if field.pattern and not is_raw:
@@ -368,7 +368,7 @@ _RULES_FILE = RuleFile(
 
 
 class _RuleMaker:
-    """A maker of rules from documents, whose errors name the place of the invalid value."""
+    """Makes rules of documents; its errors name the place of the invalid value."""
 
     def __init__(self, lines: LineNumbers) -> None:
         self._error = lines.error

@@ -397,7 +397,7 @@ def either(verdicts: Iterable[bool | None]) -> bool | None:
 
 
 class Evaluation:
-    """An evaluator of conditions for the partitions of one dataset."""
+    """Evaluates conditions for the partitions of one dataset."""
 
     def __init__(self, dimensions: Iterable[Dimension]) -> None:
         self._by_label: dict[str, Dimension] = {}
@@ -504,9 +504,9 @@ def _differ(value: str, literal: str, dimension: Dimension) -> bool:
 
 
 def _within(compare: Compare, value: str, dimension: Dimension) -> bool | None:
-    """Compare all times of a transform's partition with a literal.
+    """Whether all times in a partition of a transform, such as a day, fulfil a comparison.
 
-    :return: the verdict for all these times; None if it differs among them, or is not known
+    :return: False if none of the times does; None if only some do, or if that is not known
     """
     transform = dimension.transform
     start = to_datetime(canonical_value(value, dimension.format, dimension), transform)

@@ -1,4 +1,4 @@
-"""Terms that all packages use: sides of a job, outcomes of tries, witnesses, and names of jobs.
+"""Terms that all folders use: sides of a job, outcomes of tries, and names of jobs and files.
 
 The module also has the base class of immutable values.
 """
@@ -36,7 +36,7 @@ class Outcome(StrEnum):
 
 
 class Witness(StrEnum):
-    """The source of a statement about a dataset: listener, observer, both, or a declaration."""
+    """The reporter of an access to a dataset: listener, observer, both, or a declaration."""
 
     LISTENER = "listener"
     OBSERVER = "observer"

@@ -3,7 +3,8 @@
 The module has functions for
 
 1. texts in a format of :meth:`~datetime.datetime.strptime`, such as ``%Y%m%d``
-2. years, months, days and hours as counts, steps, intervals and columns
+2. periods (years, months, days, hours): their numbers, the steps between them, and dates whose
+   year, month and day are columns of their own
 3. the canonical form of a time, which is ISO 8601, to the precision of the text or of a
    transform: ``2024``, ``2024-05``, ``2024-05-06``, ``2024-05-06T03``, ``2024-05-06T03:30`` and so
    on
@@ -62,7 +63,9 @@ def directives(pattern: str) -> set[str]:
 
 
 def check_format(pattern: str) -> None:
-    """Refuse a format that :meth:`strptime` cannot read; for values that no layout has.
+    """Refuse a format that :meth:`~datetime.datetime.strptime` cannot read.
+
+    It is for values without a layout; :func:`directives` checks the patterns of a layout.
 
     :raise ValueError: if the pattern has no directive, or a directive that strptime does not know
     """
@@ -123,7 +126,7 @@ def iso_pattern(letters: set[str]) -> str:
 
 
 def pattern_regex(pattern: str) -> str:
-    """Give the regex, without groups, that matches the texts in a pattern."""
+    """Give the regex, without groups, that matches the texts that have the form of a pattern."""
     return _regex(pattern, "[0-9]{{{width}}}")
 
 
