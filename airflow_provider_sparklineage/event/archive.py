@@ -248,7 +248,7 @@ class Archive(Frozen, frozen=True):
         return self.archived(name_of(task)).event
 
     def archived(self, name: str) -> ArchivedEvent:
-        """Give the event of a name with Airflow's part; raise the errors of :meth:`read`."""
+        """Give the event with this name, as archived; raise the errors of :meth:`read`."""
         content = self._bounded(lambda: self._store().read(f"{name}{_SUFFIX}"), "read from")
         event = stored(content)
         sending = event.pop(SENDING_KEY, None)

@@ -456,7 +456,7 @@ def declared(event: Event, lost: Sequence[Degradation]) -> Event:
 def with_degradations(
     capture: dict[str, Any], more: Sequence[Degradation], *, in_front: bool = False
 ) -> dict[str, Any]:
-    """Give the capture facet with more degradations, and with counts by code if it lists not all.
+    """Give the capture facet with more degradations, also with counts by code if the list is full.
 
     :param in_front: whether the new ones come first, so that none of them is lost from a full list
     """

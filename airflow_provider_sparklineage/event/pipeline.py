@@ -127,10 +127,10 @@ def _through(event: Event, *steps: Callable[[Event], Event]) -> Event:
 
 
 def sent_of(kept: Event, how: Adaptation, last: Event | None = None) -> Event:
-    """Make the event for the backend of an event from XCom or archive.
+    """Make the event for the backend from the one in XCom or archive.
 
     :param kept: the event as XCom or archive have it
-    :param last: the same of the task's last successful run
+    :param last: such an event of the task's last successful run
     """
     return ready_to_send(adapted(kept, how), how, Others(last and adapted(last, how)))
 

@@ -98,7 +98,7 @@ def _clean_run_facets(facets: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_secret_keys(value: Any, kind: type) -> Any:
-    """Hide the values in a JSON value whose keys name secrets, such as ``password``.
+    """Hide the values under keys that name secrets, such as ``password``, at any depth of a value.
 
     :param kind: type of the values that are hidden; values of other types are searched for keys
     """
