@@ -1,9 +1,10 @@
 """A receiver of the listener's events, which come by HTTP while the job runs, and its address.
 
-A driver in a cluster delivers its capture by Python code. If the driver has no Python (Scala, Java,
-R, SQL), the task receives the events from the HTTP transport of the listener. The receiver accepts
-only the events of this job, which it knows by a token that is made for the job, and it listens only
-while the job runs. Each event becomes a line of the bundle's file, as a whole or not at all.
+A driver in a cluster delivers its captured files by Python code. If the driver has no Python
+(Scala, Java, R, SQL), the task receives the events from the HTTP transport of the listener. The
+receiver accepts only the events of this job, which it knows by a token that is made for the job,
+and it listens only while the job runs. Each event becomes a line of the bundle's file, as a whole
+or not at all.
 
 ``capture_endpoint`` (:class:`Endpoint`) is the name by which drivers reach this worker, and the
 address on which the :class:`Receiver` listens.
@@ -243,7 +244,10 @@ class Receiver:
             self._one_at_a_time.release()
 
     def problems(self) -> Iterator[tuple[DegradationCode, str]]:
-        """Report that no event came, or that events with the token were lost: code and message."""
+        """Yield a degradation, as code and message, if no event came or events were lost.
+
+        Only events with the token count.
+        """
         if not self.events:
             tokens = ""
             if self.refused:

@@ -115,7 +115,7 @@ class Attempt(Frozen, frozen=True):
         return sorted(names, key=lambda name: _kind_and_number(name)[::-1])
 
     def missing(self) -> Iterator[tuple[str, int, int]]:
-        """Yield the gaps in the segments, each as a kind, and the first and last missing number.
+        """Yield the ranges of missing segments: ``("events", 2, 4)`` stands for three segments.
 
         A segment is missing if a later segment of its kind exists, or ``end.json`` counts it.
         """
@@ -153,7 +153,7 @@ class Folder:
         return attempt.start is not None and attempt.start.application_run_id == self._run_id
 
     def attempts(self) -> list[Attempt]:
-        """List the attempts in the folder, the earliest first; of many, only the last 20."""
+        """List the attempts in the folder, the earliest first, but no more than the last 20."""
         names = sorted(name for name in self.objects.names("") if ATTEMPT.fullmatch(name))
         return [self._attempt(name) for name in names[-_MAX_ATTEMPTS:]]
 
@@ -381,7 +381,7 @@ class Delivered(Frozen, frozen=True):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the last driver delivered all its files, and all of them came."""
+        """Whether the last driver delivered all its files, and all of them were downloaded."""
         codes = {degradation.code for degradation in self.degradations}
         return self.has_ended and DegradationCode.DELIVERY_INCOMPLETE not in codes
 

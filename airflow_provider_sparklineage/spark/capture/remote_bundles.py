@@ -182,7 +182,7 @@ def resumed(
 def earlier_try(
     location: str, manifest: Manifest, budget: Budget, job: str = ""
 ) -> Manifest | None:
-    """Find the manifest of the earlier try of the task whose driver delivered the job's capture.
+    """Find the manifest of the earlier try, of this try's task, whose driver ran the job.
 
     If ``job`` is the id of a YARN application, this is the try to which a driver of that
     application delivered. Otherwise it is the last try before this one, if a driver delivered
