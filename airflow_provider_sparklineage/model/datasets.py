@@ -93,9 +93,10 @@ class Naming(Frozen, frozen=True):
             del segments[-count:]
 
     def without_removed(self, name: str) -> str:
-        """Remove from a trimmed name the match of the group ``remove`` of the user's pattern.
+        """Remove the part of a trimmed name that the user's ``removePath`` pattern matches.
 
-        Without a pattern or a match the name is returned as it is.
+        The part is the match of the pattern's group ``remove``. Without a pattern or a match the
+        name is returned as it is.
         """
         pattern = _python(self.remove_path) if self.remove_path else None
         if pattern is None or "remove" not in pattern.groupindex:

@@ -1,10 +1,10 @@
 """Conditions from SQL: from Spark's filters, from statements, and from JDBC queries.
 
-Predicates that the specification can express become structured conditions: comparisons of a column
-with a literal, BETWEEN, IN, AND, OR. Every other predicate becomes a description (NOT, ``!=``,
-``<=>``, LIKE, IS NULL, functions, sub-queries, comparisons of columns with columns), while the
-conditions around it remain structured. No text makes a function of this module raise; a text that
-cannot be parsed becomes a single description.
+Predicates that OpenLineage's subset facet can express become structured conditions: comparisons of
+a column with a literal, BETWEEN, IN, AND, OR. Every other predicate becomes a description (NOT,
+``!=``, ``<=>``, LIKE, IS NULL, functions, sub-queries, comparisons of columns with columns), while
+the conditions around it remain structured. No text makes a function of this module raise; a text
+that cannot be parsed becomes a single description.
 
 A predicate shows which rows a query asked for, not which rows it read: if a query joins a filtered
 and an unfiltered scan of one table, only the filter is seen.

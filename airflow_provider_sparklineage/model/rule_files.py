@@ -66,8 +66,8 @@ class LineNumbers(Frozen, frozen=True):
 
     :param title: the title of these rules, with which an error begins
     :param name: the name of the file; empty for inline rules
-    :param lines: the line of each place; a place that is not in ``lines`` has the line of the
-        value around it
+    :param lines: the line of each value, by its place; a value whose place is missing has the line
+        of the value around it
     """
 
     title: str

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class Comparison(StrEnum):
-    """A comparison of a field with a literal, with the name that the specification gives it."""
+    """A comparison of a field with a literal, by its name in OpenLineage's subset facet."""
 
     EQUAL = "EQUAL"
     GREATER_THAN = "GREATER_THAN"
@@ -105,8 +105,8 @@ class Locations(Frozen, frozen=True):
 class Compare(Frozen, frozen=True):
     """A condition that compares a field with a literal; it selects no row whose field is null.
 
-    The field is always on the left: ``5 < x`` is ``x > 5``. The value is text, as in the
-    specification.
+    The field is always on the left: ``5 < x`` is ``x > 5``. The value is text, as in
+    OpenLineage's subset facet.
     """
 
     field: str
@@ -214,9 +214,12 @@ def _rank(condition: Condition) -> tuple[Any, ...]:
 
 
 def _without_absorbed(operator: Operator, joined: Iterable[Condition]) -> Iterator[Condition]:
-    """Drop the terms that have all factors of another term, because they add nothing to it.
+    """Drop each term that contains another term, as ``x AND y`` contains ``x``: ``x OR (x AND y)``.
 
-    The other term is looked up by its first factor, so that the time for long lists stays linear.
+    Such a term adds nothing to the other term. The other term is looked up by the first condition
+    in it, so that the time for long lists stays linear.
+
+    :param operator: the operator that joins the terms
     """
     other = Operator.AND if operator is Operator.OR else Operator.OR
     factors = {term: dict.fromkeys(terms(term, other)) for term in joined}

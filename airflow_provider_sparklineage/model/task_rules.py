@@ -42,7 +42,10 @@ class TaskNames(Frozen, frozen=True):
     tags: tuple[str, ...] = ()
 
     def values(self, key: str) -> tuple[str, ...]:
-        """Give the names with which the globs of a key are matched; one has to match."""
+        """Give the task's names for a key of a rule, with which the globs of the key are matched.
+
+        :param key: ``dag_id``, ``task_id``, ``operator`` or ``tags``
+        """
         names: str | tuple[str, ...] = getattr(self, "operators" if key == "operator" else key)
         return (names,) if isinstance(names, str) else names
 

@@ -131,7 +131,7 @@ def pattern_regex(pattern: str) -> str:
 
 
 def digits(pattern: str, text: str) -> dict[str, str] | None:
-    """Read the digits of a text in a pattern.
+    """Read the digits of a text by a pattern: ``202405`` and ``%Y%m`` give ``2024`` and ``05``.
 
     :return: the digits by directive, which need not be a possible time; None if the text does not
         match the pattern, or has two values for one directive
@@ -166,7 +166,9 @@ def _regex(pattern: str, group: str) -> str:
 
 
 def from_digits(by_letter: Mapping[str, str]) -> datetime:
-    """Make a time of digits by directive; :data:`_FIRST_PARTS` gives the missing digits.
+    """Make a time of the digits that :func:`digits` reads.
+
+    Missing digits are those of ``2020-01-01`` at midnight.
 
     :return: a time without a zone, because names of folders have no zone
     :raise ValueError: if no such time exists
@@ -242,7 +244,7 @@ def number_of(unit: str, at: datetime) -> int:
 
 
 def start_of(unit: str, number: int) -> datetime:
-    """Give the first moment of a period.
+    """Give the time at which a period begins, by the number that :func:`number_of` gives.
 
     :raise ValueError, OverflowError: if the moment is before the year 1 or after 9999
     """
