@@ -157,7 +157,10 @@ def _stale(one: Stale) -> str:
 
 
 def _of_runs(history: Rows, dataset: DatasetName, wanted: list[Values] | None) -> Iterator[str]:
-    """Yield a sentence for each partition that a mismatched run wrote, or that no run wrote."""
+    """Yield a sentence for each partition that a mismatched run wrote, or that no known run wrote.
+
+    A run mismatches if it read or wrote other partitions than expected.
+    """
     from airflow_provider_sparklineage.history.queries.answers import values_of
 
     there = [
@@ -173,7 +176,11 @@ def _of_runs(history: Rows, dataset: DatasetName, wanted: list[Values] | None) -
 
 
 def _is_wanted(partition: Values | None, wanted: list[Values] | None) -> bool:
-    """Whether a partition is wanted; always True for None, which means the whole dataset."""
+    """Whether a partition is to be checked: it has all values of an entry of ``wanted``.
+
+    :param partition: the partition's values; None for the whole dataset, which is always checked
+    :param wanted: None if all partitions are to be checked
+    """
     if partition is None or wanted is None:
         return True
     return any(one.items() <= partition.items() for one in wanted)

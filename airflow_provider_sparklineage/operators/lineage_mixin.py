@@ -97,7 +97,7 @@ class OpenLineageHooks:
 
     @property
     def get_openlineage_facets_on_start(self) -> Callable[[], OperatorLineage[Any, Any]] | None:
-        """The OpenLineage hook for datasets known before the job; None if lineage is off."""
+        """The OpenLineage hook that gives datasets known before the job; None if lineage is off."""
         return self._lineage_at_start if self.lineage_try.is_on else None
 
     @property
@@ -188,7 +188,8 @@ def check_arguments(
 def note_converters(operator_class: type) -> None:
     """Set ``_convert_<attribute>`` on a class for each attribute that its constructors assign.
 
-    The value is the inherited converter, or None if no class has one, which is usual.
+    Airflow looks for a method of this name at each assignment, and finds the attribute of the class
+    itself fastest. The value is the inherited method, or None if there is none, which is usual.
 
     :param operator_class: the class; each name in the code of its constructors counts as an
         assigned attribute, because a name that is something else does no harm
@@ -214,7 +215,7 @@ _DECLARED = ("reads", "writes")
 # plain mixin.
 class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
     """
-    Lineage of the Spark job that an operator runs, however the operator starts the driver.
+    Gives an operator the lineage of the Spark job that it runs, however it starts the driver.
 
     .. seealso::
         :class:`~airflow_provider_sparklineage.operators.spark_submit.SparkLineageSubmitOperator`
@@ -299,9 +300,9 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
             self._depend_on_declared_lineage()
 
     def _depend_on_declared_lineage(self) -> None:
-        """Make this task depend on the tasks whose results are in its declarations.
+        """Make this task depend on the tasks whose results ``reads`` and ``writes`` contain.
 
-        Airflow looks for results in containers, but not in a DatasetSubset.
+        Airflow looks for such results (``XComArg``) in lists and dicts, but not in a DatasetSubset.
         """
         operator: Any = self
         for entry in (*listed(self.reads), *listed(self.writes)):
@@ -316,7 +317,10 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         jinja_env: Environment,
         seen_oids: set[int],
     ) -> None:
-        """Render the fields as Airflow does, also of mapped tasks; then trace the dates in them."""
+        """Render the fields as Airflow does, then find the dates of the run in their texts.
+
+        Airflow calls this method for mapped tasks, too.
+        """
         render = super()._do_render_template_fields  # type: ignore[misc]
         is_over = self._lineage_try is not None and self._lineage_try.is_over(context)
         # A callback may render the fields after the job. No new try begins then, because Airflow
@@ -343,7 +347,10 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         return (*self.lineage_traced_fields, *_DECLARED)
 
     def _prepare_lineage(self, context: Context) -> None:
-        """Ask Airflow for the data that START needs, before rendering; never raises."""
+        """Ask Airflow for settings and other runs' events, and set an adopted task's declarations.
+
+        This is done before the fields are rendered, and never raises.
+        """
         # The provider forks a process for START. A module that is imported before the fork need not
         # be imported a second time.
         from airflow_provider_sparklineage.operators.attempt import prepare
@@ -509,7 +516,10 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         raise NotImplementedError
 
     def _lineage_running(self, context: Context) -> AbstractContextManager[None]:  # noqa: ARG002  (for those that need it)
-        """Give a context manager for the job; here, it imports modules while the job runs."""
+        """Give a context manager in which the job runs.
+
+        This one imports, meanwhile, the modules that are needed after the job.
+        """
         from airflow_provider_sparklineage.operators.attempt import collect
 
         return collect.importing_meanwhile()

@@ -1,4 +1,4 @@
-"""Act on observed partitions: warn of mismatches or fail, count them, and fill asset events."""
+"""Act on observed partitions: warn or fail if they are not as expected, record them on assets."""
 
 from __future__ import annotations
 
@@ -51,9 +51,12 @@ _UNKEPT = re.compile("[\0\ud800-\udfff\U00010000-\U0010ffff]")
 
 @dataclass(frozen=True)
 class PartitionCheck:
-    """The comparison of a dataset's partitions on one side, read or write; callbacks get it.
+    """The expected and the observed partitions of a dataset that a job read or wrote.
+
+    Mismatches are passed to ``on_partition_mismatch_callback``.
 
     :param side: ``read`` or ``write``
+    :param dataset: the dataset, with its partitions and their comparison
     :param is_exact: whether Spark was observed to access these partitions, and the expectation is
         from a declaration or a path; only then does a mismatch fail the task if
         ``on_partition_mismatch`` is ``fail``
@@ -65,7 +68,7 @@ class PartitionCheck:
 
     @property
     def check(self) -> Reconciliation:
-        """The outcome of the comparison of expected and observed partitions."""
+        """The result of comparing the expected partitions with the observed ones."""
         return self.dataset.check
 
     @property
@@ -97,7 +100,8 @@ def follow_up(
     """Act on the partitions that a successful job read and wrote; never raises.
 
     :param locator: gives outlet assets the names that the try's datasets have
-    :return: one failure if ``on_partition_mismatch`` is ``fail`` and a mismatch is exact, else []
+    :return: the exception that fails the task, if ``on_partition_mismatch`` is ``fail`` and a
+        mismatch is certain (:attr:`PartitionCheck.is_exact`), else []
     """
     of, policy = operator.check_partitions_of, operator.on_partition_mismatch
     failing: list[AirflowFailException] = []
@@ -120,7 +124,7 @@ def follow_up(
 
 
 def checks(lineage: TaskLineage, of: str | Collection[str] | None = None) -> list[PartitionCheck]:
-    """List the checks of a task's datasets, one for each dataset and side.
+    """List the checks of a task's datasets, one for each input and one for each output.
 
     :param of: the datasets to check: ``reads``, ``writes``, a glob of datasets, or several of
         these; None checks all datasets
@@ -144,13 +148,16 @@ def checks(lineage: TaskLineage, of: str | Collection[str] | None = None) -> lis
 
 
 def _chosen(of: str | Collection[str] | None) -> tuple[list[str], list[str]]:
-    """Give the sides and the globs of the argument ``check_partitions_of``."""
+    """Split the argument ``check_partitions_of`` into ``reads`` and ``writes``, and the globs."""
     chosen = [of] if isinstance(of, str) else of or ()
     return [c for c in chosen if c in _SIDES], [c for c in chosen if c not in _SIDES]
 
 
 def _is_only_planned(dataset: LineageDataset) -> bool:
-    """Whether the only mismatch is partitions in Spark's plan that perhaps were never read."""
+    """Whether all mismatched partitions are unexpected ones that Spark planned to read.
+
+    Perhaps the job never read them.
+    """
     check = dataset.check
     return not check.missing and bool(check.unexpected) and check.unexpected <= dataset.planned
 
@@ -163,7 +170,10 @@ def unmatched_globs(lineage: TaskLineage, of: str | Collection[str] | None) -> l
 
 
 def failures(checked: Iterable[PartitionCheck], policy: str) -> list[AirflowFailException]:
-    """Make the task's failure if the policy is ``fail`` and a mismatch is exact; else give []."""
+    """Give the exception that fails the task, if the policy is ``fail`` and a mismatch is certain.
+
+    :return: one exception with all certain mismatches (:attr:`PartitionCheck.is_exact`), or []
+    """
     failing = [entry for entry in checked if entry.check.status.is_mismatch and entry.is_exact]
     if policy != "fail" or not failing:
         return []
@@ -180,10 +190,10 @@ def report(
     policy: str,
     callback: Callable[[list[PartitionCheck]], object] | None,
 ) -> None:
-    """Count the statuses in Airflow's metrics, and warn of mismatches.
+    """Count the checks by status in Airflow's metrics, and warn of mismatches.
 
     :param policy: under ``ignore`` there is no warning and no callback; under ``fail`` there is no
-        warning if a mismatch is exact, because the task's failure names that mismatch
+        warning if a mismatch is certain, because the exception that fails the task names it
     :param callback: called with the mismatches; if the callback raises, the task does not fail
     """
     checked = list(checked)

@@ -55,13 +55,19 @@ class SparkLineageMixin(LineageMixin):
         return super().execute_resumable(context)  # type: ignore[misc]
 
     def get_job_status(self, external_id: Any, context: Context) -> str:
-        """Ask for the state of an earlier try's job, which Airflow may then resume."""
+        """Give the state of the job that an earlier try submitted, and note the job's id.
+
+        Airflow resumes the job if it still runs.
+        """
         self.lineage_try.note(resumed_id=str(external_id))
         status: str = super().get_job_status(external_id, context)  # type: ignore[misc]
         return status
 
     def _arguments_before_lineage(self) -> dict[str, Any]:
-        """Give the arguments that injection changes, with the values of the stock operator."""
+        """Give the arguments that injection changes, by name; ``conf`` is ``{}`` and never None.
+
+        The stock ``execute()`` replaces a ``conf`` of None by ``{}``, too.
+        """
         own = super()._arguments_before_lineage()
         # The stock execute() begins with this line, and the user's code may rely on a dict here.
         return own | {"conf": own.get("conf") or {}}
@@ -167,8 +173,9 @@ _TRANSPORT_FLAG = "_openlineage_inject_transport_info"
 def airflow_transport_properties(operator: Any, context: Context) -> dict[str, str]:
     """Give the Spark properties of Airflow's transport, and keep the operator from injecting them.
 
-    :param operator: a SparkSubmitOperator; its flag is switched off until its execution has ended
-    :return: ``{}`` if the flag was off already
+    :param operator: a SparkSubmitOperator; its flag ``openlineage_inject_transport_info`` is
+        switched off until its execution has ended
+    :return: the properties; ``{}`` if the flag was off already
     """
     if not getattr(operator, _TRANSPORT_FLAG, False):
         return {}
@@ -178,7 +185,7 @@ def airflow_transport_properties(operator: Any, context: Context) -> dict[str, s
 
 
 def corrected_transport(properties: Mapping[str, Any]) -> dict[str, str]:
-    """Correct the properties of Airflow's provider that the listener would misread.
+    """Correct those properties which Airflow's provider makes and the listener would misread.
 
     The listener puts ``Bearer`` before a key itself, so that prefix is removed. The provider
     truncates a timeout below a second to 0, which the listener takes as no time at all, so a

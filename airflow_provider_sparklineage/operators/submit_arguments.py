@@ -64,7 +64,7 @@ class MacroCall(Frozen, frozen=True):
 
 
 class CommandArguments(Frozen, frozen=True):
-    """The answer of a macro, for one command.
+    """The arguments that a macro gives to a spark-submit command.
 
     :param arguments: arguments for spark-submit, quoted for a shell
     :param properties_file: the properties file among these arguments, if this package wrote it
@@ -77,9 +77,9 @@ class CommandArguments(Frozen, frozen=True):
 
 
 class _Commands:
-    """The macro calls of one try: equal calls get the same answer, and all share one bundle.
+    """The macro calls of one try: equal calls get the same arguments, and all share one bundle.
 
-    :param is_running: if the task is not running, nothing is added to its commands
+    :param is_running: whether the task is running; if it is not, nothing is added to its commands
     """
 
     def __init__(self, context: Context, *, is_running: bool = True) -> None:
@@ -160,8 +160,9 @@ class _Commands:
         return capture, CommandArguments(text, Path(ours) if ours else None, target.spark_binary)
 
     def conf_dir(self, answer: CommandArguments) -> str:
-        """Make a configuration folder with the user's files and our ``spark-defaults.conf``.
+        """Make a configuration folder for ``SPARK_CONF_DIR``; give its path.
 
+        It has the user's files, but this package's properties file as ``spark-defaults.conf``.
         If nothing was added, or the folder cannot be made, give the user's own folder, or ``""`` if
         there is none.
         """
@@ -193,7 +194,9 @@ def arguments(context: Context, call: MacroCall) -> str:
 
 
 def conf_dir(context: Context, call: MacroCall) -> str:
-    """Give a folder for ``SPARK_CONF_DIR``; if no property is added, the user's own folder.
+    """Give a folder for ``SPARK_CONF_DIR``, with the properties that this package adds.
+
+    If none are added, it is the user's own folder, or ``""`` if there is none.
 
     :raise Exception: if lineage is impossible and ``[sparklineage] strict`` is on
     """
@@ -202,7 +205,10 @@ def conf_dir(context: Context, call: MacroCall) -> str:
 
 
 def _commands(context: Context) -> _Commands:
-    """Give the commands of the try that runs in this process, or of a task that is not running."""
+    """Give the macro calls of the try that runs in this process.
+
+    For a task that is not running, give new ones, which add nothing to the task's commands.
+    """
     global _latest  # a worker runs one try in a process
     if getattr(context["ti"], "state", None) != "running":
         return _Commands(context, is_running=False)
@@ -246,7 +252,11 @@ def _environment(task: Any) -> dict[str, str]:
 
 
 def _linked(own: Path | None, properties_file: Path) -> Path:
-    """Make a folder of links to the user's files, with our file as ``spark-defaults.conf``."""
+    """Make a folder with links to the files of the user's configuration folder; give its path.
+
+    :param own: the user's configuration folder, if there is one
+    :param properties_file: takes the place of the user's ``spark-defaults.conf``
+    """
     folder = properties_file.parent / "conf"
     folder.mkdir(mode=0o700, exist_ok=True)
     files = {f.name: f.absolute() for f in own.iterdir()} if own and own.is_dir() else {}

@@ -1,11 +1,11 @@
 """Decide whether a task is adopted, and give an adopted task a class with lineage.
 
 The input is a task that a DAG has made, and the rules of ``[sparklineage] adopt``. The output is a
-decision with its reason for people, and for an adopted task a subclass of its own class. In the
-order of bases, the lineage operator comes between the DAG's own classes and the stock operator: an
-own ``execute()`` runs first, and its ``super().execute()`` is that of the lineage operator. The
-subclass has the names of the task's own class, for Airflow's pages, for serialised DAGs and for
-rules about classes.
+decision with its reason, and for an adopted task a subclass of its own class. In the method
+resolution order of the subclass, the operator with lineage comes between the DAG's own classes and
+the stock operator: ``execute()`` of the DAG's class runs first, and its ``super().execute()`` is
+that of the operator with lineage. The subclass has the names of the task's own class, for Airflow's
+pages, for serialised DAGs and for rules about classes.
 """
 
 from __future__ import annotations
@@ -42,10 +42,12 @@ _COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__g
 
 
 def unreached(classes: Sequence[type], methods: Collection[str]) -> str:
-    """Find a method that does not call ``super()``'s method of the same name.
+    """Find a method of the classes that does not call the same method of ``super()``.
 
     :param classes: the classes that come before the class whose methods have to be called
-    :return: a sentence on the first such method; empty if there is none
+    :param methods: names of the methods that have to be called
+    :return: a sentence on the first such method, e.g. "its execute() does not call
+        super().execute()"; empty if there is none
     """
     for cls in classes:
         for name in methods:
@@ -74,17 +76,20 @@ def assigned(classes: Sequence[type], names: Collection[str]) -> str:
 
 
 def defers(classes: Sequence[type]) -> bool:
-    """Whether a class's code names ``defer`` or ``TaskDeferred``, to wait in the triggerer."""
+    """Whether the classes may wait in Airflow's triggerer.
+
+    They may if their code uses the name ``defer`` or ``TaskDeferred``.
+    """
     return any({"defer", "TaskDeferred"} & {*code.co_names} for code in _codes_of(classes))
 
 
 def compares_class(classes: Sequence[type]) -> bool:
-    """Whether a class compares the exact class of ``self``, which adoption changes."""
+    """Whether a class compares the exact class of ``self``; adoption would change that class."""
     return any(map(_compares_class, _codes_of(classes)))
 
 
 def _codes_of(classes: Sequence[type]) -> Iterator[CodeType]:
-    """Yield the code of all functions that classes define themselves."""
+    """Yield the code of all functions that the classes define themselves, not of inherited ones."""
     for cls in classes:
         for function in _functions(cls):
             yield from _codes(function.__code__)
@@ -125,7 +130,7 @@ def _calls_super(code: CodeType, method: str) -> bool:
 
 
 def _compares_class(code: CodeType) -> bool:
-    """Whether code has ``type(self) is …`` or the like: it reads self's class, then compares.
+    """Whether code compares the class of ``self``, as in ``type(self) is …``.
 
     A comparison of an attribute of the class, such as its name, does not count.
     """
@@ -202,8 +207,9 @@ def adopt(task: Any) -> None:
 
 
 def adopted_class(cls: type, kind: Kind) -> type:
-    """Give the class with lineage for a class without lineage; each is made once.
+    """Give the subclass with lineage of a task's class; it is made once for each class.
 
+    :param kind: the kind of stock operator from which ``cls`` is derived
     :raise Exception: if Python, or a base of the class, refuses the new class
     """
     adopted = _adopted.get(cls)
@@ -220,14 +226,17 @@ def adopted_class(cls: type, kind: Kind) -> type:
 
 
 def lineage_class(kind: Kind) -> type:
-    """Import the lineage operator of a kind."""
+    """Import the operator with lineage that takes the place of a kind of stock operator."""
     module, _, name = kind.ours.rpartition(".")
     ours: type = getattr(import_module(module), name)
     return ours
 
 
 def original(cls: type) -> type:
-    """Give the class that the DAG used: an adopted class's original, or else the class itself."""
+    """Give the class that the DAG used.
+
+    For a class that adoption has made, it is the class before adoption; else it is ``cls`` itself.
+    """
     while vars(cls).get("is_adopted"):
         cls = cls.__bases__[0]
     return cls
@@ -246,7 +255,7 @@ def _subclass(cls: type, bases: tuple[type, ...]) -> type:
 
 @cache
 def _metaclass(original_metaclass: type) -> type:
-    """Make a metaclass whose classes are pickled as their originals.
+    """Make a metaclass for adopted classes: they are pickled as the classes that the DAG used.
 
     The DAG of a virtualenv task may be pickled, and this package may not be installed in the
     virtualenv.
@@ -279,11 +288,11 @@ class Decision(Frozen, frozen=True):
 class _Class(Frozen, frozen=True):
     """The facts about a class that are the same for all its tasks.
 
-    :param has_lineage: whether its tasks have lineage by themselves
+    :param has_lineage: whether its tasks have lineage without adoption
     :param names: names by which rules may refer to the class
     :param reserved: names that an adopted task may not have as attributes of its own
     :param obstacle: the reason why none of its tasks can be adopted; empty if they can
-    :param is_deferrable: whether its tasks are deferrable if they do not set that themselves
+    :param is_deferrable: whether its tasks are deferrable if they are made without ``deferrable``
     """
 
     has_lineage: bool
@@ -297,7 +306,7 @@ _known: MutableMapping[type, _Class] = WeakKeyDictionary()
 
 
 def decide(task: Any, rules: AdoptionRules) -> Decision:
-    """Decide if a task is adopted; if it already is, decide by its original class."""
+    """Decide whether a task is adopted; if it is already, decide by the class that the DAG used."""
     cls, kind = kinds.kind_of(task)
     if kind is None:
         return Decision(False, NO_SPARK)
@@ -373,7 +382,11 @@ def _class_names(cls: type) -> tuple[str, ...]:
 
 
 def _reserved(ours: type, stock: type) -> frozenset[str]:
-    """Give the names that lineage adds to an operator."""
+    """Give the names of the attributes that lineage adds to an operator.
+
+    :param ours: class of the operator with lineage
+    :param stock: class of the operator without lineage
+    """
     mixins = ours.__mro__[: ours.__mro__.index(stock)]
     names = (name for mixin in mixins for name in vars(mixin))
     ours_alone = (name for name in names if not hasattr(stock, name))
@@ -412,9 +425,9 @@ def _of_task(task: Any, known: _Class) -> str:
 
 
 def _made_with(task: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Give a task's attributes, as far as they are known, and its arguments.
+    """Give a task's attributes and its arguments, each by name.
 
-    For a mapped task, the arguments are given in both places.
+    The attributes of a mapped task are not known, so its arguments are given in their place, too.
     """
     if not task.is_mapped:
         attributes = vars(task)

@@ -1,4 +1,4 @@
-"""Recognise the stock operators that run Spark by the paths of their classes, without imports."""
+"""Recognise Airflow's operators for Spark by the paths of their classes, without imports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Kind(NamedTuple):
     replaced: tuple[str, ...] = ()
 
     def own_classes(self, cls: type) -> tuple[type, ...]:
-        """Give the classes that come before the stock class in the order of a class's bases."""
+        """Give the classes before the stock class in the method resolution order of ``cls``."""
         paths = [path(each) for each in cls.__mro__]
         return cls.__mro__[: paths.index(self.stock)]
 
@@ -49,8 +49,8 @@ class Facts(NamedTuple):
     """The facts about a class of tasks.
 
     :param kind: None for operators that run no Spark
-    :param is_mapped: whether the tasks are mapped: such a task has an attribute with the class that
-        will run
+    :param is_mapped: whether the tasks are mapped: the class that such a task will run is in its
+        attribute ``operator_class``
     """
 
     kind: Kind | None
@@ -61,12 +61,12 @@ _known: MutableMapping[type, Facts] = WeakKeyDictionary()
 
 
 def path(cls: type) -> str:
-    """Give the module and the qualified name of a class, with a dot between."""
+    """Give the path of a class: its module, a dot, and its qualified name."""
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def kind_of(task: Any) -> tuple[type, Kind | None]:
-    """Give the class that a task will run, and the kind of the class; None if it runs no Spark."""
+    """Give the class that a task will run, and its kind; the kind is None if it runs no Spark."""
     cls = type(task)
     facts = _facts(cls)
     if facts.is_mapped:

@@ -56,7 +56,7 @@ def _adopt(task_instance: Any, kind: Kind) -> None:
 def _templates(
     task: Any, fields: Sequence[str], tracer: Tracer
 ) -> tuple[Mapping[str, object], str]:
-    """Give the templates of fields, and a sentence on the fields whose template is not known.
+    """Give the templates of fields, by field name, and a sentence on the unknown templates.
 
     The sentence is empty if all templates are known.
     """
@@ -79,7 +79,10 @@ def _templates(
 
 
 def _gives(tracer: Tracer, template: object, rendered: object) -> bool:
-    """Whether a rendered value can be this template's; not if the class changed the argument."""
+    """Whether a rendered value can be the result of a template.
+
+    It cannot if the task's class makes the field of other arguments than the template.
+    """
     texts = tracer.trace_all("", template, rendered)
     if any(text.template != text.value and not text.spans for text in texts):
         return False

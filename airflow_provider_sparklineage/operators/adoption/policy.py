@@ -62,7 +62,7 @@ def _rules(dag: Any) -> AdoptionRules | None:
 
 
 def is_off() -> bool:
-    """Whether adoption is off, by the option's text alone, without parsing rules; never raises."""
+    """Whether the option ``adopt`` is ``off`` or cannot be read; parses no rules, never raises."""
     try:
         return not _given()
     except Exception:  # most often an error of configparser

@@ -50,7 +50,7 @@ log = logger(__name__)
 class Collected(NamedTuple):
     """The outcome of collecting.
 
-    :param events: the try's event in two forms: as it is kept, and as the backend gets it
+    :param events: the try's event in two forms: for XCom and archive, and for the backend
     :param lineage: the lineage of which the events were made
     """
 
@@ -73,9 +73,10 @@ def collect(
     :param has_failed: called with the collected lineage; gives whether the task fails because of
         that lineage. If so, the bundle is merged again as the bundle of a failed task, so that the
         event that is sent and the bundle that is kept agree
-    :param last_known: the last successful run, whose datasets fill the gaps of this try's lineage
+    :param last_known: the last successful run, whose datasets take the place of inputs or outputs
+        that are missing in this try's lineage
     :param task: the operator, for which Airflow's emission policy is asked
-    :param deadline: its clock is started here, with ``collect_timeout``
+    :param deadline: the time limit, ``collect_timeout`` from now on; this function starts its clock
     """
     bundle, own_files, settings = capture.bundle, capture.own_files, capture.settings
     timeout_s = settings.collect_timeout.total_seconds()
@@ -156,8 +157,8 @@ def given_up(
 ) -> Collected:
     """Make the event of a try whose lineage cannot be collected.
 
-    The event has the declared datasets and the datasets of the last run. If it cannot be made with
-    these, it has only the degradations; if that fails too, it has only the header.
+    The event has the declared datasets and those of the last successful run. If it cannot be made
+    with these, it has only the degradations; if that fails too, it has only the header.
 
     :param error: the reason, which becomes a degradation
     """
@@ -221,7 +222,10 @@ def _reason(error: BaseException, capture: Capture) -> tuple[DegradationCode, st
 
 
 def _later(capture: Capture) -> str:
-    """Name the command that collects the lineage of a job that still runs, as a sentence."""
+    """Give a sentence with the command that collects the lineage when the job has ended.
+
+    The sentence is empty if the bundle is not that of a task.
+    """
     task, conn_id = capture.bundle.manifest.task, capture.lineage_conn_id
     if task is None:
         return ""
@@ -230,10 +234,10 @@ def _later(capture: Capture) -> str:
 
 
 def _serious(lineage: TaskLineage, event: Event) -> list[str]:
-    """List the degradations that the user must be warned of, as messages.
+    """List the messages of the degradations that the user must be warned of.
 
-    They are read from the event, because making the event can add degradations; only if the event
-    has none, from the lineage.
+    The degradations are those of the event, because making the event can add some. If the event has
+    none of them, they are those of the lineage.
     """
     from airflow_provider_sparklineage.event.model import CAPTURE_KEY
 
@@ -306,9 +310,10 @@ then, and no Spark job has ended."""
 
 @contextmanager
 def importing_meanwhile() -> Iterator[None]:
-    """Import modules in a thread if the block runs longer than :data:`IMPORT_DELAY_S`.
+    """Import the modules for collecting, in a thread, while the block with the job runs.
 
-    The block's result or exception is not changed.
+    A block that ends before :data:`IMPORT_DELAY_S` imports nothing. An exception of the block is
+    raised as it is.
     """
     timer = threading.Timer(IMPORT_DELAY_S, _import_for_collecting)
     timer.daemon = True

@@ -2,13 +2,13 @@
 
 START repeats the datasets of the task's last successful run, so that the backend goes on to show
 them. The datasets are read from that run's XCom or from the archive; no backend is asked. If there
-is no such run, other lineage stands in for it, so that START does not blank the job's graph: the
-lineage of another map index, as all map indexes are one job in a backend, or the lineage of a
-failed run.
+is no such run, other lineage stands in for it, so that the job's graph in the backend does not
+become empty: the lineage of another map index, as all map indexes are one job in a backend, or the
+lineage of a failed run.
 
-The job waits for the answers. Each question is a call to Airflow's API server, so the questions
-that usually have an answer come first, and the first answer ends the search. An answer that cannot
-be read counts as no answer.
+The job waits for this search. Most look-ups are calls to Airflow's API server, so the look-ups that
+usually find an event come first, and the first usable event ends the search. An event that cannot
+be read counts as not found.
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ class EarlierLineage(NamedTuple):
     event: Event | None = None
 
     def in_form_of(self, event: Event) -> EarlierLineage:
-        """Give the same lineage with another form of its event, e.g. one adapted to a backend."""
+        """Give the same lineage, made from another form of its event.
+
+        :param event: the event in that form, e.g. adapted to a backend
+        """
         if event is self.event:
             return self
         run = stored.last_run(event)
@@ -98,7 +101,10 @@ def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> Ea
 
 
 class _Questions:
-    """The events that Airflow and the archive have of a task; each is read only when it is used."""
+    """Yields the events of earlier runs and tries of a task, from XComs and from the archive.
+
+    Each event is read only when the caller's loop comes to it.
+    """
 
     def __init__(self, ti: Any, archive: Archive | None, *, is_dated: bool) -> None:
         self._ti, self._archive, self._is_dated = ti, archive, is_dated
@@ -107,7 +113,7 @@ class _Questions:
         self._archive_s = ARCHIVE_S
 
     def of_this(self) -> Iterator[Event]:
-        """Yield the events of this map index, or of the task if it is not mapped."""
+        """Yield the earlier events of this map index, or of the task if it is not mapped."""
         if not self._is_dated:  # Airflow orders the XComs of runs without a date, not the runs
             yield from self._pulled(self._map_index, include_prior_dates=True)
         for run in self._runs():
@@ -117,7 +123,7 @@ class _Questions:
             yield from self._earlier_tries()
 
     def of_others(self) -> Iterator[Event]:
-        """Yield the events of other map indexes, then the latest XCom, even of a failed run."""
+        """Yield events of other map indexes, then this one's latest XCom, even of a failed run."""
         if self._map_index >= 0:
             yield from self._answered(self._of_highest_index)
         for map_index in (0, -1):  # the task may have become mapped, or have stopped being mapped
@@ -130,7 +136,10 @@ class _Questions:
     # --- Airflow ----------------------------------------------------------------------------------
 
     def _runs(self) -> Iterator[Any]:
-        """Yield successful runs before this run, the nearest first, then the latest run of all."""
+        """Yield successful runs: those before this run, the nearest first, then the latest of all.
+
+        The latest of all may be after this run, for example in a backfill.
+        """
         asked = {self._ti.run_id}
         before = None  # this run
         for _ in range(_RUNS):
@@ -173,7 +182,7 @@ class _Questions:
         return self._answered(pull)
 
     def _of_highest_index(self) -> Event:
-        """Pull the XCom of this run's highest map index that has an XCom, in one call.
+        """Pull, in one call, this run's XCom with the highest map index.
 
         Airflow does not report which index ended last, and there may be too many XComs to pull all.
         """
@@ -210,7 +219,7 @@ class _Questions:
         return max(0.0, self._until - time.monotonic())
 
     def _answered(self, ask: Callable[[], Event]) -> Iterator[Event]:
-        """Yield the answer; nothing if no time is left or the question fails."""
+        """Yield the event that ``ask`` gives; nothing if no time is left, or if ``ask`` raises."""
         if self._left <= 0:
             return
         try:
@@ -233,10 +242,10 @@ UPSTREAM_TIMEOUT_S = 1.0
 
 
 def upstream_events(ti: Any, task: Any) -> tuple[Event, ...]:
-    """Give the events of the tasks before a task, the nearest first; never raises.
+    """Give the events of a task's upstream tasks, the direct ones first; never raises.
 
     :param ti: the task instance that runs
-    :param task: the operator of the task; the events of mapped tasks before it are not read
+    :param task: the operator of the task; the events of mapped upstream tasks are not read
     """
     deadline = time.monotonic() + UPSTREAM_TIMEOUT_S
     found = []

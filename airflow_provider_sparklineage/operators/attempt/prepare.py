@@ -1,16 +1,16 @@
 """Prepare a try before its job: read declarations, ask Airflow, trace fields, make START's event.
 
-The declarations (``[sparklineage] declarations``) of an adopted task are set as the task's
-arguments before its fields are rendered, for plain and for mapped tasks, on the worker: no
-serialised DAG depends on the declarations. After rendering, secrets are registered with Airflow,
-and each text is traced to the dates in it.
+The declarations (``[sparklineage] declarations``) of an adopted task, mapped or not, are set as the
+task's arguments on the worker, before its fields are rendered. So no serialised DAG depends on the
+declarations. After rendering, secrets are registered with Airflow, and the texts are traced: the
+dates of the run are found in them (:mod:`airflow_provider_sparklineage.templates`).
 
 START has the inputs and outputs of the last successful run, and the datasets that are declared for
 this run. After an event without datasets, a backend that shows the latest run would show nothing
 until this run ends or, if it fails, until the next one ends. The event at the end of a try whose
 job did not run has the same datasets. If there is no successful run, another run stands in for it
-(:mod:`.other_runs`), but only on a side without declarations: a backend takes a dataset in START as
-one that this run itself reads or writes.
+(:mod:`.other_runs`): with its inputs if no input is declared, and with its outputs if no output is
+declared, because a backend takes a dataset in START as one that this run itself reads or writes.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ log = logger(__name__)
 
 
 class Prepared(NamedTuple):
-    """Airflow's answers that the OpenLineage hooks need.
+    """The settings, and the events of other runs, that the OpenLineage hooks need from Airflow.
 
     Airflow is asked while the task's fields are rendered. The hooks run in a process that the
-    provider forks, and there ``airflow dags test`` and ``dag.test()`` answer nothing: the hook
+    provider forks, and ``airflow dags test`` and ``dag.test()`` answer no call from there: the hook
     would wait until the provider ends it, and the event would be lost.
     """
 
@@ -86,14 +86,17 @@ class Prepared(NamedTuple):
     """Events of the tasks before this task, adapted to the backend; () if the backend shows no
     descriptions."""
     is_converted: bool = False
-    """Whether one of the transports converts events; for that, it needs their kept form."""
+    """Whether a transport converts events for DataHub; it needs them as the archive has them."""
     sources: tuple[Source, ...] | None = None
     """The sources of the settings, without the operator's arguments, which may still change; None
     if Airflow could not give them."""
 
     @property
     def last(self) -> BothForms:
-        """The datasets that the last successful run read and wrote, in the kept and sent forms."""
+        """The datasets that the last successful run read and wrote.
+
+        They have two forms: as XCom and archive kept them, and as they were sent to the backend.
+        """
         backend = backend_of(self.settings.backend)
         return BothForms(self.known.last, self.sent.last, backend.versions_by_schema)
 
@@ -101,11 +104,12 @@ class Prepared(NamedTuple):
 def prepared(
     resolved: Settings, others: tuple[Source, ...] | None, context: Mapping[str, Any]
 ) -> Prepared:
-    """Ask Airflow for the events of earlier runs and tasks; never raises.
+    """Ask Airflow for the events of earlier runs and of upstream tasks; never raises.
 
+    :param resolved: the settings, including the operator's arguments
     :param others: the sources of the settings, see :attr:`Prepared.sources`
-    :param context: Airflow's context for the template fields; if it has no task instance, no other
-        run is known
+    :param context: Airflow's context for the template fields; if it has no task instance, Airflow
+        is not asked for events
     """
     is_wanted = is_converted(sources.ready_client())
     ti = context.get("ti")
@@ -135,7 +139,7 @@ def prepared(
 
 
 def _adapted(event: Event | None, how: Adaptation) -> Event | None:
-    """Adapt the event of another run to the backend; None if ``event`` is None or damaged."""
+    """Adapt the event of another run to the backend; None if there is none, or if that fails."""
     try:
         return event and pipeline.adapted(event, how)
     except Exception:
@@ -163,7 +167,8 @@ def expected_event(
 ) -> pipeline.Events:
     """Make the event of the datasets that a try is expected to read and write.
 
-    :param ended: for a try that is over, the reason why no more is known; None for START
+    :param ended: for a try that is over, the degradation that says why its event has no collected
+        lineage; None for START
     """
     settings, known, sent, *_ = prepared
     events = _expected_event(declared, settings, sent, ended)
@@ -198,8 +203,9 @@ def operator_lineage(
 ) -> OperatorLineage[Any, Any]:
     """Convert an event for Airflow's OpenLineage provider, which makes the header itself.
 
-    :param prepared: Airflow's answers on other runs
-    :param operator: the operator, whose description is added if a transport converts events
+    :param prepared: the events of other runs, which have descriptions for the event's datasets;
+        None if Airflow was not asked
+    :param operator: the operator, whose own text is added if a transport converts events
     """
     event = events.adapted
     others = (
@@ -218,9 +224,11 @@ def operator_lineage(
 
 
 def _carrying(run_facets: Facets, kept: Event, operator: Any) -> Facets:
-    """Put the kept event into a run facet, for transports that convert events.
+    """Add a run facet that carries a whole event, for transports that convert events.
 
-    The facets are not changed if the try has not ended, or if the event cannot be put into one.
+    The facets are not changed if the try has not ended, or if the event cannot be put into a facet.
+
+    :param kept: the event in the form for XCom and archive
     """
     if CAPTURE_KEY not in run_facets:
         return run_facets
@@ -238,13 +246,13 @@ _ENDED = frozenset({"success", "failed", "skipped", "removed"})
 
 
 def ended_as(ti: Any) -> str | None:
-    """Ask Airflow for the state in which it has ended a try while its job ran; never raises.
+    """Ask Airflow whether it has ended a try while the job ran, and in which state; never raises.
 
-    A user may have marked the task. Then the API server sends an event, and the worker is
-    stopped, which looks like a failure of the job. A real failure has no such state yet: Airflow's
-    task runner reports it only after ``execute()``.
+    A user may have marked the task as failed, for example. Then the API server sends an event, and
+    the worker is stopped, which looks like a failure of the job. A real failure has no such state
+    yet: Airflow's task runner reports it only after ``execute()``.
 
-    :return: None if Airflow has not ended the try, or does not answer
+    :return: the state; None if Airflow has not ended the try, or does not answer
     """
     map_index = None if ti.map_index in (None, -1) else ti.map_index
     try:
@@ -273,7 +281,8 @@ def declared_in_fields(
 
     :param texts: traced texts of the fields
     :param partition_key: partition key of the run
-    :param naming: Spark properties of the submission; None: the operator's own properties
+    :param naming: the Spark properties that can change how the listener names datasets: those of
+        the submission, or if None those of the operator
     """
     conf = {str(k): str(v) for k, v in operator.lineage_properties.items()}
     own_naming = {
@@ -298,8 +307,8 @@ def declared_in_fields(
 def _without_secrets(declared: Declared) -> Declared:
     """Leave out expectations with a value that Airflow masks, before they are kept or sent.
 
-    A masked value could not be compared: the observed value is not masked at that time. In the
-    sources of the other expectations secrets are hidden.
+    An expectation with a masked value would never match, because observed values are not masked
+    when they are compared. In the sources of the other expectations, secrets are hidden.
     """
     kept, problems = [], list(declared.problems)
     for expectation in declared.expectations:
@@ -332,9 +341,10 @@ def _datasets(entries: Iterable[object], locator: Locator) -> list[DatasetName]:
 
 
 def asset_name(asset: Asset, locator: Locator) -> DatasetName | None:
-    """Name the dataset of an asset; None if Airflow knows no OpenLineage dataset for it.
+    """Give the OpenLineage name of an asset's dataset; None if it has none.
 
-    A URI with a known scheme is read as if a field had the same URI as a string.
+    An asset with a known scheme, such as ``s3``, has the dataset that its URI would have as a text
+    in ``reads``. For other assets Airflow is asked.
     """
     if urlsplit(asset.uri).scheme in SCHEMES:
         location = locator.locate(asset.uri, may_be_file=True)
@@ -362,7 +372,10 @@ def _named(entry: object, locator: Locator) -> DatasetName | None:
 
 
 def push_expected(manifest: Manifest, context: Context) -> None:
-    """Push a try's expectations, which the tab shows while the job runs; never raises."""
+    """Push an XCom with the try's expected datasets and partitions; never raises.
+
+    The tab of this package on the task instance's page shows them while the job runs.
+    """
     try:
         if manifest.task is None:
             return
@@ -387,7 +400,7 @@ def traces(
     operator: Any, templates: Mapping[str, object], environment: Environment, context: Context
 ) -> tuple[TracedText, ...]:
     """
-    Trace the texts of fields that were just rendered; never raises.
+    Trace the texts of fields that were just rendered, to find dates in them; never raises.
 
     :param templates: by field name, the values before rendering of the fields that can name data
     :param environment: the Jinja environment that Airflow rendered with

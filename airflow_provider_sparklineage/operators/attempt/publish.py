@@ -73,7 +73,7 @@ def documentation_of_job(operator: Any, own: str | None, run: str) -> str | None
 
     :param own: the operator's ``doc``
     :param run: the description of the run
-    :return: ``own`` if ``run`` is empty
+    :return: the description of the job; only ``own`` if ``run`` is empty
     """
     if not run:
         return own
@@ -84,8 +84,9 @@ def documentation_of_job(operator: Any, own: str | None, run: str) -> str | None
 def own_documentation(task: Any) -> Facets | None:
     """Make the job facet ``documentation`` from the user's own text; None if there is no text.
 
-    :param task: the operator, or None if it is not known; a description of the run that its ``doc``
-        may begin with is left out
+    The description of the run, with which the operator's ``doc`` begins after the job, is left out.
+
+    :param task: the operator, or None if it is not known
     """
     if task is None:
         return None
@@ -146,7 +147,8 @@ _MARK_TIMEOUT_S = 2.0  # to remove a mark; short, as it counts into Airflow's ow
 def airflow_additions(manifest: Manifest, context: Context) -> dict[str, Any] | None:
     """Give the parts that Airflow's OpenLineage provider would add to a try's event.
 
-    :return: None if the manifest names no task, or if Airflow's emission policy holds the event
+    :return: start time, run facets, job facets, and the facet with the user's own text, each by its
+        key; None if the manifest names no task, or if Airflow's emission policy holds the event
         back
     """
     if manifest.task is None or not _is_emitted(context.get("task"), manifest.task):
@@ -190,7 +192,10 @@ def _run_facets(dag_id: str, run_id: str, context: Context) -> dict[str, Any]:
 
 
 def _airflow_facet(run_id: str, context: Context) -> dict[str, Any]:
-    """Give the facet with the run, the try and the page of its log; ``{}`` if it cannot be made."""
+    """Make Airflow's own run facet ``airflow``, which describes the DAG run and the try.
+
+    :return: the facet by its key; ``{}`` if it cannot be made
+    """
     from airflow.providers.openlineage.utils.utils import get_airflow_run_facet
 
     dag_run, dag, ti, task = (context.get(key) for key in ("dag_run", "dag", "ti", "task"))
@@ -219,7 +224,10 @@ def _as_sent(facets: dict[str, Any]) -> dict[str, Any]:
 
 
 def can_be_watched() -> bool:
-    """Whether Airflow's client can tell if it has sent an event."""
+    """Whether Airflow's OpenLineage client can tell whether an event has arrived.
+
+    If the client cannot be made, it is certain that no event arrives, so this is True.
+    """
     if sources.why_not_sent() is not None:
         return False  # Airflow sends no events, so there is nothing to watch
     try:
@@ -230,9 +238,10 @@ def can_be_watched() -> bool:
 
 
 def watch_delivery(capture: Capture) -> None:
-    """Watch Airflow's client, and remove a try's mark once the event is sent; never raises.
+    """Watch Airflow's OpenLineage client, to note in the archive when it has sent a try's event.
 
-    Call this in the process, or the thread, in which the provider then sends the event.
+    Until then the event in the archive is marked as not sent. Call this in the process, or the
+    thread, in which the provider then sends the event. It never raises.
     """
     try:
         _watch_client(capture)
@@ -277,7 +286,7 @@ def publish(
 ) -> None:
     """Push the XCom and write the archive; log one warning for each that fails; never raise.
 
-    :param is_for_sending: whether Airflow is going to ask for the event
+    :param is_for_sending: whether Airflow's OpenLineage provider is going to ask for the event
     """
     written = Written(event)
     with (
@@ -345,7 +354,7 @@ _MAX_ADDITIONS_BYTES = 16 * 1024 * 1024
 
 
 def keep_additions(capture: Capture, context: Context) -> None:
-    """Store the facets that Airflow's provider adds to a try's event in its bundle; never raises.
+    """Store, in a try's bundle, the facets that Airflow's provider adds to its event; never raises.
 
     ``null`` is stored if Airflow's emission policy holds the event back.
     """
@@ -361,7 +370,7 @@ def keep_additions(capture: Capture, context: Context) -> None:
 
 
 def kept_additions(url: str) -> dict[str, Any] | None:
-    """Read Airflow's additions to a bundle's event; None if Airflow holds the event back.
+    """Read the facets that :func:`keep_additions` stored; None if Airflow holds the event back.
 
     :param url: URL of the bundle's folder
     :raise CaptureError: if the additions cannot be read
@@ -385,7 +394,9 @@ def kept_additions(url: str) -> dict[str, Any] | None:
 def relayed(
     lineage: TaskLineage, bundle: CaptureBundle, task: Any, deadline: Deadline
 ) -> TaskLineage:
-    """Send Spark's events on; note a degradation if some were not sent. Never raises.
+    """Send Spark's own events through Airflow's OpenLineage transport; never raises.
+
+    If some events were not sent, the returned lineage has one more degradation.
 
     :param task: the operator, whose events Airflow's emission policy may hold back
     :param deadline: the time by which sending has to end

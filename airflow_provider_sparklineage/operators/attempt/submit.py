@@ -152,7 +152,7 @@ class OwnFiles:
         self.receiver: Receiver | None = None
 
     def listen(self, endpoint: str, path: Path) -> Mapping[str, str]:
-        """Listen for the events of a driver that can neither write nor deliver them.
+        """Listen for the events of a driver that can neither write nor deliver files of events.
 
         :return: the properties by which the listener sends its events to this worker
         """
@@ -210,7 +210,7 @@ class Capture(Frozen, frozen=True):
         return self.is_resumable and not self.is_submitted
 
     def degraded(self, code: DegradationCode, message: str) -> Capture:
-        """Add a degradation to the manifest; secrets in the message are hidden."""
+        """Give a capture with one more degradation; secrets in the message are hidden."""
         return self.noted((code, message))
 
     def noted(self, *problems: tuple[DegradationCode, str], **changes: Any) -> Capture:
@@ -237,7 +237,9 @@ def safe_degradation(code: DegradationCode, message: str) -> Degradation:
 def begun(
     context: Context, settings: Settings, conn_id: str, *, of_command: bool = False
 ) -> Capture:
-    """Make the bundle of a try; if that fails, go on without a bundle (or raise, if strict).
+    """Make the bundle of a try, and give the capture with it.
+
+    If the bundle cannot be made, the capture has none, and a degradation has the reason.
 
     :param conn_id: the connection that the settings were read from
     :param of_command: whether spark-submit is in a command of the user's own
@@ -287,7 +289,7 @@ def without_bundle(capture: Capture, error: Exception) -> Capture:
 
 
 def refused(capture: Capture, error: Exception) -> Capture:
-    """Note the reason why nothing is added to the job.
+    """Note in the manifest, as a degradation, why nothing is added to the job.
 
     :raise Exception: ``error`` itself, if ``settings.strict`` is true
     """
@@ -301,7 +303,7 @@ def refused(capture: Capture, error: Exception) -> Capture:
 
 
 def declared(capture: Capture, known: Declared) -> Capture:
-    """Note in the manifest the datasets that the task declares."""
+    """Note in the manifest the datasets and partitions that the task declares."""
     unusable = ((DegradationCode.DECLARATION_UNUSABLE, problem) for problem in known.problems)
     return capture.noted(
         *unusable,
@@ -338,7 +340,7 @@ def announced(capture: Capture) -> tuple[Capture, bool]:
 
 
 def identity(capture: Capture, submission: Submission, context: Context) -> dict[str, str]:
-    """Give the listener's properties that name the application: its job, and the task as parent.
+    """Give the listener's properties that name the application's job, and the task as its parent.
 
     Parent properties that the submission already has are left out.
     """
@@ -414,10 +416,10 @@ def _with_listener(
 
 
 def protected(capture: Capture, submission: Submission, target: SubmitTarget) -> Submittable:
-    """Move the secrets of the user's transport out of the arguments, which all users can read.
+    """Move the secrets of the user's OpenLineage transport out of the arguments of spark-submit.
 
-    The secrets go to a properties file. If that is not possible, the transport is left out, and a
-    degradation is noted.
+    All users of the machine can read arguments. The secrets go to a properties file. If that is not
+    possible, the transport is left out, and a degradation is noted.
     """
     try:
         safe = additions.without_secrets(submission, target)
@@ -441,11 +443,12 @@ def protected(capture: Capture, submission: Submission, target: SubmitTarget) ->
 def _properties_file(
     capture: Capture, properties: Mapping[str, str] | None, target: SubmitTarget
 ) -> str | None:
-    """Write the properties file that a submission needs; give its path.
+    """Write the properties file that a submission needs.
 
     :param properties: content of the file; None if no file is needed
-    :raise CaptureError: if the file can be written to no folder, or if spark-submit runs on another
-        machine
+    :return: path of the file; None if no file is needed
+    :raise CaptureError: if the file cannot be written to any folder, or if spark-submit runs on
+        another machine
     """
     if properties is None:
         return None

@@ -6,7 +6,7 @@ to be searched for them, and jars are added to the JVM one by one.
 
 Nothing here raises into the task, except under ``strict``. When the task's function has returned,
 PySpark is as it was before. Calls that wait for the JVM at the end are made in a thread of their
-own: Airflow's task timeout interrupts the task's thread, which would then have half an answer.
+own: Airflow's task timeout interrupts the task's thread, and would cut an answer of the JVM in two.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def chosen_jars(
     listeners: tuple[JobListener, ...],
     options: CaptureOptions,
 ) -> Jars:
-    """Choose the jars to add: the listener's, unless the JVM has a listener, and its extensions'.
+    """Choose the jars of the listener and its extensions that are to be added to the JVM.
+
+    If the JVM has a listener already, its jar is not added.
 
     :param submission: all properties of the SparkContext
     :param listeners: listeners that the JVM has
@@ -114,7 +116,10 @@ def _file(name: str) -> str:
 def with_listener(
     submission: Submission, capture: Capture, identity: Mapping[str, str], *, is_late: bool
 ) -> Submission:
-    """Add the listener's properties, and the tag of Delta commits.
+    """Add the listener's properties to those of a SparkContext, and the tag for Delta commits.
+
+    The tag is in the metadata of each commit to a Delta table, so that the observer can recognise
+    the commits of this application.
 
     :param capture: a capture whose bundle has a folder
     :param identity: defaults of the listener's properties
@@ -167,7 +172,7 @@ _LIMIT = f"{OBSERVER}limits"
 
 
 class TaskDriver:
-    """The driver of one try, to which listener and observer are added until the function returns.
+    """Adds listener and observer to the driver of one try, until the task's function returns.
 
     :param current: a try with a capture, whose bundle has a folder
     """
@@ -184,7 +189,7 @@ class TaskDriver:
 
     @property
     def _capture(self) -> Capture:
-        """The capture, with all changes until now."""
+        """The try's capture, with all changes until now."""
         return cast("Capture", self._try.capture)
 
     @contextmanager
@@ -241,6 +246,8 @@ class TaskDriver:
     def prepared(self, client: Any, conf: Any) -> Any:
         """Add the listener to the configuration of a SparkContext that is about to be made.
 
+        :param client: py4j's client of the JVM
+        :param conf: the SparkConf of the SparkContext
         :return: a changed copy; ``conf`` itself if the listener cannot be added
         """
         self._is_met = True
@@ -251,7 +258,11 @@ class TaskDriver:
         return conf  # noqa: RET504  (unchanged if the listener was refused)
 
     def _attach(self, context: Any, session: Any) -> None:
-        """Add the listener to an existing SparkContext; do nothing if ``context`` is None."""
+        """Add the listener to an existing SparkContext, and the observer to its session.
+
+        :param context: the SparkContext; if it is None, nothing is done
+        :param session: the existing session; None if there is none to observe
+        """
         if context is None:
             return
         self._is_met = True
@@ -273,7 +284,10 @@ class TaskDriver:
         in_process.observer_module("attaching").attach(session)
 
     def _listen(self, jvm: Jvm, conf: Any, *, is_late: bool) -> Submission:
-        """Add the jars to a JVM, and the listener's properties to a SparkConf of Java."""
+        """Add the jars to a JVM, and the listener's properties to a SparkConf of Java.
+
+        :return: the SparkConf's properties with those of the listener
+        """
         with suppress(Exception):  # fails, for example, if Spark does not log by Log4j 2
             in_process.observer_module("attaching").drop_warning(jvm.client)
         before = jvm.properties(conf)
@@ -289,7 +303,7 @@ class TaskDriver:
         return after
 
     def _observe(self, before: dict[str, str], after: Submission) -> None:
-        """Begin to observe the sessions that PySpark makes from now on, if the settings ask so."""
+        """Begin to observe the sessions that PySpark makes from now on, if ``observe`` is on."""
         bundle = self._capture.bundle
         if self._is_observing or not self._capture.settings.observe or bundle.path is None:
             return
@@ -326,7 +340,7 @@ class TaskDriver:
                 in_process.observer_module("in_process").end()
 
     def _await_last_records(self) -> bool:
-        """Wait, at most ``collect_timeout``, for the last records; give whether all have come."""
+        """Wait for the last records, at most ``collect_timeout``; return True if all have come."""
         thread = threading.Thread(target=self._last_records, daemon=True)
         thread.start()  # raises if there may be no more threads
         left = self._try.deadline.part(self._capture.settings.collect_timeout.total_seconds())

@@ -51,7 +51,7 @@ class Arguments(Frozen, frozen=True):
     """The lineage arguments of an operator.
 
     :param is_wanted: the argument ``lineage``
-    :param options: by name, the arguments that are options of the settings
+    :param options: by name, the arguments that are also options of ``[sparklineage]``
     """
 
     is_wanted: bool
@@ -60,20 +60,21 @@ class Arguments(Frozen, frozen=True):
 
     @classmethod
     def read(cls, operator: Any) -> Arguments:
-        """Read the present values from an operator, or from an object with the same attributes."""
+        """Read the arguments from an operator, or from an object with the same attributes."""
         options = {o.name: getattr(operator, o.name) for o in OPTIONS if o.in_operator}
         return cls(bool(operator.lineage), operator.lineage_conn_id, options)
 
     def ask_airflow(self) -> tuple[resolution.Source, ...]:
-        """Read the settings that are not among the arguments; a remote call of Airflow's.
+        """Read the settings from Airflow's connection and configuration, by a remote call.
 
         :raise SettingsError: if a setting cannot be read, or the connection is missing
         """
         return sources.for_settings(sources.connection(self.conn_id))
 
     def settings(self, others: tuple[resolution.Source, ...]) -> resolution.Settings:
-        """Resolve the settings of the arguments and of :meth:`ask_airflow`.
+        """Resolve the settings: an argument wins over the other sources.
 
+        :param others: the result of :meth:`ask_airflow`
         :raise SettingsError: if a setting has an impossible value
         """
         return resolution.resolve(
@@ -88,7 +89,7 @@ class Rendered(Frozen, frozen=True):
         still have templates, which name no data
     :param problems: sentences on fields that could not be rendered, and on other unknown
         declarations
-    :param start: START's datasets; None if Airflow sends no events
+    :param start: the event for START; None if it is not made yet, or if Airflow sends no events
     """
 
     texts: tuple[TracedText, ...] | None = None
@@ -101,7 +102,8 @@ class Ended(Frozen, frozen=True):
 
     :param ti: the task instance, which has the number of the latest try; None if it is not known
     :param try_number: number of the try that has ended
-    :param events: the event, in its kept form and in the backend's; None while it is being made
+    :param events: the event, in the form for XCom and archive and in the form for the backend; None
+        while it is being made
     :param description: the readable description of the run; empty if the backend shows none
     :param state: the state in which Airflow has ended the try while its job ran; None if it has not
     """
@@ -146,7 +148,7 @@ class Try:
 
     @property
     def is_on(self) -> bool:
-        """Whether lineage is on; a wrong setting does not switch it off; the event names it."""
+        """Whether lineage is on; a setting with an impossible value does not switch it off."""
         if not self.arguments.is_wanted:
             return False
         with suppress(Exception):
@@ -155,7 +157,7 @@ class Try:
 
     @property
     def is_strict(self) -> bool:
-        """Whether the argument ``strict`` is true; for use where settings cannot be resolved."""
+        """Whether the argument ``strict`` is true; read it only if settings cannot be resolved."""
         return bool(self.arguments.options["strict"])
 
     def settings(self) -> resolution.Settings:
@@ -167,7 +169,7 @@ class Try:
         return self.arguments.settings(known or self.arguments.ask_airflow())
 
     def prepare(self, context: Mapping[str, Any]) -> None:
-        """Ask Airflow for settings and the last run: once for a try, as each is a remote call."""
+        """Ask Airflow for the settings and for other runs' events; call this once for each try."""
         self.prepared = self._asked(context)
 
     def _asked(self, context: Mapping[str, Any]) -> Prepared:
@@ -183,7 +185,7 @@ class Try:
 
     @property
     def events(self) -> Events | None:
-        """The event, in its kept form and in the backend's; None until the job has ended."""
+        """The event, for XCom and archive and for the backend; None until the job has ended."""
         return None if self.ended is None else self.ended.events
 
     @property
@@ -201,8 +203,8 @@ class Try:
         """Give the description of the task's job for the backend; never raises.
 
         :param own: the operator's ``doc``
-        :return: ``own`` before the job has ended, and for a backend that shows no description of
-            the run
+        :return: a description of the run and the text of the operator or the DAG; only ``own``
+            before the job has ended, and for a backend that shows no description of the run
         """
         if self.ended is None or not self.ended.description:
             return own
@@ -215,7 +217,7 @@ class Try:
             return own
 
     def prepare_start(self, operator: Any) -> None:
-        """Make the datasets of START in advance, if Airflow sends events.
+        """Make the event for START in advance, if Airflow sends events.
 
         The provider forks a process for START and waits for it. New objects in that process would
         cost copies of memory, and modules that it imports would be imported here once more.
@@ -226,19 +228,22 @@ class Try:
             self.note_rendered(start=self.expected(operator))
 
     def note_unrendered(self, problem: str) -> None:
-        """Note a sentence for the event, on a field or a declaration that is not known."""
+        """Note, for the event, a sentence on a field or a declaration that is not known."""
         self.note_rendered(problems=(*self.rendered.problems, problem))
 
     def note_rendered(self, **changes: Any) -> None:
-        """Note facts on the rendering, as changed fields of :attr:`rendered`."""
+        """Change fields of :attr:`rendered`.
+
+        :param changes: fields of :class:`Rendered`
+        """
         self.rendered = replace(self.rendered, **changes)
 
     def at_start(self, operator: Any) -> Events:
-        """Give START's datasets: those that the try is expected to read and write."""
+        """Give the event for START: it has the datasets that the try is expected to access."""
         return self.rendered.start or self.expected(operator)
 
     def is_sent(self) -> bool:
-        """Whether lineage is sent by Airflow, or kept in the archive alone.
+        """Whether lineage is sent by Airflow or, if it is not, at least kept in the archive.
 
         If lineage is neither sent nor archived, a warning is logged, once for each try: an XCom
         alone is not worth a listener in every job. The default archive does not count if
@@ -383,7 +388,7 @@ class Try:
     # --- after it ---------------------------------------------------------------------------------
 
     def is_over(self, context: Mapping[str, Any]) -> bool:
-        """Whether the job has ended, and ``context`` belongs to this very try."""
+        """Whether the job of this try has ended, and ``context`` is the context of this try."""
         ended = self.ended
         if ended is None:
             return False

@@ -21,7 +21,7 @@ class Deadline:
         self._at_if_killed: float | None = None
 
     def begin(self, seconds: float) -> None:
-        """Start the clock, because Spark has ended.
+        """Start the clock, or start it anew; call this when Spark has ended.
 
         :param seconds: time limit for collecting, merging and relaying
         """
@@ -50,7 +50,10 @@ class Deadline:
         return Budget(lambda: self.left)
 
     def allowance(self, after: Stage | None = None) -> Allowance:
-        """Give the time that is left to the stages, or only to those after a stage."""
+        """Give the time that is left, to be shared by the stages of merging.
+
+        :param after: the last stage that is over; None if all are still to come
+        """
         return Allowance(lambda: self.left, after)
 
     def part(self, seconds: float, kept: float = 0.0) -> Budget:
