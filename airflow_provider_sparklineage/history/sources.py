@@ -63,7 +63,7 @@ class Skip(StrEnum):
 
 
 class Document(NamedTuple):
-    """One document of JSON, which is an event in a valid file.
+    """A JSON document of a file; if the file is valid, each of its documents is an event.
 
     :param source: name of its file in the tables, which begins as the user named the source
     :param of: the try of the event, if the file is of an archive or a bundle; else None
@@ -106,7 +106,7 @@ def has_events(name: str) -> bool:
 
 
 class Documents:
-    """The documents of a file: one in each line, or one in all lines.
+    """The documents of a file: each line is a document, or the whole file is one.
 
     A document that is an array gives one document for each element.
 
@@ -337,7 +337,7 @@ class LocalFiles:
                     reading.skipped[Skip.OTHER_FILE] += 1
 
     def _bundle(self, folder: Path, source: str, reading: Reading) -> Iterator[Document]:
-        """Yield the event that ``sparklineage merge`` makes of a bundle, if a file has changed."""
+        """Yield the event that ``sparklineage merge`` makes of a bundle, if it has changed."""
         place, state = str(folder), _bundle_state(folder)
         if reading.known.get(place) == state:
             return
@@ -470,7 +470,7 @@ LEFT_OUT = "part_left_out"
 
 
 class Reading:
-    """Reads the sources of one build to lines of facts, and makes marks for the next build.
+    """Turns the sources of one build into lines of facts, and makes marks for the next build.
 
     A mark is the position up to which a file was read (:class:`Mark`).
 

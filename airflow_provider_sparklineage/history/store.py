@@ -190,7 +190,7 @@ class Building:
 
     @property
     def marks(self) -> dict[str, str]:
-        """The marks that earlier builds have written: the parts of the sources that they read."""
+        """The marks that earlier builds made, by the files' places; see :class:`.sources.Mark`."""
         if not self.before.marks:
             return {}
         return msgspec.json.decode(self.store.files.read(self.before.marks), type=dict[str, str])
@@ -606,7 +606,10 @@ class Store:
             raise HistoryError(problem, "Give the history a folder of its own: --store URL.")
 
     def _tidy(self) -> None:
-        """Remove what killed builds have left behind: temporary files, and spare lock files."""
+        """Remove the files that killed builds have left: temporary files, and second locks.
+
+        A build creates a second lock to take the lock over (:meth:`Lock._take`).
+        """
         for name in self.files.names(SCRATCH):
             self.files.remove(f"{SCRATCH}/{name}")
         for name in self.files.names(""):
@@ -618,7 +621,7 @@ class Store:
 
 
 def is_store(*names: Collection[str]) -> bool:
-    """Whether a folder is a store, or a first build is just making a store in it.
+    """Whether a folder is a store, or the first build of a store is running in it.
 
     :param names: the names in the folder
     """

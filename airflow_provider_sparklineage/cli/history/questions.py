@@ -120,6 +120,7 @@ def run(
 
     After a wave with a failure, no other wave is cleared.
 
+    :param waves: groups of task instances; the task instances of a group are cleared together
     :return: 0 if all task instances have succeeded, else 1
     """
     for number, wave in enumerate(waves, 1):
@@ -248,7 +249,7 @@ def _change_without_names(row: tables.Document) -> str:
 
 
 def answer_patterns(args: argparse.Namespace) -> int:
-    """Print the rules that tell what the job of a dataset reads; return the exit code."""
+    """Print the rules by which tasks choose the partitions that they read; return the exit code."""
     with opened(args) as history, commands.progress("Comparing runs", None):
         dataset = dataset_of(history, args.dataset)
         learned = observed.patterns(history, dataset)

@@ -139,7 +139,7 @@ def _transformation_text(of: Mapping[str, Any]) -> str:
 
 
 def certainty_text(document: Document) -> str:
-    """Give ``not certain`` if a row is assumed, and the row's note; empty if there is neither."""
+    """Give the remarks on a row: ``not certain``, and the row's note, as far as they apply."""
     assumed = "" if document.get("is_certain", True) else "not certain"
     return ": ".join(filter(None, (assumed, document.get("note"))))
 
@@ -257,7 +257,8 @@ def _is_condition_hop(hop: Document) -> bool:
 def _hop_version(hop: Document) -> tuple[Any, ...]:
     """Give a key that hops share if they belong in one line of the table.
 
-    Such hops differ only in the column, or are conditions of one version.
+    Such hops differ only in the column; or all of them are conditions, e.g. of filters, from one
+    version.
     """
     return *_hop_group(hop), partition_text(hop["partition"]), (hop["run"] or {}).get("run_id")
 

@@ -193,9 +193,9 @@ class Reporter(NamedTuple):
 def reporter(event: model.Event) -> Reporter:
     """Tell whether this package, or another integration for Spark, made an event.
 
-    If Airflow sends an event of this package, the event names Airflow as its producer. Then the run
-    facets show that this package made the event, or, in a START event, which has no run facet of
-    this package, the facets of the datasets.
+    If Airflow sends an event of this package, the event names Airflow as its producer. Then its run
+    facets show that this package made it. A START event has no run facets of this package; there,
+    the facets of its datasets show it.
     """
     facets, producer = event.run.facets, event.producer or ""
     is_ours = producer.startswith(_OURS) or bool(facets and (facets.capture or facets.check))

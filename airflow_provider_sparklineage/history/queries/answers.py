@@ -145,7 +145,7 @@ class ByHand(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """The task instances to clear, in order of their waves, and the runs to start by hand."""
+    """The task instances to clear, in the order of clearing, and the runs to start by hand."""
 
     steps: tuple[Step, ...] = ()
     by_hand: tuple[ByHand, ...] = ()

@@ -105,7 +105,7 @@ class Gap(msgspec.Struct, frozen=True):
 class _Due(NamedTuple):
     """A date on which a task should have written.
 
-    :param points: the dates of the run, e.g. its logical date, as points on the axes of such dates
+    :param points: the dates of the DAG run, such as its logical date, each as a point on an axis
     """
 
     points: Points

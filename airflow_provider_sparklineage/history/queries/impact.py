@@ -297,11 +297,11 @@ def impact(
 ) -> answers.Impact:
     """Give all versions that still exist and were made from any version of a partition.
 
-    The walk also goes through replaced versions, so the answer has each existing version, even
-    if it was made from a version that no longer exists. For a column, the walk follows column
-    lineage. A hop whose column is None is a condition on all columns, or its columns are not known.
-    The plan for a partition also has partitions that are due, do not exist, and would be made from
-    it (:mod:`.plan`).
+    The walk also goes through replaced versions, so the answer has each existing version, even if
+    it was made from a version that no longer exists. For a column, the walk follows column lineage.
+    The column of a hop is None if the version depends on the subject by a condition on all columns,
+    such as a filter, or if the columns are not known. The plan for a partition also has partitions
+    that are due, do not exist, and would be made from it (:mod:`.plan`).
 
     :param partition: None for all partitions
     :param as_of: give only versions made from those versions of the partition that were there at

@@ -97,7 +97,10 @@ def within(partition: str, row: str) -> str:
 
 
 def found_by(reader: str, version: str) -> str:
-    """Give the SQL condition that a read can have got a version that existed at its time.
+    """Give the SQL condition that a run can have read a version.
+
+    The version must have existed at the time of the read, and must overlap with the range that was
+    read, if the read was of a range.
 
     :param reader: name of a row with reader_run_id, read_at, ended (of the run), extent and the
         range

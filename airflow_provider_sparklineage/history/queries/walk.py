@@ -38,7 +38,7 @@ class Node(NamedTuple):
 
 @dataclass(slots=True)
 class Visit:
-    """The facts about a node, collected from all links that lead to it from the depth before.
+    """The facts about a node, collected from all links that lead to it.
 
     :param at: when the node's version was written
     :param valid_to: when the version was replaced; None if it is still there
@@ -150,7 +150,7 @@ def _new(links: Iterable[Link], visited: Level, depth: int) -> Level:
 
 
 def hops(history: sql.Rows, visited: Mapping[Node, Visit]) -> list[answers.Hop]:
-    """Convert nodes to hops, in order of depth, dataset, partition and column."""
+    """Convert the nodes of a walk to hops of an answer, by depth, dataset, partition and column."""
     versions = {(node.run_id, one.at) for node, one in visited.items() if node.run_id}
     runs = runs_of(history, versions)
     ordered = sorted(visited.items(), key=lambda item: (item[1].depth, *(v or "" for v in item[0])))

@@ -166,7 +166,7 @@ class Counts(Numbers, frozen=True):
     """An axis of periods that are counted from 1970 on, as Iceberg's transforms count them."""
 
     def read(self, values: Mapping[str, str]) -> Point | None:
-        """Give the number of the year, month, day or hour; None if it is not a whole number."""
+        """Give the number of the year, month, day or hour; None if the value is not a count."""
         count = Numbers.read(self, values)
         return None if count is None else int(count) + epoch_of(self.unit)
 
@@ -297,9 +297,9 @@ def axes_of(cells: Collection[str]) -> Axes:
 
 
 def counted(axis: Axis, values: Sequence[int]) -> list[Axis]:
-    """List the axes of periods since 1970 that could replace an axis of numbers.
+    """List the axes that count periods since 1970, and that could replace an axis of numbers.
 
-    :param values: numbers on the axis
+    :param values: numbers on the axis, which must be plausible counts of such periods
     """
     return [
         Counts(axis.labels, unit)
@@ -332,10 +332,11 @@ def _is_plausible(at: datetime, form: str) -> bool:
 
 
 def _coarsest(times: Iterable[datetime], unit: str) -> str:
-    """Give the coarsest unit, but at most a day, whose periods begin at all of these times.
+    """Give the coarsest unit whose periods begin at all of these times, but at most a day.
 
-    Only timestamps are tried: the timestamps of a table with one partition a day are all at
-    midnight.
+    The timestamps of a table with one partition a day are all at midnight.
+
+    :param unit: unit of the format of the times; if it is not ``minute``, it is returned unchanged
     """
     if unit != "minute":
         return unit
@@ -414,14 +415,14 @@ class Step(Frozen, frozen=True):
         return cls(unit, unit)
 
     def has(self, point: Point) -> bool:
-        """Whether a point is on the step; if there is no regular step, every point is."""
+        """Whether a point fits the step; if there is no regular step, every point fits."""
         if not self.size:
             return True
         number = _number_in(self.calendar, self.unit, int(point))
         return number is not None and (number - self.origin) % self.size == 0
 
     def between(self, first: int, last: int) -> Iterator[int]:
-        """List the points on the step from one point to another; [] without a regular step."""
+        """Yield the points on the step, from ``first`` to ``last``; none if there is no step."""
         begin = _number_in(self.calendar, self.unit, first)
         if not self.size or begin is None:
             return

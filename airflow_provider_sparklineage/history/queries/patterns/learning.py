@@ -62,7 +62,10 @@ _MOST_CONSTANT = 1_000
 
 
 def candidates(given: Axis, found: Axis, runs: Sequence[PointsOfRun]) -> list[Rule]:
-    """List rules that could hold between two axes; of each kind, the likeliest comes first."""
+    """List rules that could lead from points on one axis to points on another.
+
+    :return: of each kind of rule, the likeliest comes first
+    """
     rules: list[Rule] = []
     if given.unit == found.unit == TEXT:
         rules.append(Rule(TEXT, TEXT))
@@ -109,7 +112,7 @@ def _anchors(given: str, found: str) -> Sequence[str]:
 def _bounds(
     given: str, found: str, anchor: str, ends: tuple[int, int, int, int]
 ) -> tuple[list[Bound], list[Bound]]:
-    """Give the bounds of a span of time that explain the points of a run.
+    """Give the bounds of a span that leads from a run's given points to its found points.
 
     The bounds count periods of unit ``anchor``. There is a first (last) bound only if the first
     (last) found point of the run is the first (last) point of such a period.
@@ -249,7 +252,10 @@ def _size_of_boxes(boxes: Iterable[Box]) -> int:
 
 
 def _inside(boxes: Sequence[Box]) -> Callable[[Points], bool]:
-    """Give a function that tells whether a point is in any box; it is fast even for many boxes."""
+    """Give a function that tells whether a point is in any of the boxes.
+
+    The function is fast even for many boxes. A box is explained at :data:`Box`.
+    """
     if len(boxes) <= _FEW_BOXES:
         return lambda points: any(_has(box, points) for box in boxes)
     all_of_them = (points for box in boxes for points in product(*box))
@@ -337,8 +343,9 @@ _RUNS = (10, 300)  # fewest and most runs of the sample
 
 
 def learn(pairs: Sequence[Pair], known: Mapping[str, datetime] | None = None) -> Learned:
-    """Find the relation that most of the pairs follow.
+    """Find the relation that the partitions of most runs follow.
 
+    :param pairs: the given and the found partitions of each run
     :param known: canonical texts of known partitions that a run could find, with the time from
         which on each exists; a partition in ``found`` of a pair exists from the pair's time on, or
         longer
@@ -365,15 +372,17 @@ def _whole(given: Axes, pairs: Sequence[Pair]) -> Learned:
 
 
 def _explained(learned: Learned) -> int:
-    """Count the axes of the found partitions whose points follow from the given partitions."""
+    """Count the axes of the found partitions whose rules depend on the given partitions."""
     rules = [link.rule for link in learned.relation.links]
     return sum(rule.kind not in ("every", "constant") for rule in rules)
 
 
 def _variants(learned: Learned, pairs: Sequence[Pair]) -> Iterator[tuple[Axes, Axes]]:
-    """Yield the given and the found axes, but with an axis of numbers as one of periods since 1970.
+    """Yield a relation's axes with one change: the numbers on an axis count periods since 1970.
 
     There are no variants if rules explain all axes of the found partitions already.
+
+    :return: pairs of the axes of the given and of the found partitions
     """
     given, found = learned.relation.given, learned.relation.found
     if _explained(learned) == len(found.axes):
@@ -504,7 +513,10 @@ def _earliest(n: int, since: Mapping[Points, datetime | None]) -> dict[Points, d
 
 
 def _width_and_distance(rule: Rule) -> tuple[int, int]:
-    """Give a span's width and distance: of equally good rules, the one with the least is chosen."""
+    """Give the width and the distance of a span; (0, 0) for another rule.
+
+    Of equally good rules, the one with the least width and distance is chosen.
+    """
     if not isinstance(rule, Span):
         return 0, 0
     return rule.last.shift - rule.first.shift, abs(rule.last.shift)

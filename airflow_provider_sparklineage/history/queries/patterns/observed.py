@@ -219,7 +219,7 @@ def without_pattern(
 
 
 def learned_of(history: Rows, dataset: DatasetName) -> list[tuple[Pattern, Learned]]:
-    """Learn the patterns of a dataset; give each with its relation, which leads to partitions."""
+    """Learn the patterns of a dataset; give each with the relation, which plans then apply."""
     writes = writes_of(history, dataset)
     learned: list[tuple[Pattern, Learned]] = []
     reads = _reads(history, dataset)

@@ -88,7 +88,8 @@ class Span(Rule, frozen=True):
     """A rule: all points between two bounds, which move with the given point.
 
     If both units and both anchors are equal, the span is the same point, a point n units away, or a
-    window of n points. The month of a day and the days of a month are spans from 0 to 0.
+    window of n points. The rules "month of a day" and "days of a month" are spans whose bounds both
+    have shift 0.
     """
 
     first: Bound
@@ -207,7 +208,7 @@ class Months(Rule, frozen=True):
     order = 5
 
     def following(self, point: Point) -> Collection[Point]:
-        """Give the one point that follows; () if it is outside of the years 1 to 9999."""
+        """Give the one point that follows; () if this point is outside of the years 1 to 9999."""
         try:
             return (months_later(self.found, int(point), self.months),)
         except (ValueError, OverflowError):
@@ -308,7 +309,7 @@ WHOLE, NONE = "whole", "none"
 
 
 class Link(NamedTuple):
-    """The rule for one axis of the found side, and the axis of the given side that it uses."""
+    """A rule of a relation, and the index of the axis from which the rule leads."""
 
     axis: int
     """Index of the axis on the given side."""
