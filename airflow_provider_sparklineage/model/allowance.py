@@ -34,7 +34,7 @@ _FIX = (
 def cut_short(text: str, reason: object = None) -> Degradation:
     """Make the degradation for a part of the lineage that was left out.
 
-    Its message has a fix only if more time would help.
+    The message has a fix only if more time would help.
 
     :param text: a sentence without a full stop, to which reason and fix are appended
     :param reason: the reason of a :class:`SpentError`, or the error itself; None if the text says

@@ -11,7 +11,7 @@
     │                            connection is read
     ├── DeclarationError         reads=, writes= or a partition key make no sense; raised after the
     │                            fields are rendered, and when an asset gets its partitions
-    ├── ListenerError            this Spark can have no listener; raised before the job is
+    ├── ListenerError            no listener fits this Spark; raised before the job is
     │                            submitted, and when a listener is fetched
     ├── RemoteDriverError        the driver runs where nothing that it writes can be read; raised
     │                            before the job is submitted
@@ -21,8 +21,8 @@
     │                            job is submitted, and when its lineage is collected
     ├── ArchiveError             the archive does not store or give an event in time; raised after
     │                            the task's event is made, and for pages and commands
-    ├── BackendError             a check of a backend gets no answer, or not a backend's; raised in
-    │                            commands, and when a connection is tested
+    ├── BackendError             a check of a backend gets no answer, or an unexpected one; raised
+    │                            in commands, and when a connection is tested
     ├── HistoryError             a store of the history cannot be opened, built or queried; raised
     │   │                        in commands, on the page, and in tasks that query the history
     │   └── UnknownNameError     the history has no dataset, partition, column or task of that name
@@ -100,7 +100,7 @@ class ArchiveError(SparkLineageError):
 
 
 class BackendError(SparkLineageError):
-    """Raised when a check of a backend gets no answer, or another answer than the backend's."""
+    """Raised when a check of a backend gets no answer, or an unexpected one."""
 
 
 class HistoryError(SparkLineageError):
