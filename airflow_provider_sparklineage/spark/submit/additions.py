@@ -78,7 +78,8 @@ def resolved(
 def without_secrets(submission: Submission, target: SubmitTarget) -> Submission:
     """Move secrets of the user's transport to a properties file; add nothing else.
 
-    :raise ListenerError: if the properties file that the new file would replace is not known
+    :raise ListenerError: if the user's properties file cannot be found, because the new file has to
+        replace it
     """
     env = distribution.environment(submission.env_vars)
     spark = distribution.find(target.spark_binary, env)

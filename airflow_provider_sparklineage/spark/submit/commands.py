@@ -303,7 +303,7 @@ def from_spark(
 def _run_resolver(
     command: list[str], env: Mapping[str, str], timeout_s: float, progress: Progress
 ) -> str:
-    """Run spark-submit, report Ivy's lines about downloads as progress; give the whole output."""
+    """Run spark-submit; give its output, and report Ivy's lines about downloads as progress."""
 
     def take(line: str) -> None:
         if line.strip().startswith(("downloading", "found io.openlineage")):
