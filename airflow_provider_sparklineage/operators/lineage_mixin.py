@@ -44,11 +44,11 @@ log = logger(__name__)
 class OpenLineageHooks:
     """The OpenLineage hooks of an operator whose lineage is collected while it executes.
 
-    A user's class may come before or after this class in an operator's order of bases. To avoid
-    clashes of names, each attribute here that is neither an argument nor a method of Airflow's has
-    ``lineage`` in its name, and all state of a task is in one attribute. Injection changes only
-    those attributes of the task that pass the injected parts to the job. After the job, only the
-    injected parts are removed from these attributes.
+    A user's class may come before or after this class in an operator's method resolution order. To
+    avoid clashes of names, each attribute here that is neither an argument nor a method of
+    Airflow's has ``lineage`` in its name, and all state of a task is in one attribute. The listener
+    is injected only into attributes of the operator that are passed to the job, such as ``conf``.
+    After the job, only the injected parts are removed from them.
     """
 
     __slots__ = ()

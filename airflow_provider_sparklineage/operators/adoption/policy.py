@@ -72,8 +72,8 @@ def is_off() -> bool:
 def configured() -> AdoptionRules | None:
     """Read the rules of ``[sparklineage] adopt``.
 
-    :return: None if adoption is off (then no module for rules is imported), or if the rules cannot
-        be read (then a warning is logged)
+    :return: the rules; None if adoption is off (then no module for rules is imported), or if the
+        rules cannot be read (then a warning is logged)
     """
     value = _given()
     if not value:

@@ -1,9 +1,9 @@
 """Collect the driver's reports after the job, and merge them into the event of the try.
 
-Collecting never raises, not even Airflow's task timeout if that fires in here: Spark's end alone
-decides the task's outcome. Each failure becomes a degradation in the event; all failures that need
-a person's attention are in one warning. While the job runs, the modules that are needed after it
-are imported.
+Collecting never raises, even if Airflow's task timeout fires meanwhile: the end of the Spark job
+alone decides the task's outcome. Each failure becomes a degradation in the event; all failures that
+need a person's attention are in one warning. While the job runs, the modules that are needed after
+it are imported.
 """
 
 from __future__ import annotations

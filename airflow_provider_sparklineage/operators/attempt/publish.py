@@ -370,9 +370,10 @@ def keep_additions(capture: Capture, context: Context) -> None:
 
 
 def kept_additions(url: str) -> dict[str, Any] | None:
-    """Read the facets that :func:`keep_additions` stored; None if Airflow holds the event back.
+    """Read the facets that :func:`keep_additions` stored in a bundle.
 
     :param url: URL of the bundle's folder
+    :return: the facets; None if Airflow's emission policy holds the event back
     :raise CaptureError: if the additions cannot be read
     """
     try:

@@ -418,8 +418,8 @@ def _with_listener(
 def protected(capture: Capture, submission: Submission, target: SubmitTarget) -> Submittable:
     """Move the secrets of the user's OpenLineage transport out of the arguments of spark-submit.
 
-    All users of the machine can read arguments. The secrets go to a properties file. If that is not
-    possible, the transport is left out, and a degradation is noted.
+    All users of the machine can read these arguments. The secrets go to a properties file. If that
+    is not possible, the transport is left out, and a degradation is noted.
     """
     try:
         safe = additions.without_secrets(submission, target)

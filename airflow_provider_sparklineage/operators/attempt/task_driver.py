@@ -82,7 +82,7 @@ def chosen_jars(
 ) -> Jars:
     """Choose the jars of the listener and its extensions that are to be added to the JVM.
 
-    If the JVM has a listener already, its jar is not added.
+    The listener's jar is left out if the JVM has a listener already.
 
     :param submission: all properties of the SparkContext
     :param listeners: listeners that the JVM has

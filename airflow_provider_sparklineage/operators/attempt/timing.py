@@ -11,7 +11,7 @@ AFTER_KILL_S = 3.0  # Airflow sends SIGKILL 5 s after SIGTERM
 
 
 class Deadline:
-    """The time by which collecting, merging and relaying must end.
+    """The time by which lineage must be collected and merged, and Spark's own events sent on.
 
     Once Airflow ends the process, only :data:`AFTER_KILL_S` are left.
     """
@@ -23,7 +23,7 @@ class Deadline:
     def begin(self, seconds: float) -> None:
         """Start the clock, or start it anew; call this when Spark has ended.
 
-        :param seconds: time limit for collecting, merging and relaying
+        :param seconds: time limit for collecting and merging lineage, or for sending events on
         """
         self._at = time.monotonic() + seconds
 
@@ -86,7 +86,7 @@ class Stopwatch:
 
 
 class Cost:
-    """The seconds that lineage adds to the duration of one try, measured by the clock.
+    """The seconds of wall-clock time that lineage adds to the duration of one try.
 
     They include neither the time of Airflow's OpenLineage provider, which sends START and COMPLETE,
     nor the time that Spark's listener and the observer take in the driver.
