@@ -303,7 +303,7 @@ class LocalFiles:
     followed.
 
     :param name: the path as the user wrote it
-    :param merge: makes an event of a bundle
+    :param merge: a function that makes an event of a bundle
     """
 
     def __init__(self, path: Path, name: str, merge: Merge) -> None:
@@ -516,7 +516,7 @@ def store_at(url: str) -> Store | None:
 def source_of(text: str, merge: Merge = refused) -> Source | Store:
     """Give the source that a user names by a path or a URL; or the store, if there is one.
 
-    :param merge: makes an event of a capture bundle
+    :param merge: a function that makes an event of a capture bundle
     :raise UnusableInputError: if there is no such file or folder on this machine
     """
     path = local_path(text)

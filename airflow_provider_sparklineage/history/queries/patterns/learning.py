@@ -199,7 +199,7 @@ class Pair(Frozen, frozen=True):
 
 
 class Observed(NamedTuple):
-    """The given and the found partitions of a run, as points on axes."""
+    """The given (e.g. written) and the found (e.g. read) partitions of a run, as points on axes."""
 
     pair: Pair
     given: list[Points]
@@ -235,10 +235,10 @@ class KnownPoints:
 
 
 def judged(relation: Relation, run: Observed, known: KnownPoints) -> float:
-    """Give a run's score: 1 if it follows the relation, 0.9 if partly, 0 if it does not.
+    """Give a run's score: 1 if it follows the relation, 0.9 if it does so partly, else 0.
 
-    A run that found only a part of the expected points follows partly if the other points did not
-    exist yet.
+    A run follows partly if it found only some of the expected points, and the others did not exist
+    yet.
     """
     boxes = relation.boxes(run.given)
     kept = set(relation.on_kept(run.found))
@@ -267,7 +267,10 @@ def _has(box: Box, points: Points) -> bool:
 
 
 def _missing(run: Observed, known: KnownPoints, boxes: Sequence[Box]) -> Iterator[Points]:
-    """Yield the expected points that existed at the time of the run, but were not found by it."""
+    """Yield the expected points that existed at the time of the run, but that it did not read.
+
+    The expected points are all points in the boxes.
+    """
     expected: Iterable[Points]
     if _size_of_boxes(boxes) <= 20 * len(run.found) + 1_000:
         expected = (points for box in boxes for points in product(*box))
@@ -282,7 +285,7 @@ def deviation(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Give the missing and the unexpected partitions of a run that does not follow a relation.
 
-    :param run: the points of ``pair``; None if no partition of the run is on the axes
+    :param run: the points of ``pair``; None if the axes can parse no partition of the run
     :return: canonical texts of both, at most :data:`SHOWN` of each
     """
     if run is None:
@@ -372,7 +375,10 @@ def _whole(given: Axes, pairs: Sequence[Pair]) -> Learned:
 
 
 def _explained(learned: Learned) -> int:
-    """Count the axes of the found partitions whose rules depend on the given partitions."""
+    """Count the axes of the found partitions whose rules depend on the given partitions.
+
+    Found partitions are e.g. those that a run read, given ones those that it wrote.
+    """
     rules = [link.rule for link in learned.relation.links]
     return sum(rule.kind not in ("every", "constant") for rule in rules)
 
@@ -423,7 +429,7 @@ def _learned(
 
 
 def _runs(given: Axes, found: Axes, pairs: Iterable[Pair]) -> list[Observed]:
-    """Convert the given and the found partitions of each run to points on axes.
+    """Convert the given (e.g. written) and the found (e.g. read) partitions of each run to points.
 
     A run is left out if none of its given partitions, or none of its found ones, is on the axes.
     """
@@ -474,7 +480,7 @@ def _best(
     runs: Sequence[Observed],
     since: Mapping[Points, datetime | None],
 ) -> Link:
-    """Choose the rule for an axis of the found partitions: that of the highest score.
+    """Choose the rule for an axis of the found (e.g. read) partitions: that of the highest score.
 
     The score is the sum of :func:`judged` over the runs; if scores are equal, the simplest rule is
     chosen. The rule is :class:`Every` if no rule holds for more than half of the runs.

@@ -40,12 +40,14 @@ _FARTHEST = 4_000_000_000
 
 
 class Rule(Frozen, frozen=True):
-    """A rule from an axis of the given side to an axis of the found side.
+    """A rule by which points on an axis follow from points on another axis.
 
-    This base class of all rules is the rule for texts: the found text is the same as the given one.
+    It leads from an axis of the given partitions, e.g. those that a run wrote, to an axis of the
+    found ones, e.g. those that the run read. This base class of all rules is the rule for texts:
+    the found text is the same as the given one.
 
-    :param given: unit of the axis on the given side
-    :param found: unit of the axis on the found side
+    :param given: unit of the axis of the given partitions
+    :param found: unit of the axis of the found partitions
     """
 
     given: str
@@ -208,14 +210,14 @@ class Months(Rule, frozen=True):
     order = 5
 
     def following(self, point: Point) -> Collection[Point]:
-        """Give the one point that follows; () if this point is outside of the years 1 to 9999."""
+        """Give the point that is so many months later; () if outside of the years 1 to 9999."""
         try:
             return (months_later(self.found, int(point), self.months),)
         except (ValueError, OverflowError):
             return ()
 
     def inverse(self, point: Point) -> range:
-        """Give the points from which a point follows.
+        """Give the points that are so many months before a point.
 
         They can be several: with one month, 28 February follows from 28, 29, 30 and 31 January.
         """
@@ -361,12 +363,12 @@ class Relation(Frozen, frozen=True):
         )
 
     def label(self, link: Link) -> str:
-        """Name the axis of the given side that a link uses."""
+        """Name the axis, one of those of the given partitions, from which a link leads."""
         axes = self.given.axes
         return "/".join(axes[link.axis].labels) if axes else ""
 
     def boxes(self, given: Iterable[Points]) -> list[tuple[Collection[Point], ...]]:
-        """Apply the rules to points of the given side; return points of the found side, as boxes.
+        """Apply the rules to given points; return the found points that follow from them, as boxes.
 
         A box has a set of points for each axis of :attr:`kept`, and stands for all combinations of
         these points.
@@ -385,7 +387,7 @@ class Relation(Frozen, frozen=True):
         )
 
     def on_kept(self, found: Iterable[Points]) -> Iterable[Points]:
-        """Reduce points of the found side to their coordinates on the axes of :attr:`kept`."""
+        """Reduce found points to their coordinates on the axes of :attr:`kept`."""
         kept = self.kept
         if len(kept) == len(self.links):
             return found
@@ -433,12 +435,12 @@ def _merged(sets: Iterable[Collection[Point]]) -> list[Collection[Point]]:
 
 
 class InverseRelation:
-    """The inverse of a relation: from a partition of the found side to those of the given side.
+    """The inverse of a relation: from a found (e.g. read) to the given (e.g. written) partitions.
 
-    :param known: canonical texts of known partitions of the given side. If no rule uses an axis of
-        the given side, the points on this axis are those of the known partitions. On the other
-        axes, only points on the regular step of the known partitions are given, e.g. only Mondays
-        for a weekly report
+    :param known: canonical texts of known given partitions. If no rule uses an axis of the given
+        partitions, the points on this axis are those of the known partitions. On the other axes,
+        only points on the regular step of the known partitions are given, e.g. only Mondays for a
+        weekly report
     """
 
     def __init__(self, relation: Relation, known: Collection[str] = ()) -> None:
@@ -453,7 +455,7 @@ class InverseRelation:
         self._others = cache(self._others_of)
 
     def given_cells(self, cell: str) -> list[str]:
-        """List the partitions of the given side from which a partition of the found side follows.
+        """List the given (e.g. written) partitions from which a found (e.g. read) one follows.
 
         :param cell: canonical text of the found partition
         :return: canonical texts of the given partitions
@@ -483,7 +485,7 @@ class InverseRelation:
             yield tuple(next(fills if n in free else values) for n in range(len(self._axes)))
 
     def _inverse(self, axis: int, at: Points) -> Collection[Point] | None:
-        """Give the points on an axis of the given side from which a found partition follows.
+        """Give the points on an axis of the given partitions from which a found partition follows.
 
         :param axis: index of the axis
         :param at: the found partition, as points
