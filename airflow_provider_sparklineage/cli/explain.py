@@ -1,8 +1,9 @@
-"""``explain``: explains templates in a shell, and a DAG's task under ``airflow sparklineage``.
+"""The two ``explain`` commands: of templates on the command line, and of the task of a DAG.
 
-With ``--run``, both commands print the expected and the observed partitions of a run that has
-ended. Without ``--run``, the templates are rendered for a run that does not take place, and Airflow
-is imported for their macros (:mod:`.explanation`).
+The first is a command of ``sparklineage``, the second of ``airflow sparklineage``. With ``--run``,
+both print the expected and the observed partitions of a run that has ended. Without ``--run``, the
+templates are rendered for a run that does not take place, and Airflow is imported for their macros
+(:mod:`.explanation`).
 """
 
 from __future__ import annotations

@@ -102,7 +102,9 @@ def namespace_settings(namespace: str, namespaces: Iterable[Namespace]) -> Names
 
 
 def read_namespaces(value: object) -> tuple[Namespace, ...]:
-    """Read the value of the key ``namespaces`` in a configuration, with the globs in its order.
+    """Read the value of the configuration's key ``namespaces``, an object whose keys are globs.
+
+    The globs stay in the order in which they are written, because the first that matches is used.
 
     :raise SettingsError: if the value is not an object of objects, or if an inner object has an
         unknown key or an impossible value

@@ -140,7 +140,7 @@ class Access(Frozen, frozen=True, dict=True):
     is_of_this_run: bool
 
     def read_facet(self, key: str, of: type[_Json]) -> _Json:
-        """Read a facet that can be a facet of this access, or of the dataset itself."""
+        """Read a facet of the input or output; if it has none, the facet of the dataset."""
         own = self.dataset.of_side
         return model.read_facet(own if own.get(key) else self.dataset.facets, key, of)
 

@@ -203,7 +203,7 @@ class Subject:
 
     @cached_property
     def run(self) -> str:
-        """Give the URN of the DataProcessInstance; in Airflow, the run of a task is a try."""
+        """Give the URN of the run's DataProcessInstance; each try of an Airflow task has one."""
         return naming.process_instance_urn(stored(self.event.run.runId))
 
     @cached_property

@@ -31,7 +31,7 @@ class LastRunDataset(msgspec.Struct, frozen=True):
 
 
 class LastRun(msgspec.Struct, frozen=True):
-    """The datasets that an earlier run, mostly the last successful one, read and wrote."""
+    """The datasets that an earlier run, usually the last successful one, read and wrote."""
 
     run_id: str = ""
     """OpenLineage run id of the earlier try; empty if it is not known."""

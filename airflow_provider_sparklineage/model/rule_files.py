@@ -170,7 +170,7 @@ Texts: TypeAlias = Text | Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)
 
 
 def listed(texts: Texts) -> tuple[str, ...]:
-    """List one text, or each of several, without the blanks around it."""
+    """Give one text or several as a tuple; whitespace around each text is removed."""
     return tuple(text.strip() for text in ([texts] if isinstance(texts, str) else texts))
 
 

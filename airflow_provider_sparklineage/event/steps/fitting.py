@@ -59,7 +59,10 @@ def of_dropped(what: str, option: str, dataset: DatasetName | None = None) -> De
 
 
 def of_column_lineage(outputs: Sequence[DatasetName], option: str) -> list[Degradation]:
-    """Make the degradations for dropped column lineage: one for each output, or one for many."""
+    """Make the degradations for dropped column lineage.
+
+    :return: one for each output; if there are more than ``NAMED`` outputs, one for all of them
+    """
     if len(outputs) <= NAMED:
         return [of_dropped(f"The column lineage of {name}", option, name) for name in outputs]
     named = some(outputs, NAMED)

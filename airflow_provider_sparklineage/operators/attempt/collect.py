@@ -255,7 +255,7 @@ def is_kept(settings: Settings, lineage: TaskLineage, event: Event) -> bool:
 
 
 def clean_up(collected: Collected, deadline: Deadline) -> None:
-    """Keep or remove the bundle, and log all that the user must be warned of, as one warning."""
+    """Keep or remove the capture bundle, and log the serious degradations as one warning."""
     capture, lineage, event = collected.capture, collected.lineage, collected.events.kept
     capture.own_files.remove()
     settings, bundle = capture.settings, capture.bundle

@@ -415,7 +415,13 @@ def received(manifest: Manifest, into: Path, budget: Budget, *, waits: bool) -> 
 
 
 def _still_true(manifest: Manifest, *, has_ended: bool = False) -> tuple[Degradation, ...]:
-    """Give a manifest's degradations without those that new deliveries replace."""
+    """Give a manifest's degradations without those about deliveries.
+
+    The caller reports these anew, from the files that are in the remote folder now.
+
+    :param has_ended: whether the driver delivered its end; then ``application_unfinished`` is left
+        out, too
+    """
     outdated = _OF_DELIVERY
     if has_ended:
         outdated |= {DegradationCode.APPLICATION_UNFINISHED}
@@ -423,7 +429,7 @@ def _still_true(manifest: Manifest, *, has_ended: bool = False) -> tuple[Degrada
 
 
 def _download(folder: Folder, own: Sequence[Attempt], into: Path, budget: Budget) -> list[str]:
-    """Download the segments of attempts, and join them to the events and observations files.
+    """Download the segments of all attempts; concatenate them to one file of each kind in ``into``.
 
     :return: sentences about the segments that could not be downloaded
     """

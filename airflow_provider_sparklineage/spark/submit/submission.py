@@ -135,7 +135,8 @@ _COLLIDING = re.compile(
 class CommandLine(Frozen, frozen=True):
     """The parts of a spark-submit call that a command's text shows; a part not shown is empty.
 
-    :param colliding: the flags and properties in the text that would replace those that are added
+    :param colliding: the user's flags and properties in the text (``--jars``, ``spark.jars``, …) of
+        which Spark would use the value instead of the value that we add
     """
 
     binary: str = ""

@@ -281,9 +281,9 @@ def _common_table_reference(at: Step) -> Relation:
 
 
 def _recursion(at: Step) -> Relation:
-    """Unite the start of a recursion with its steps.
+    """Make the relation of a recursive CTE: the union of its anchor and of its recursive part.
 
-    Each step may mix the columns again, so no column counts as fully followed.
+    The recursive part may mix the columns each time it runs, so of no column all sources are known.
     """
     relation = _union(at)
     for number, value in relation.known.items():
