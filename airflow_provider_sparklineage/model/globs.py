@@ -9,8 +9,8 @@ r"""Globs of values, paths and names of datasets, as Hadoop reads them (``GlobPa
 ``\``                     makes the next character stand for itself
 ========================  ==========================================================================
 
-A glob that is invalid, because its braces do not pair or a range goes backwards, matches only its
-own text.
+A glob that is invalid, because its braces do not pair or are nested too deeply, or a range goes
+backwards, matches only its own text.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _regex(glob: str, words: dict[str, str]) -> str:
     regex = "".join(parts)
     try:
         re.compile(regex)
-    except re.error:  # a range from z to a
+    except (re.error, RecursionError):  # a range from z to a, or a thousand nested braces
         depth = -1
     return re.escape(glob) if depth else regex
 

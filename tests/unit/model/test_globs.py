@@ -115,3 +115,10 @@ def test_what_is_no_glob_matches_itself_alone(text):
 def test_every_text_is_a_glob_or_itself(text):
     for translate in BOTH:
         translate(text)
+
+
+@pytest.mark.parametrize("glob", ["{" * 1000, "{a," * 1000, "{" * 1000 + "}" * 1000])
+def test_a_glob_with_very_many_braces_matches_itself_alone(glob):
+    for translate in BOTH:
+        assert translate(glob).fullmatch(glob)
+        assert not translate(glob).fullmatch("a")
