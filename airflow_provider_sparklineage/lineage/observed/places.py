@@ -129,11 +129,18 @@ def at_roots(record: ObservationRecord, locator: Locator) -> ObservationRecord:
 def _read_at_roots(read: ReadRecord, locator: Locator) -> ReadRecord:
     found: list[Layout] = []
     for layout in read.layouts or ():
-        above = locator.locate(layout.base) if layout.dimensions else None
-        inside = ((root, locator.locate(root)) for root in read.roots)
-        own = (root for root, at in inside if above and (at is None or at.dataset != above.dataset))
-        found += [part for root in own if (part := _layout_inside(layout, root))] or [layout]
+        found += _parts_at_roots(layout, read.roots, locator) or [layout]
     return read if found == (read.layouts or []) else structs.replace(read, layouts=found)
+
+
+def _parts_at_roots(layout: Layout, roots: Iterable[str], locator: Locator) -> list[Layout]:
+    """Give the parts of a layout below those roots that are other datasets than its base."""
+    above = locator.locate(layout.base) if layout.dimensions else None
+    if above is None:  # a read without partitions may have thousands of roots, each with a layout
+        return []
+    located = ((root, locator.locate(root)) for root in roots)
+    others = (root for root, at in located if at is None or at.dataset != above.dataset)
+    return [part for root in others if (part := _layout_inside(layout, root))]
 
 
 def _layout_inside(layout: Layout, root: str) -> Layout | None:

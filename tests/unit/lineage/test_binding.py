@@ -7,7 +7,7 @@ import pytest
 
 from airflow_provider_sparklineage.lineage.application.accesses import Scope
 from airflow_provider_sparklineage.lineage.observed.binding import bind, observations
-from airflow_provider_sparklineage.lineage.observed.places import DatasetIndex
+from airflow_provider_sparklineage.lineage.observed.places import DatasetIndex, at_roots
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.locations import DEFAULT_LOCATOR
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
@@ -179,6 +179,24 @@ def test_looking_for_the_columns_of_files_reads_no_partition_of_their_dataset(fi
 def test_a_read_is_full_only_if_nothing_restricts_it(more, base, full):
     [read] = bound(reads=[scan(layout(base, [["1"]], REGION), **more)]).reads[ORDERS]
     assert read.scope.full is full
+
+
+class CountingLocator:
+    def __init__(self):
+        self.asked = 0
+
+    def locate(self, path):
+        self.asked += 1
+        return DEFAULT_LOCATOR.locate(path)
+
+
+def test_the_roots_of_a_read_without_partitions_are_not_compared_with_each_layout():
+    roots = [f"file:/lake/raw/{number}" for number in range(100)]
+    layouts = [layout(root, [[]]) for root in roots]
+    [record] = decoded(reads=[scan(*layouts, roots=roots)])
+    locator = CountingLocator()
+    assert at_roots(record, locator) == record
+    assert locator.asked <= len(roots)
 
 
 @pytest.mark.parametrize(
