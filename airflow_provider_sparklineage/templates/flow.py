@@ -148,6 +148,7 @@ _PLAIN_GLOBALS = (
 )
 _CLOCKS = frozenset({"now", "today", "utcnow"})
 _MUTABLE: tuple[object, ...] = ([], {}, set())
+_NOT_KNOWN_TO_JINJA = "intersection_update"  # the one method of Python's that its list lacks
 _REPEATABLE_FILTERS = (FILTERS.keys() - {"attr", "random"}) | {
     # Airflow adds these filters to its environments.
     *("ds", "ds_nodash", "ts", "ts_nodash", "ts_nodash_with_tz"),
@@ -326,7 +327,9 @@ class TemplateFlow:
         flow = self.flow_into(base)
         paths = frozenset(f"{p}.{attribute}" if p in _INSIDE else p for p in flow.paths)
         fresh = isinstance(base, nodes.Name) and base.name in self._fresh
-        changes = any(modifies_known_mutable(value, attribute) for value in _MUTABLE)
+        changes = attribute == _NOT_KNOWN_TO_JINJA or any(
+            modifies_known_mutable(value, attribute) for value in _MUTABLE
+        )
         pure = fresh if changes else attribute not in _CLOCKS
         return Flow(paths, flow.pure and pure and not attribute.startswith("__"))
 

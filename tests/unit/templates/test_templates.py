@@ -451,6 +451,19 @@ def test_what_a_template_changes_is_changed_once(template):
 
 
 @pytest.mark.parametrize(
+    "method", sorted(n for n in vars(set).keys() - vars(frozenset).keys() if n[0] != "_")
+)
+def test_what_a_template_changes_in_a_set_is_changed_once(method):
+    argument = {"clear": "", "pop": ""}.get(method, "'a'")
+    template = f"{{{{ params.kept.{method}({argument}) }}}}{{{{ params.kept.add('b') }}}}"
+    context = {"params": {"kept": {"a"}}}
+    rendered = environment(Environment).from_string(template).render(context)
+    known = set(context["params"]["kept"])
+    trace("f", template, rendered, environment(Environment), context)
+    assert context["params"]["kept"] == known
+
+
+@pytest.mark.parametrize(
     "template",
     [
         pytest.param("{{ macros.random() }}", id="random"),
