@@ -26,7 +26,6 @@ from airflow_provider_sparklineage.event.document import replaced
 from airflow_provider_sparklineage.event.model import name_of
 from airflow_provider_sparklineage.expectations import Side
 from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus
-from airflow_provider_sparklineage.lineage.partitions.selection import extent
 from airflow_provider_sparklineage.model import subset
 from airflow_provider_sparklineage.model.datasets import short_names
 from airflow_provider_sparklineage.model.producer import SCHEMA_BASE, facet, present
@@ -123,7 +122,7 @@ def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> Facets:
     if dataset.failed or (not dimensions and not partitions):
         return {}
     entries = [{"fields": list(d.fields), "transform": d.transform} for d in dimensions]
-    written = extent(partitions or ())
+    written = subset.extent(partitions or ())
     facets = {
         model.PARTITIONS_KEY: facet(
             f"{SCHEMA_BASE}:partitions:1-0-0",
@@ -310,7 +309,7 @@ def _dimension(dimension: Dimension) -> dict[str, Any]:
 def _counted(partitions: Collection[Partition] | None) -> dict[str, Any] | None:
     if partitions is None:
         return None
-    span = extent(partitions)
+    span = subset.extent(partitions)
     entry: dict[str, Any] = {"summary": span.summary, "count": span.count}
     return entry | ({"first": str(span.first), "last": str(span.last)} if span.count else {})
 

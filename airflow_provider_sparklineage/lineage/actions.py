@@ -30,12 +30,11 @@ from airflow_provider_sparklineage.lineage.columns.reported import (
 )
 from airflow_provider_sparklineage.lineage.dataset import LineageDataset, joined, with_witness
 from airflow_provider_sparklineage.lineage.gaps import ColumnWrite
-from airflow_provider_sparklineage.lineage.partitions.selection import extent
 from airflow_provider_sparklineage.model import predicates
 from airflow_provider_sparklineage.model.allowance import Bound, Limit, SpentError, Stage, cut_short
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.partitioning import Partition
-from airflow_provider_sparklineage.model.subset import EVERYTHING, Condition, disjunction
+from airflow_provider_sparklineage.model.subset import EVERYTHING, Condition, disjunction, extent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

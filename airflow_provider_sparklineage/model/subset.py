@@ -43,7 +43,7 @@ from airflow_provider_sparklineage.model.timestamps import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from airflow_provider_sparklineage.model.partitioning import Dimension
 
@@ -312,6 +312,28 @@ def _text(condition: Condition) -> str:
             return condition.text
         case _:
             assert_never(condition)
+
+
+class Extent(Frozen, frozen=True):
+    """The first and the last partition of a set (both None if the set is empty), and its size."""
+
+    first: Partition | None
+    last: Partition | None
+    count: int
+
+    @property
+    def summary(self) -> str:
+        """Describe partitions in a few words: one by its name, several by the first and last."""
+        if self.first is None:
+            return "no partition"
+        if self.count == 1:
+            return str(self.first)
+        return f"{self.first} … {self.last} ({self.count} partitions)"
+
+
+def extent(partitions: Collection[Partition]) -> Extent:
+    """Give the extent of partitions; no partition may occur twice."""
+    return Extent(min(partitions, default=None), max(partitions, default=None), len(partitions))
 
 
 def _names(names: Iterable[object], kind: str) -> str:

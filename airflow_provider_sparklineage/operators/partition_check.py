@@ -18,10 +18,11 @@ from airflow_provider_sparklineage.lineage.partitions.comparison import (
     PartitionStatus,
     Reconciliation,
 )
-from airflow_provider_sparklineage.lineage.partitions.selection import extent, wanted
+from airflow_provider_sparklineage.lineage.partitions.selection import wanted
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import DeclarationError
 from airflow_provider_sparklineage.model.globs import compiled
+from airflow_provider_sparklineage.model.subset import extent
 from airflow_provider_sparklineage.operators.attempt.prepare import asset_name
 from airflow_provider_sparklineage.storage.bounded import OutOfTimeError, within
 

@@ -48,7 +48,7 @@ class PySparkLineageMixin(LineageMixin):
         from msgspec.structs import replace
 
         from airflow_provider_sparklineage.operators.attempt.submit import refused
-        from airflow_provider_sparklineage.spark.submit.injection import refuse_connect
+        from airflow_provider_sparklineage.spark.submit.deploy_mode import refuse_connect
         from airflow_provider_sparklineage.spark.submit.submission import Submission
 
         if capture.bundle.path is None:  # a degradation has the reason

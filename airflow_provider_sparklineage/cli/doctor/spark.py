@@ -30,6 +30,7 @@ from airflow_provider_sparklineage.spark import driver
 from airflow_provider_sparklineage.spark.capture import bundle as capture
 from airflow_provider_sparklineage.spark.submit import (
     commands,
+    deploy_mode,
     distribution,
     fetching,
     injection,
@@ -166,7 +167,7 @@ def _listener(
     spark, submission = machine.spark, Submission(file_properties=machine.defaults)
     jar: tuple[str, ...] = ()
     try:
-        injection.refuse_connect(submission, "", env)
+        deploy_mode.refuse_connect(submission, "", env)
         found = listener_selection.job_listeners(submission, spark)
         own = listener_selection.only_listener(found, submission, spark)
         if own is not None:

@@ -30,7 +30,7 @@ from airflow_provider_sparklineage.model.terms import Frozen
 from airflow_provider_sparklineage.model.timestamps import common_format
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Iterable
 
     from airflow_provider_sparklineage.lineage.observed.accesses import Subset
     from airflow_provider_sparklineage.lineage.partitions.expected import Expected
@@ -86,7 +86,7 @@ class Selected(Frozen, frozen=True):
     def summary(self) -> str:
         """Describe the part in a few words; empty for the full dataset, or an unknown part."""
         if self.partitions is not None:
-            return extent(self.partitions).summary
+            return subset.extent(self.partitions).summary
         return subset.to_text(self.condition) if self.condition else ""
 
 
@@ -109,7 +109,7 @@ def selected(evidence: Evidence, limits: Limits) -> Selected:
         what = "partitions" if partitions is not None else "locations"
         return Selected(filters, partitions, skipped, what)
     if partitions is not None:
-        return Selected(subset.Description(extent(partitions).summary), partitions, skipped)
+        return Selected(subset.Description(subset.extent(partitions).summary), partitions, skipped)
     if skipped and evidence.locations:
         first, last = min(evidence.locations), max(evidence.locations)
         text = f"{first} … {last} ({skipped} locations)"
@@ -183,7 +183,7 @@ def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | No
     elif evidence.expected is not None:
         dimensions = evidence.expected.dimensions
     formats = {d.label: d.format for d in dimensions}
-    ends = extent(partitions)
+    ends = subset.extent(partitions)
     first, last = ends.first, ends.last
     if first is None or last is None or [k for k, _ in first.values] != [k for k, _ in last.values]:
         return None
@@ -199,36 +199,19 @@ def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | No
     return subset.date_range(partitions, form) if form else None
 
 
-class Extent(Frozen, frozen=True):
-    """The first and the last partition of a set (both None if the set is empty), and its size."""
-
-    first: Partition | None
-    last: Partition | None
-    count: int
-
-    @property
-    def summary(self) -> str:
-        """Describe partitions in a few words: one by its name, several by the first and last."""
-        if self.first is None:
-            return "no partition"
-        if self.count == 1:
-            return str(self.first)
-        return f"{self.first} … {self.last} ({self.count} partitions)"
-
-
 def wanted(expected: Expected) -> str:
     """Describe the expected part in a few words: partitions, patterns, predicates or locations."""
     if expected.choices:
         texts = []
         for partitions, where in expected.choices:
-            parts = [extent(partitions).summary] if partitions is not None else []
+            parts = [subset.extent(partitions).summary] if partitions is not None else []
             texts.append(" and ".join([*parts, *([where] if where else [])]))
         return " or ".join(dict.fromkeys(texts))
     if expected.is_glob:
         return _globs(expected)
     if expected.partitions is None and expected.locations:
         return ", ".join(sorted(expected.locations))
-    return extent(expected.partitions or ()).summary
+    return subset.extent(expected.partitions or ()).summary
 
 
 def _globs(expected: Expected) -> str:
@@ -236,8 +219,3 @@ def _globs(expected: Expected) -> str:
         "/".join(f"{label}={value}" for label, value in partition.values)
         for partition in sorted(expected.partitions or ())
     )
-
-
-def extent(partitions: Collection[Partition]) -> Extent:
-    """Give the extent of partitions; no partition may occur twice."""
-    return Extent(min(partitions, default=None), max(partitions, default=None), len(partitions))

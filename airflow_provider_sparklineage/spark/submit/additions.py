@@ -129,7 +129,7 @@ def injected(
     """
     submission, spark, env = before
     files = deploy_mode.driver_files(submission, target, env, bundle, options, links)
-    injection.refuse_connect(submission, target.master, env)
+    deploy_mode.refuse_connect(submission, target.master, env)
     # If the driver has other jars, in a pod's image for instance, the jars of the worker's Spark
     # are not looked at.
     there = spark if files.has_jars_of_worker else replace(spark, home=None)

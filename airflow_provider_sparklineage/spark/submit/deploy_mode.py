@@ -15,11 +15,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from airflow_provider_sparklineage.model.exceptions import CaptureError, RemoteDriverError
+from airflow_provider_sparklineage.model.exceptions import (
+    CaptureError,
+    ListenerError,
+    RemoteDriverError,
+)
 from airflow_provider_sparklineage.model.terms import OBSERVATIONS
 from airflow_provider_sparklineage.spark.capture.bundle import in_spark
 from airflow_provider_sparklineage.spark.submit import fetching, submitted_files
-from airflow_provider_sparklineage.spark.submit.injection import Observation, can_observe
+from airflow_provider_sparklineage.spark.submit.injection import PREFIX, Observation, can_observe
+from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -405,3 +410,26 @@ def _require_delivery(host: DriverHost, options: CaptureOptions, *, has_observer
         if host is not DriverHost.ELSEWHERE:
             fix += f" Or set {key} to a folder that workers and pods reach."
         raise RemoteDriverError(problem, fix)
+
+
+def refuse_connect(submission: Submission, master: str, env: Mapping[str, str]) -> None:
+    """Refuse a job of Spark Connect, because its driver, with the listeners, runs in the server.
+
+    :param master: the master of the Spark connection
+    :param env: the environment with which the job would be submitted
+    :raise ListenerError: if the job uses Spark Connect; the message names the fix
+    """
+    remote = submission.value("spark.remote") or env.get("SPARK_REMOTE")
+    mode = submission.value("spark.api.mode") or env.get("SPARK_API_MODE") or ""
+    if remote or mode.lower() == "connect" or master.startswith("sc://"):
+        problem = (
+            "The job uses Spark Connect: its driver is the server's, to which nothing can be "
+            "added from here. So it runs without lineage."
+        )
+        fix = (
+            "Set spark.api.mode=classic. Or start the server with the OpenLineage listener: its "
+            f"jar in --jars, spark.extraListeners={LISTENER_CLASS}, and {PREFIX}transport.* with "
+            "the URL of your backend, which then sees the reads and writes of all clients of the "
+            "server, as the server's application and not as this task."
+        )
+        raise ListenerError(problem, fix)

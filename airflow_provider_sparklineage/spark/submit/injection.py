@@ -359,29 +359,6 @@ def injected_names(before: Submission, after: Submission) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def refuse_connect(submission: Submission, master: str, env: Mapping[str, str]) -> None:
-    """Refuse a job of Spark Connect, because its driver, with the listeners, runs in the server.
-
-    :param master: the master of the Spark connection
-    :param env: the environment with which the job would be submitted
-    :raise ListenerError: if the job uses Spark Connect; the message names the fix
-    """
-    remote = submission.value("spark.remote") or env.get("SPARK_REMOTE")
-    mode = submission.value("spark.api.mode") or env.get("SPARK_API_MODE") or ""
-    if remote or mode.lower() == "connect" or master.startswith("sc://"):
-        problem = (
-            "The job uses Spark Connect: its driver is the server's, to which nothing can be "
-            "added from here. So it runs without lineage."
-        )
-        fix = (
-            "Set spark.api.mode=classic. Or start the server with the OpenLineage listener: its "
-            f"jar in --jars, spark.extraListeners={LISTENER_CLASS}, and {PREFIX}transport.* with "
-            "the URL of your backend, which then sees the reads and writes of all clients of the "
-            "server, as the server's application and not as this task."
-        )
-        raise ListenerError(problem, fix)
-
-
 def _with_listener(submission: Submission) -> Submission:
     key = "spark.extraListeners"
     listeners = listed(submission.value(key))

@@ -6,15 +6,21 @@ import os
 
 import pytest
 
-from airflow_provider_sparklineage.model.exceptions import CaptureError, RemoteDriverError
+from airflow_provider_sparklineage.model.exceptions import (
+    CaptureError,
+    ListenerError,
+    RemoteDriverError,
+)
 from airflow_provider_sparklineage.spark.submit.deploy_mode import (
     DriverHost,
     container_folder,
     driver_host,
     reachable,
+    refuse_connect,
     require_reachable,
     waits_for_end,
 )
+from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS
 from airflow_provider_sparklineage.spark.submit.submission import Submission
 
 CLUSTER = {"spark.submit.deployMode": "cluster"}
@@ -168,3 +174,25 @@ def test_a_mount_that_cannot_be_written_is_reported(tmp_path):
     share = tmp_path / "file" / "jars"
     with pytest.raises(CaptureError, match="cannot be put on the shared mount"):
         reachable(DriverHost.KUBERNETES, str(tmp_path / "a.jar"), share)
+
+
+@pytest.mark.parametrize(
+    ("conf", "master", "env"),
+    [
+        pytest.param({"spark.remote": "sc://host"}, "local", {}, id="remote"),
+        pytest.param({"spark.api.mode": "connect"}, "local", {}, id="api mode"),
+        pytest.param({}, "sc://host", {}, id="master"),
+        pytest.param({}, "local", {"SPARK_REMOTE": "sc://host"}, id="remote in the environment"),
+        pytest.param({}, "local", {"SPARK_API_MODE": "Connect"}, id="mode in the environment"),
+    ],
+)
+def test_spark_connect_is_refused(conf, master, env):
+    with pytest.raises(ListenerError, match=r"Set spark\.api\.mode=classic") as caught:
+        refuse_connect(Submission(conf=conf), master, env)
+    assert "start the server with the OpenLineage listener" in str(caught.value)
+    assert f"spark.extraListeners={LISTENER_CLASS}" in str(caught.value)
+
+
+def test_classic_spark_is_not_refused():
+    conf = {"spark.api.mode": "classic"}
+    refuse_connect(Submission(conf=conf), "spark://h:7077", {"SPARK_API_MODE": "connect"})

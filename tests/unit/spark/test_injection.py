@@ -15,7 +15,6 @@ from airflow_provider_sparklineage.spark.submit.injection import (
     Observation,
     inject,
     injected_names,
-    refuse_connect,
 )
 from airflow_provider_sparklineage.spark.submit.listener import LISTENER_CLASS
 from airflow_provider_sparklineage.spark.submit.submission import Submission
@@ -143,28 +142,6 @@ def test_where_the_environment_is_not_the_drivers_a_property_has_the_options(sub
     assert after.env_vars == {}
     assert after.value(JAVA_OPTIONS) == options
     assert (JAVA_OPTIONS in after.conf) == (JAVA_OPTIONS not in submission.file_properties)
-
-
-@pytest.mark.parametrize(
-    ("conf", "master", "env"),
-    [
-        pytest.param({"spark.remote": "sc://host"}, "local", {}, id="remote"),
-        pytest.param({"spark.api.mode": "connect"}, "local", {}, id="api mode"),
-        pytest.param({}, "sc://host", {}, id="master"),
-        pytest.param({}, "local", {"SPARK_REMOTE": "sc://host"}, id="remote in the environment"),
-        pytest.param({}, "local", {"SPARK_API_MODE": "Connect"}, id="mode in the environment"),
-    ],
-)
-def test_spark_connect_is_refused(conf, master, env):
-    with pytest.raises(ListenerError, match=r"Set spark\.api\.mode=classic") as caught:
-        refuse_connect(Submission(conf=conf), master, env)
-    assert "start the server with the OpenLineage listener" in str(caught.value)
-    assert f"spark.extraListeners={LISTENER_CLASS}" in str(caught.value)
-
-
-def test_classic_spark_is_not_refused():
-    conf = {"spark.api.mode": "classic"}
-    refuse_connect(Submission(conf=conf), "spark://h:7077", {"SPARK_API_MODE": "connect"})
 
 
 def test_names_but_no_values_of_what_was_injected_are_reported():
