@@ -10,15 +10,18 @@ from airflow.providers.openlineage.plugins.listener import get_openlineage_liste
 from airflow.providers.openlineage.plugins.macros import lineage_run_id
 from airflow.providers.openlineage.utils.utils import get_task_documentation
 from airflow.sdk.exceptions import AirflowException
+from msgspec import Raw
 from openlineage.client.event_v2 import Dataset, Job, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import documentation_job
 
 from airflow_provider_sparklineage.datahub.transport import neutral_of
 from airflow_provider_sparklineage.event import stored, xcom
 from airflow_provider_sparklineage.event.model import name_of
+from airflow_provider_sparklineage.model.last_run import LastRun, LastRunDataset
 from airflow_provider_sparklineage.operators.attempt import other_runs, prepare
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT
+from airflow_provider_sparklineage.settings.resolution import resolve
 from tests.lineage_backend import receiving, send_by
 from tests.operators.test_resend import resend  # noqa: F401  (a fixture)
 
@@ -218,6 +221,25 @@ def test_a_run_that_fails_keeps_real_names_and_is_sent_with_those_of_the_last_ru
     codes = [d["code"] for d in capture["degradations"]]
     assert "last_known" in codes
     assert "backend_repaired" not in codes  # that is of the run before
+
+
+@pytest.mark.parametrize("backend_then", ["generic", "marquez"])
+def test_gaps_are_filled_for_the_backend_that_the_job_was_submitted_with(
+    both, spark_submit, execute, monkeypatch, backend_then
+):
+    facets = {"schema": Raw(b'{"_producer": "x", "_schemaURL": "x", "fields": []}')}
+    last = LastRun("run-1", (), (LastRunDataset("s3://lake", "idle", facets),))
+    spark_submit.does("staging_chain")
+    task = SparkLineageSubmitOperator(
+        task_id="revenue", application="job.py", outlets=[Dataset("s3://lake", "idle")]
+    )
+    # While the fields were rendered, Airflow could not give the settings.
+    known = other_runs.EarlierLineage(last)
+    task.lineage_try.prepared = prepare.Prepared(resolve(), known, known)
+    monkeypatch.setenv("AIRFLOW__SPARKLINEAGE__BACKEND", backend_then)
+    execute(task)
+    [idle] = [d for d in task.lineage_try.events.kept["outputs"] if d["name"] == "idle"]
+    assert ("schema" in idle["facets"]) is (backend_then == "marquez")
 
 
 def test_what_is_sent_again_reaches_both_as_it_did_at_first(

@@ -91,14 +91,16 @@ class Prepared(NamedTuple):
     """The sources of the settings, without the operator's arguments, which may still change; None
     if Airflow could not give them."""
 
-    @property
-    def last(self) -> BothForms:
-        """The datasets that the last successful run read and wrote.
+    def last(self, backend: str) -> BothForms:
+        """Give the datasets that the last successful run read and wrote.
 
         They have two forms: as XCom and archive kept them, and as they were sent to the backend.
+
+        :param backend: the backend of the try, which :attr:`settings` has only if Airflow could
+            give the settings while the fields were rendered
         """
-        backend = backend_of(self.settings.backend)
-        return BothForms(self.known.last, self.sent.last, backend.versions_by_schema)
+        versions_by_schema = backend_of(backend).versions_by_schema
+        return BothForms(self.known.last, self.sent.last, versions_by_schema)
 
 
 def prepared(

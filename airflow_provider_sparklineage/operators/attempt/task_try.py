@@ -417,7 +417,8 @@ class Try:
         ti = context.get("ti")
         # Noted first: a callback of has_failed() may render the fields, which begins no new try.
         self.ended = Ended(ti, getattr(ti, "try_number", 0), self.events)
-        known = self.prepared.last if self.prepared else BothForms()
+        backend = self.capture.settings.backend
+        known = self.prepared.last(backend) if self.prepared else BothForms()
         task, deadline = context.get("task"), self.deadline
         try:
             collected = collect.collect(self.capture, outcome, has_failed, known, task, deadline)
