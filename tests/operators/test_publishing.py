@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -18,6 +19,7 @@ from airflow_provider_sparklineage.event import xcom
 from airflow_provider_sparklineage.event.archive import Archive
 from airflow_provider_sparklineage.event.document import Written
 from airflow_provider_sparklineage.event.pipeline import ready_to_send
+from airflow_provider_sparklineage.lineage.application.accumulation import SparkApplication
 from airflow_provider_sparklineage.model.exceptions import SettingsError
 from airflow_provider_sparklineage.model.representation import Adaptation
 from airflow_provider_sparklineage.operators import partition_check
@@ -86,6 +88,25 @@ def test_what_is_sent_is_the_xcom_with_descriptions(spark_submit, execute, conte
     assert event["eventType"] == "COMPLETE"
     assert event["job"]["name"] == "shop.revenue"
     assert event["outputs"]
+
+
+def test_the_lineage_is_not_in_memory_any_more_when_its_event_is_written(
+    spark_submit, execute, monkeypatch
+):
+    def in_memory():
+        gc.collect()
+        return [one for one in gc.get_objects() if isinstance(one, SparkApplication)]
+
+    def published(*_args, **_more):
+        left.extend(in_memory())
+
+    left, of_other_tests = [], in_memory()
+    monkeypatch.setattr(publish, "publish", published)
+    spark_submit.does("staging_chain")
+    task = operator()
+    execute(task)
+    assert task.lineage_try.collected
+    assert {*map(id, left)} <= {*map(id, of_other_tests)}
 
 
 def test_a_failed_try_leaves_its_event_as_well(spark_submit, execute, context, pushed, archive):

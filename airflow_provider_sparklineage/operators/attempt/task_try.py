@@ -428,6 +428,7 @@ class Try:
         self.ended = replace(self.ended, events=events)
         with suppress(Exception, AirflowTaskTimeout):  # the next try sweeps
             collect.clean_up(collected, deadline)
+        del collected  # the events are to be written, and the lineage of a large job is large, too
         with suppress(Exception, AirflowTaskTimeout):  # the timeout can fire in the import, too
             from airflow_provider_sparklineage.operators.attempt import publish
 
