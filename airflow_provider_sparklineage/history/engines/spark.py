@@ -444,8 +444,10 @@ def table_of(session: SparkSession, url: str, table: Table, names: Sequence[str]
         return session.createDataFrame([], schema)
     root = hadoop_url(url)
     # Whole folders are read, each written by one build: in lineage, each path read is a dataset.
-    folders = sorted({name.rpartition("/")[0] for name in names})
-    return session.read.schema(schema).parquet(*(f"{root}/{folder}" for folder in folders))
+    # But a build by DuckDB writes all tables into one folder, each into a file of its name.
+    file = f"/{table.name}.parquet"
+    places = {name if name.endswith(file) else name.rpartition("/")[0] for name in names}
+    return session.read.schema(schema).parquet(*(f"{root}/{place}" for place in sorted(places)))
 
 
 def hadoop_url(url: str) -> str:

@@ -1,10 +1,13 @@
-"""Where Spark writes the files of a store."""
+"""Where Spark writes the files of a store, and which of them it reads."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from airflow_provider_sparklineage.history.engines.spark import hadoop_url
+from airflow_provider_sparklineage.history.engines.spark import hadoop_url, table_of
+from airflow_provider_sparklineage.history.tables import TABLES
 
 
 @pytest.mark.parametrize(
@@ -20,3 +23,26 @@ from airflow_provider_sparklineage.history.engines.spark import hadoop_url
 )  # fmt: skip
 def test_spark_finds_the_store_that_airflow_names(url, expected):
     assert hadoop_url(url) == expected
+
+
+class Reader:
+    """Gives the paths that Spark would read, in place of their rows."""
+
+    def schema(self, _):
+        return self
+
+    def parquet(self, *paths):
+        return paths
+
+
+@pytest.mark.parametrize(
+    ("files", "paths"),
+    [
+        (["build/runs/part-1.parquet", "build/runs/part-2.parquet"], ("file:///mnt/build/runs",)),
+        (["build/runs.parquet"], ("file:///mnt/build/runs.parquet",)),
+    ],
+    ids=["built by Spark", "built by DuckDB, whose tables are in one folder"],
+)
+def test_only_files_of_the_table_are_read(files, paths):
+    runs = next(table for table in TABLES if table.name == "runs")
+    assert table_of(SimpleNamespace(read=Reader()), "/mnt", runs, files) == paths
