@@ -48,6 +48,9 @@ _MOST_KINDS = 16
 
 def transformation_kinds(transformations: Sequence[model.Transformation]) -> tuple[str, ...]:
     """Give each transformation's kind (``INDIRECT:FILTER``) once; skip those without a type."""
+    if len(transformations) == 1:  # the fast path: nearly all lists have one entry
+        only = _kind_of(transformations[0])
+        return (only,) if only else ()
     kinds = dict.fromkeys(map(_kind_of, transformations))
     return tuple(kind for kind in kinds if kind)[:_MOST_KINDS]
 
