@@ -1,4 +1,4 @@
-"""Relaying: Spark's own events, sent on by the worker through the transport that Airflow uses.
+"""Relays Spark's own events, without secrets and stack traces, by the transport that Airflow uses.
 
 They are read from the capture bundle once Spark has ended, and sent before the task's own terminal
 event, in the order in which the listener wrote them, by a process of its own (:mod:`.emitter`).

@@ -1,4 +1,4 @@
-"""The lineage of a task: its datasets, each joined from the reports of several actions."""
+"""The lineage of a task; a dataset is joined of several actions, their rows and bytes summed."""
 
 from __future__ import annotations
 

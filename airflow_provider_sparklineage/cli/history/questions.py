@@ -1,4 +1,4 @@
-"""Questions of the history: ``trace``, ``impact``, ``stale``, ``gaps``, ``drift`` and ``patterns``.
+"""Asks the history; prints answers as tables or JSON: ``trace``, ``impact``, ``stale`` and more.
 
 Each command opens the store, asks, and prints rows: a table for people, and with ``--json`` one
 object a line. ``impact`` and ``stale`` have a plan as well: the runs to run again, in order. With
