@@ -114,6 +114,7 @@ NAMES = st.one_of(st.sampled_from(NASTY), st.text(max_size=12))
 FULL = NAMES.filter(bool)
 
 
+@pytest.mark.long  # it builds a hundred stores
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(NAMES, NAMES, NAMES, FULL, st.none() | NAMES, NAMES, NAMES, FULL)
 @example("s3://lake", "orders", "revenue", "dt", "2024-10-15", "a", "b", "$name")

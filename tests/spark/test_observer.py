@@ -336,7 +336,7 @@ def unobserved(spark, tmp_path_factory):
 @pytest.mark.parametrize(
     ("ending", "exit_code"),
     [
-        ("stop", 0),
+        pytest.param("stop", 0, marks=pytest.mark.long),
         pytest.param("exit", 3, marks=pytest.mark.long),
         pytest.param("raise", 1, marks=pytest.mark.long),
         ("sigterm", 143),
@@ -366,6 +366,7 @@ def test_os_exit_loses_at_most_the_last_records(spark, unobserved, tmp_path):
     assert alone[2] == 4
 
 
+@pytest.mark.long
 def test_a_file_that_cannot_be_written_is_no_trouble_of_the_job(spark, unobserved, tmp_path):
     alone, _ = unobserved("exit")
     (tmp_path / "observed" / "observations.ndjson").mkdir(parents=True)

@@ -20,12 +20,12 @@ from tests import record_events, spark_lists
 from tests.unit.listener_jars import other_jar
 from tests.unit.spark.test_plain_paths import MISREAD, READ, laid
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 AWKWARD = "c,d[1]{x}#y%20 ?*:\\;\"'$HOME~ü!@\n\r"
 
 
-@pytest.fixture(scope="module", params=["C.UTF-8", pytest.param("C", marks=pytest.mark.long)])
+@pytest.fixture(scope="module", params=["C.UTF-8", "C"])
 def ran(spark, tmp_path_factory, request):
     """Run a job whose bundle, listener and extension have awkward paths, in a locale."""
     work = tmp_path_factory.mktemp("paths")
