@@ -379,7 +379,8 @@ def name_of(task: TaskIdentity) -> str:
 def task_of(name: str) -> TaskIdentity | None:
     """Give the try whose event has this name; the inverse of :func:`name_of`.
 
-    :return: None if it is not the name of a try's event, or contains a shortened id
+    :return: None if it is not the name of a try's event, or if an id in it was shortened, because
+        the full id is not known then
     """
     from airflow_provider_sparklineage.spark.capture.bundle import TaskIdentity
 

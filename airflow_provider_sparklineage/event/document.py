@@ -7,7 +7,7 @@ there; the header (:class:`Header`) is absent if the document is only for Airflo
 No function changes a document or an object in it. A step gives a new document, which shares all
 unchanged objects with the given one; if nothing changes, the step gives the same document. The same
 holds for :func:`replaced`, which changes the parts of an event, and for :class:`Walk`, which
-changes its texts and numbers wherever they stand.
+changes all texts and numbers of an event, wherever they stand.
 """
 
 from __future__ import annotations
@@ -65,7 +65,12 @@ class Header(NamedTuple):
 
 
 def header(manifest: Manifest, application: SparkApplication | None) -> Header:
-    """Give run, job and time of an event: the manifest's, else the application's."""
+    """Give run, job and time of an event.
+
+    Run and job are those of the manifest; if it has no job, the job is the Spark application's,
+    else ``unknown``. The time is the end of the try, else the application's last event, else the
+    start of the try, else the epoch.
+    """
     time = manifest.ended or (application and application.last_event) or manifest.started
     job = manifest.job
     return Header(
@@ -196,7 +201,10 @@ class Walk(Frozen, frozen=True):
     key: Callable[[str], str] = str
 
     def value(self, value: Any, key: str = "") -> Any:
-        """Change a value with all values in it; None if nothing of it remains."""
+        """Change a value with all values in it; None if nothing of it remains.
+
+        :param key: the key of the value, for texts; see :class:`Walk`
+        """
         if isinstance(value, str):
             text = self.text(value, key)
             return value if text == value else text  # a cache may give an equal, but other object
@@ -278,9 +286,9 @@ _PRINTABLE = bytes(range(0x20, 0x7F))
 def is_surely_within(event: Event, max_bytes: int) -> bool:
     """Whether it is certain, by an upper bound of its size, that an event is within ``max_bytes``.
 
-    The size is that in the JSON of OpenLineage's client, which is longer than that of the fast
-    encoder used here: it escapes more characters, has spaces after separators, and writes some
-    numbers with more digits. Six bytes more for each such place are always enough.
+    The size is that in the JSON of OpenLineage's client. The client's JSON is longer than that of
+    the fast encoder used here: the client escapes more characters, writes spaces after separators,
+    and writes some numbers with more digits. Six bytes more for each such place are always enough.
     """
     text = msgspec.json.encode(event)
     values = sum(map(text.count, (b",", b":", b"[")))

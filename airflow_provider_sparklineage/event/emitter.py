@@ -1,6 +1,6 @@
 """The script of the sending process: sends events one by one, and reports errors and refusals.
 
-It is not Airflow's process, so that a transport that hangs, crashes or leaves threads behind costs
+The process is not Airflow's, so that a transport that hangs, crashes or leaves threads behind costs
 the task no more than the time limit. From its standard input it reads one line of JSON, the header,
 and then one event in each line. A line can also be a list of two events: the one adapted to the
 backend, and the same event before that, for a transport that converts events, such as that to
@@ -239,7 +239,7 @@ def _reason(error: BaseException) -> str:
 
 
 def heed_redirects(client: OpenLineageClient) -> None:
-    """Raise an error for a redirect after which the event would not arrive.
+    """Let a client raise an error for each redirect after which the event would not arrive.
 
     The HTTP transport takes a redirect for success, but follows most of them by a GET, without the
     event.

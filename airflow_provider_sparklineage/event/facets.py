@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 
 MAX_SOURCES = 100
-"""Limit of the values of one dataset whose sources are named."""
+"""The most values of one dataset for which the sources are listed."""
 
 
 # --- conditions -----------------------------------------------------------------------------------
@@ -74,6 +74,8 @@ def _condition(condition: subset.Condition | None) -> tuple[dict[str, Any] | Non
 
     Both sides of an AND are true of all rows, so each side may stand alone. A side of an OR may
     not, so an OR with a side that cannot be expressed becomes a text as a whole.
+
+    :return: the condition, or None if no part can be expressed; and the text, empty if all can
     """
     match condition:
         case None:
@@ -185,7 +187,8 @@ def with_renamed_datasets(
 ) -> Facets:
     """Rename the datasets in the partition check and in the capture facet of a run.
 
-    :param names: of each side, new names by old ones; entries of other datasets are left out
+    :param names: for each side, a dict of the new names by the old ones; entries of datasets that
+        are not in the dict are left out
     """
     if "datasets" in (capture := facets.get(model.CAPTURE_KEY, {})):
         datasets = [
@@ -245,9 +248,10 @@ def _how(entry: Mapping[str, Any], side: Side) -> str:
 
 
 def part(summary: str, name: str) -> str:
-    """Give the text on the accessed part of a dataset: its summary without the dataset's name.
+    """Remove the dataset's name from the beginning of a summary in the partition check.
 
-    :param name: name of the dataset
+    :param summary: e.g. ``visits dt=2024-05-06``, which becomes ``dt=2024-05-06``
+    :param name: name of the dataset, e.g. ``/lake/visits``
     """
     return summary.removeprefix(_label(name)).lstrip(", ")
 
@@ -278,7 +282,7 @@ def _checked(dataset: LineageDataset, side: Side) -> dict[str, Any]:
 
 
 def _reservations(dataset: LineageDataset) -> dict[str, Any]:
-    """Give the key of an entry that marks its access as failed, unreported or only planned.
+    """Give the key and value of an entry whose access failed, or is unreported or only planned.
 
     :return: ``failed``; ``unreported`` (declared, or known from the last run); or ``planned`` (the
         partitions that Spark only planned to read), whose value is None if there are none
@@ -370,9 +374,9 @@ def with_lines(event: Event) -> Event:
 
 
 MAX_DATASETS = 500
-"""The most datasets that the facet lists, outputs first; if there are more, it has counts, too."""
+"""The most datasets in the capture facet, outputs first; if there are more, it has counts, too."""
 MAX_DEGRADATIONS = 100
-"""The most degradations that the facet lists; if there are more, it has counts by code, too."""
+"""The most degradations in the capture facet; if there are more, it has counts by code, too."""
 
 
 def capture_facet(
@@ -440,10 +444,12 @@ def _uuid(run_id: str) -> str | None:
 
 
 def declared(event: Event, lost: Sequence[Degradation]) -> Event:
-    """Add to the result of a step the degradations for its losses.
+    """Add degradations to an event for the parts that a step has removed from it.
 
     An event without the capture facet gets none: it is the event of a job that has not run, in
     which a step has hardly anything to remove.
+
+    :param lost: one degradation for each loss
     """
     facets = event["run"]["facets"]
     if not lost or (capture := facets.get(model.CAPTURE_KEY)) is None:
@@ -455,8 +461,11 @@ def declared(event: Event, lost: Sequence[Degradation]) -> Event:
 def with_degradations(
     capture: dict[str, Any], more: Sequence[Degradation], *, in_front: bool = False
 ) -> dict[str, Any]:
-    """Give the capture facet with more degradations, also with counts by code if the list is full.
+    """Add degradations to the capture facet.
 
+    If its list cannot take all degradations, the facet also gets their counts by code.
+
+    :param more: the added degradations
     :param in_front: whether the new ones come first, so that none of them is lost from a full list
     """
     if not more:

@@ -145,7 +145,7 @@ class Forwarding:
         self._decoded = lru_cache(maxsize=_REMEMBERED)(_decoded)
 
     def bounded(self, dataset: LineageDataset) -> LineageDataset:
-        """Give a dataset, which has lost its facets if no time or no memory is left for them."""
+        """Give a dataset as it is; without its facets if no time or no memory is left for them."""
         facets = (*dataset.facets.values(), *dataset.side_facets.values())
         size = sum(len(memoryview(facet)) for facet in facets)
         if self._allowance.is_over(Stage.FACETS) or not self._memory.takes(size):
@@ -215,7 +215,8 @@ def made(
     :param report: result of reading the listener's events; None before the job has run: then there
         is no capture facet and no partition check, because there is nothing to check
     :param header: None for Airflow's hooks, which fill it in themselves
-    :param allowance: once the time for facets is over, the other datasets get none
+    :param representation: the parts that the event has or leaves out
+    :param allowance: once its time for facets is over, the remaining datasets get no facets
     """
     if report is not None:  # else there are no columns yet, and no facet to declare losses in
         # Imported here so that START does not wait for it.

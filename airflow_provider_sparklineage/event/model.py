@@ -280,7 +280,10 @@ class Check(Struct):
     writes: list[Checked] | None = None
 
     def of_side(self, side: str) -> list[Checked]:
-        """Give the entries of the reads, or of the writes; [] if there are none."""
+        """Give the entries of the reads, or of the writes; [] if there are none.
+
+        :param side: ``read`` or ``write``
+        """
         return (self.reads if side == Side.READ else self.writes) or []
 
 
@@ -328,8 +331,8 @@ class InputField(Name, gc=False):
 class ColumnSources(Struct, gc=False):
     """The sources of a column.
 
-    The keys ``transformationType`` and ``transformationDescription`` are deprecated here, but some
-    producers give no transformations of the single sources.
+    The specification has deprecated ``transformationType`` and ``transformationDescription``. They
+    are read because some producers give only these, and no ``transformations`` in ``inputFields``.
     """
 
     inputFields: list[InputField] | None = None  # noqa: N815
@@ -641,7 +644,7 @@ class LineageField(Struct):
 
 
 class LineageEntry(Struct):
-    """The sources of a dataset: its facet ``lineage``, or its entry in that facet of a job.
+    """The sources of a dataset: its facet ``lineage``, or its entry in the job facet ``lineage``.
 
     :param inputs: None if the entry has only the sources of columns
     """
@@ -732,7 +735,7 @@ class Event(Struct):
     def accesses(self) -> dict[tuple[str, DatasetName], Seen]:
         """The accesses that the capture facet lists, by side (``read``, ``write``) and dataset.
 
-        The facet may not list all datasets.
+        The facet does not always list all datasets.
         """
         return {(one.side, one.dataset.dataset_name): one for one in self.capture.datasets or ()}
 
@@ -805,6 +808,7 @@ def read(text: bytes) -> Read | None:
     """Read an event from JSON text.
 
     :return: None if the text is not a JSON object; an object without the keys of an event is read
+        as an event without content
     :raise ValueError: if the text is not JSON
     :raise RecursionError: if it is nested too deeply
     """
@@ -818,9 +822,10 @@ def read_document(document: Mapping[str, Any]) -> Event:
 
 
 def read_as(document: Mapping[str, Any], of: type[_Part]) -> _Part:
-    """Read an event from decoded JSON as a class of the caller's, whose fields are all optional.
+    """Read an event from decoded JSON as an object of a given class.
 
-    If the event is nested too deeply, give an empty object of the class.
+    :param of: the class; all its fields have defaults
+    :return: an object with the defaults if the event is nested too deeply
     """
     try:
         part: _Part = _read(_text_of(document), of)[0]
@@ -837,15 +842,18 @@ def _text_of(document: Mapping[str, Any]) -> bytes:
 
 
 def read_facet(facets: Mapping[str, Any], key: str, of: type[_Json]) -> _Json:
-    """Read the facet with a key; an empty facet if it is absent or no part of it can be read."""
+    """Read the facet with a key; an empty facet if it is absent or no part of it can be read.
+
+    :param of: the class of the facet; all its fields have defaults
+    """
     value = facets.get(key)
     return of() if value is None else fitted(value, of)
 
 
 def fitted(value: Any, of: type[_Json]) -> _Json:
-    """Convert decoded JSON to a type, part by part; the empty value if no part can be read.
+    """Convert decoded JSON to a type, part by part; its empty value if no part can be read.
 
-    :param of: a type with an empty value: all fields of a class have defaults
+    :param of: the type, e.g. ``list[str]``; if it is a class, all its fields have defaults
     """
     converted = _Fitting().to(value, of)
     return of() if converted is _ABSENT else converted
@@ -854,7 +862,9 @@ def fitted(value: Any, of: type[_Json]) -> _Json:
 def read_part(text: bytes, of: type[_Part]) -> tuple[_Part | None, int]:
     """Read a facet from its text, and count the left-out parts.
 
-    :return: None instead of the facet if the text is empty or nothing of it can be read
+    :param of: the class of the facet
+    :return: the facet, or None if the text is empty or no part of it can be read; and the number of
+        its parts that were left out
     """
     if not text:
         return None, 0
@@ -867,7 +877,10 @@ def read_part(text: bytes, of: type[_Part]) -> tuple[_Part | None, int]:
 
 @cache
 def decoder(of: type[Struct]) -> msgspec.json.Decoder[Any]:
-    """Give a decoder of JSON to a class; it raises an error for any wrong shape, and takes null."""
+    """Give a decoder of JSON to a class; it raises an error for any wrong shape.
+
+    Null has no wrong shape: it is decoded as None.
+    """
     shape: Any = of
     return msgspec.json.Decoder(shape | None)
 

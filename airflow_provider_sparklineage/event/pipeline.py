@@ -9,8 +9,8 @@ neutral: no part of it was changed for one backend.
 :func:`event_of`
 ``without_credentials``        users and passwords of URIs are stripped, in names too
 ``masked``                     secrets that Airflow masks in logs are masked, but not in names
-``shortened``                  long texts are truncated; after secrets, of which half would not be
-                               recognised
+``shortened``                  long texts are truncated, after secrets are masked: half a secret
+                               would not be recognised
 ``with_lines``                 the partition check gets a line for each dataset
 ``fitted``                     detail is dropped until the event fits
 =============================  =====================================================================
@@ -87,12 +87,13 @@ if TYPE_CHECKING:
 
 
 class Others(NamedTuple):
-    """Events of other runs, which have facts on datasets that are not in this run's event.
+    """Events of other runs, with facts on datasets that this run's event does not have.
 
     They are :func:`adapted` to the same backend, so that a dataset has the same name in all.
 
     :param last: event of the task's last successful run
-    :param upstream: events of the tasks before it in the same run, the nearest first
+    :param upstream: events of the tasks before this run's task in the same DAG run, the nearest
+        first
     """
 
     last: Event | None = None
@@ -106,6 +107,7 @@ def adapted(event: Event, how: Adaptation, is_late: Callable[[], bool] = lambda:
     """Adapt an event to its backend: rename datasets and columns, and repair it.
 
     :param event: the event for XCom and archive, or the same event before its last two steps
+    :param how: the backend, and the settings for it
     :param is_late: whether column lineage and facets have to be dropped as a whole, to end in time
     :return: the same object if the backend needs no change
     """
@@ -130,6 +132,7 @@ def sent_of(kept: Event, how: Adaptation, last: Event | None = None) -> Event:
     """Make the event for the backend from the one in XCom or archive.
 
     :param kept: the event as XCom or archive have it
+    :param how: the backend, and the settings for it
     :param last: such an event of the task's last successful run
     """
     return ready_to_send(adapted(kept, how), how, Others(last and adapted(last, how)))
@@ -139,6 +142,8 @@ def ready_to_send(event: Event, how: Adaptation, others: Others = NO_OTHERS) -> 
     """Add descriptions to an adapted event, and limit its columns, as far as its backend needs it.
 
     :param event: the result of :func:`adapted`; the event of a START has no header
+    :param how: the backend, and the settings for it
+    :param others: events of other runs, with facts for descriptions and columns
     :return: the same object if there is nothing to do
     """
     if shows_descriptions(how):
@@ -178,6 +183,7 @@ def event_of(
     """Make the event of a task's lineage for XCom and archive.
 
     :param report: result of reading the listener's events; None before the job has run
+    :param representation: the parts that the event has or leaves out
     :param mask: hides the secrets in a text; Airflow knows them
     :param header: None for Airflow's hooks, which fill it in themselves
     """
@@ -200,7 +206,7 @@ def events_of(
     The other parameters are those of :func:`event_of`.
 
     :param how: the settings of the adaptation to the backend
-    :param allowance: once the time for facets is over, the other facets are left out
+    :param allowance: once its time for facets is over, the remaining datasets get no facets
     :param as_sent: the lineage for the backend; None if it is the same
     """
 
@@ -232,7 +238,10 @@ def events_of_bundle(
     mask: Callable[[str], str],
     allowance: Allowance,
 ) -> Events:
-    """Make the events of a bundle as :func:`events_of` does: for XCom and archive, and to send."""
+    """Make the events of a bundle as :func:`events_of` does: for XCom and archive, and to send.
+
+    :param completed: the lineage for XCom and archive, and that for the backend if they differ
+    """
     lineage, as_sent, _ = completed
     if as_sent is not None:
         as_sent = replace(as_sent, degradations=lineage.degradations)

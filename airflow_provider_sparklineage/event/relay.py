@@ -162,6 +162,8 @@ def prepare(
 
     :param mask: hides the secrets in a text
     :param literals: whether literals of expressions are hidden
+    :param past_deadline: asked at each line; once it gives True, the other lines are not read
+    :param max_bytes: the most bytes of the file that are read
     :raise CaptureError: if the file exists but cannot be read
     """
     if not os.path.lexists(path):

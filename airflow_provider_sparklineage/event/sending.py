@@ -5,12 +5,12 @@ time is: after an old event, the columns of a dataset and the datasets of a job 
 run. So if an event is sent again, the latest event of its job and of each dataset that it wrote
 must be sent after it (:func:`followers`).
 
-Two events of a try are sent: a START and its end, with the original run id and times
-(:func:`lines_of`). Without the START the run would have no beginning if the backend was away then,
-too; a START that the backend gets twice changes nothing, because the end follows. Both events have
-those facets of Airflow's OpenLineage provider by which a backend places the run, and which it shows
-first: parent, nominal time, Airflow's own facet of the try, type and text of the job. The archive
-does not have the provider's other facets (owners, tags).
+For each try two events are sent: the START and the event of the end, with the original run id and
+times (:func:`lines_of`). Without the START the run would have no beginning in a backend that was
+already away when the try began; a START that the backend gets twice changes nothing, because the
+event of the end follows. Both events have the facets of Airflow's OpenLineage provider that a
+backend shows first, or needs to place the run: parent, nominal time, Airflow's own facet of the
+try, type and text of the job. The archive does not have the provider's other facets (owners, tags).
 
 A process of its own sends the lines (:mod:`.emitter`); :func:`send` starts it, gives it the events,
 and ends it when time is up.
@@ -93,8 +93,8 @@ def redacted(event: Event, redact: Callable[[Facets], Facets]) -> Event:
 STARTED, RUN_FACETS, JOB_FACETS = "started", "runFacets", "jobFacets"
 """Keys of the part that Airflow adds: the time of the START, and facets of both events."""
 OWN_TEXT = "documentation"
-"""Key of the job facet with the user's own text; the text of Airflow's own facet may begin with
-another one."""
+"""Key of the job facet with the user's own text; in the facet that Airflow sends, a description of
+the run may precede this text."""
 
 
 class Candidate(NamedTuple):
@@ -116,8 +116,9 @@ class Candidate(NamedTuple):
 
 
 def candidate(name: str, event: Event) -> Candidate:
-    """Describe an archived event.
+    """Make the :class:`Candidate` of an archived event.
 
+    :param name: name in the archive
     :raise ValueError: if it cannot be sent because it has no run or no time
     """
     run_id, job = event["run"].get("runId"), event["job"]
@@ -139,12 +140,12 @@ def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def followers(chosen: Iterable[Candidate], known: Iterable[Candidate]) -> list[Candidate]:
-    """Find the latest events of the jobs and datasets of events that are to be sent again.
+    """Find the events that must be sent after the chosen ones: the latest of each job and dataset.
 
     Without these followers, a backend would show the chosen events as the latest. All are sent
     together, in the order of their times: a follower may be older than some chosen events.
 
-    :param chosen: the events to be sent
+    :param chosen: the events that are to be sent again
     :param known: all events since the first chosen one
     :return: the followers, without chosen events
     """
@@ -172,13 +173,14 @@ def lines_of(
     with_start: bool,
     with_neutral: bool = False,
 ) -> list[bytes]:
-    """Give the events of a try that are sent, each as a line of JSON.
+    """Make the events to send for a try, each as a line of JSON.
 
     A line is an event; or, if there is a transport that converts events, such as that to DataHub, a
     list of the event for the backend and of the same event before its adaptation to the backend.
     :mod:`.emitter` sends both forms.
 
     :param archived: the try's event, with the part that Airflow adds
+    :param how: the settings by which the event is adapted to the backend
     :param redact: hides the secrets in other producers' facets, as Airflow does
     :param last: event of the task's last successful run before this try
     :param with_start: whether to send the START as well

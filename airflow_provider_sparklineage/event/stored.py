@@ -5,9 +5,9 @@ XCom, archive and files contain the event itself, without an envelope. The captu
 is refused.
 
 An event in a file can come from any program. :func:`readable` gives it only if all parts that
-commands read have the right shape; the other parts may have any shape, and an absent part or a null
-is not known. This module does not need the libraries of a terminal, because the tab reads events as
-well.
+commands read have the right shape; the other parts may have any shape, and a part that is absent
+or null counts as unknown. This module does not need the libraries of a terminal, because the tab
+reads events as well.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Stored(NamedTuple):
 
 
 class _Named(msgspec.Struct):
-    """The part that an event must have; any other part may be absent."""
+    """Requires an event to have a job with a namespace and a name; its other parts are optional."""
 
     job: model.Name
 
@@ -153,8 +153,10 @@ def readable(event: object) -> Stored:
 
 
 def _require_facets(dataset: model.Dataset, side: str, path: str) -> None:
-    """Check the facets of a dataset that are not decoded yet, and the conditions in ``subset``.
+    """Check the schema, the column lineage and the conditions in ``subset`` of a dataset.
 
+    :param side: ``input`` or ``output``
+    :param path: the dataset's place in the event, e.g. ``$.inputs[0]``, for the error
     :raise ValueError: if a part has a wrong shape; the error gives its path
     """
     facets = dataset.facets or model.DatasetFacets()
@@ -196,7 +198,7 @@ def _codes(document: Mapping[str, Any]) -> set[Any]:
 
 
 def misses_detail(document: Mapping[str, Any]) -> bool:
-    """Whether the event lost detail to be small enough; e.g. the archive may have the detail."""
+    """Whether the event lost detail to be small enough; the archive may still have the detail."""
     return DegradationCode.DETAIL_DROPPED in _codes(document)
 
 
@@ -204,7 +206,10 @@ _OF_COLLECTING = frozenset(code for code in DegradationCode if code.is_of_collec
 
 
 def is_preliminary(document: Mapping[str, Any]) -> bool:
-    """Whether the archive may have a fuller event of the try: in all detail, or collected later."""
+    """Whether the archive may have a fuller event of the try.
+
+    It may have one if this event lost detail, or was made before all lineage was collected.
+    """
     return misses_detail(document) or not _OF_COLLECTING.isdisjoint(_codes(document))
 
 

@@ -7,8 +7,8 @@ loses detail, which it declares.
 Until there is an event, the tab shows the expected accesses, which have an XCom of their own. Its
 ``entries`` have the form of those of the partition check (:mod:`.facets`), without the
 observed partitions, and with a ``side``: ``read``, ``write``, or ``either`` for a path among the
-arguments, whose side is not known. An entry without a dataset is for any output, or for the dates
-among the arguments.
+arguments, whose side is not known. An entry without a dataset applies to any output; if its status
+is ``inferred``, it has the dates among the arguments instead.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 :func:`lineage` gives the lineage of a try; if there is none (yet), it gives the expectations of the
 try, and the lineage of the last run. :func:`progress` gives the state of the task instance.
-:func:`history` gives the partitions that the task's other runs read and wrote: only the values of
-dates.
+:func:`history` gives the dates in the partitions that the task's other runs read and wrote.
 """
 
 from __future__ import annotations
@@ -165,7 +164,10 @@ def _awaiting(
     resolved: Settings,
     session: Session,
 ) -> Answer:
-    """Add to the answer on a try without an event its expectations and the last run's lineage."""
+    """Add a try's expectations and the last run's lineage to the answer on the try.
+
+    :param answer: the answer on a try that has no event
+    """
     expected = pushed_expectations(wanted, session)
     last = last_lineage(wanted, answer.tries[:-1], archive, resolved, session)
     message = answer.message
@@ -191,10 +193,12 @@ def _settings() -> tuple[Settings, list[str]]:
 def _pages(
     wanted: TaskIdentity, event: dict[str, Any], resolved: Settings, session: Session
 ) -> tuple[str, Backend]:
-    """Find the task's lineage backend, and the URL of its pages; empty if it is not known.
+    """Find the task's lineage backend, and the URL with which its pages begin.
 
     The task may have a connection of its own, which only the worker knows. But the worker has left
     the link to the task's job in Airflow, and this link begins with the URL.
+
+    :return: the URL, empty if it is not known, and the backend
     """
     value = stored.xcom_value(wanted, LineageJobLink().xcom_key, session)
     link = value if isinstance(value, str) else ""
@@ -216,7 +220,11 @@ def _datasets(event: dict[str, Any]) -> tuple[dict[str, Any], ...]:
 def _links(
     wanted: TaskIdentity, event: dict[str, Any], resolved: Settings, session: Session
 ) -> dict[str, Any]:
-    """Give the URLs of those pages of the lineage backend that can be opened."""
+    """Give the URLs of the lineage backend's pages on the job and the datasets of an event.
+
+    :return: as ``links`` of :class:`Answer`, and the name of the ``backend``. Only pages that can
+        be opened have a URL. {} if the URL with which the backend's pages begin is not known
+    """
     web_url, backend = _pages(wanted, event, resolved, session)
     if not web_url:
         return {}

@@ -42,15 +42,15 @@ class Backend(ABC):
     title: ClassVar[str]
     """Its name in messages and on pages."""
     versions_by_schema: ClassVar[bool] = False
-    """Whether the events of one run make a version of an output's dataset for each schema in them;
-    an event without a schema of the output makes one, too."""
+    """Whether the events of one run make a version of an output for each schema that they give to
+    it; an event without a schema of the output makes a version, too."""
     shows_descriptions: ClassVar[bool] = False
     """Whether its pages begin with the description of the job or dataset, and show a description of
     each column."""
 
     pays_per_column: ClassVar[bool] = False
     """Whether it needs time for each column and each edge of an event, so that a client's time
-    limit ends before it has stored an event with many of them."""
+    limit ends before the backend has stored an event with many columns."""
 
     # --- events -----------------------------------------------------------------------------------
 

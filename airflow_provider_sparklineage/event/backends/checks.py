@@ -391,8 +391,9 @@ def compare(
     transport: Mapping[str, Any] | None,
     config_conn_id: str = "",
 ) -> Check:
-    """Check that Airflow sends lineage to the URL of the backend that a connection has.
+    """Check that Airflow's transport sends lineage to the backend's URL in a connection.
 
+    :param connection: the connection; None if there is none
     :param transport: the transport of Airflow's OpenLineage provider; None if it has none
     :param config_conn_id: Airflow's ``[openlineage] config_conn_id``
     """

@@ -1,9 +1,9 @@
 """Marquez 0.51: the names that it can hold, the URLs of its pages, and the repairs of events.
 
 Marquez checks little of an event, and stores it without a transaction. If a dataset's namespace has
-a character that its own ``NamespaceName`` does not allow, it writes the name and then answers with
-an error. From then on its lists of namespaces and jobs answer 500, for everybody and for good. So
-such a name must never get there (:meth:`Marquez.identity`).
+a character that Marquez's ``NamespaceName`` does not allow, Marquez writes the name and then
+answers with an error. From then on the lists of namespaces and jobs in Marquez answer 500, for
+everybody and for good. So such a name must never get there (:meth:`Marquez.identity`).
 
 The URL of a page contains percent-encoded names and a node id (``job:NAMESPACE:NAME``). Marquez
 splits the node id again (``marquez.service.models.NodeId``), so the pages of some names that it
@@ -180,8 +180,9 @@ _DELIMITER = re.compile(r":(?!//|[0-9])")
 def _opens(kind: str, *names: str) -> bool:
     """Whether Marquez can split the node id of these names into the same names.
 
-    It splits an id at its colons (and at ``#``); if that gives too many pieces, at the first colons
-    that have neither ``//`` nor a digit after them. The web application decodes URLs twice.
+    Marquez splits an id at its colons (and at ``#``); if that gives too many pieces, at the first
+    colons that have neither ``//`` nor a digit after them. A name with ``%`` gives False, because
+    Marquez's web application decodes URLs twice.
     """
     node = ":".join((kind, *names))
     if "%" in node or _LINE_BREAK.search(node) or not all(map(str.strip, names)):
@@ -245,7 +246,11 @@ class _Repairing:
         return repaired
 
     def facets(self, facets: Facets, owner: str, dataset: DatasetName | None = None) -> Facets:
-        """Repair texts and numbers in facets of any kind; drop facets whose name is too long."""
+        """Repair texts and numbers in facets of any kind; drop facets whose name is too long.
+
+        :param owner: the dataset, run or job of the facets, as a degradation names it
+        :param dataset: the dataset of the facets; None for a run or a job
+        """
         fixed = {}
         for key, facet in facets.items():
             if len(key) > _MAX_COLUMN:

@@ -140,7 +140,7 @@ _INDIRECT = {"type": INDIRECT}
 
 
 def _without_direct_transformations(facet: Facet) -> Reduced:
-    """Leave out the transformations that the column's ``transformationType`` says as well."""
+    """Leave out the transformations that only repeat the column's ``transformationType``."""
 
     def left(given: list[Json], field: Json) -> Left:
         return ([], 1) if _is_of_type(given, field) else (given, 0)
@@ -281,7 +281,10 @@ def _named(output: DatasetName, facet: Mapping[str, Any]) -> Iterator[Named]:
 
 
 def _and_outer(dataset: DatasetName, column: str) -> Iterator[Named]:
-    """Yield a column, and for a field of a nested column also that column, which schemas list."""
+    """Yield a column; for a field of a nested column (``address.city``), also the nested column.
+
+    Schemas list nested columns without their fields.
+    """
     yield dataset, column
     outer, dot, _ = column.partition(".")
     if dot:

@@ -6,8 +6,9 @@ Policy, case by case:
   Degradations of earlier steps keep the old names.
 - A dataset for which there is no possible name is left out, with the edges from it, and the event
   declares it.
-- If two inputs, or two outputs, would have the same name, the dataset that had it before keeps it.
-  The other one is left out, and the event declares it: it would be taken for the first.
+- If two inputs, or two outputs, would have the same name, the dataset that has this name already
+  keeps it; if both would get it as a new name, the first one gets it. The other dataset is left
+  out, because a backend would take both for one, and the event declares that.
 - If two columns would have the same name, their sources are united; the deprecated description is
   that of the first column.
 - Texts (names of columns, descriptions) are changed silently, because they lose only characters
@@ -86,7 +87,10 @@ class _Renaming:
     # --- datasets ---------------------------------------------------------------------------------
 
     def side(self, datasets: list[Json]) -> dict[DatasetName, Json]:
-        """Rename the inputs, or the outputs; give those not left out, by their old names."""
+        """Rename the inputs, or the outputs.
+
+        :return: the datasets by their old names, without those that are left out
+        """
         before = [name_of(d) for d in datasets]
         taken = {name for name in before if self._identity(name) == name}
         kept = {}

@@ -19,10 +19,10 @@ and each other kind as a whole.
 So columns that no edge names are dropped before the column lineage of full outputs, and no column
 is dropped that an edge names: backends draw edges between columns of schemas only.
 
-For each dropped kind there is a degradation with its number; for the tenth kind, it names a few
-outputs. The names of the datasets always stay, and so do the other parts of the facet that declares
-the missing parts (``sparkLineage_capture``), with the dropped parts first. An event without that
-facet is not reduced, so that no loss is silent.
+For each dropped kind there is a degradation with the number of dropped parts; that for the tenth
+kind also names a few outputs. The names of the datasets always stay. So does the facet
+``sparkLineage_capture``, except for its ``datasets``: it lists the degradations, those for dropped
+parts first. An event without that facet is not reduced, so that no loss is silent.
 
 The order is the same for each limit: of a backend, of a database that keeps the event, of a server
 that takes fewer bytes. The limits do not count the facets that Airflow adds to a task's event, some
@@ -66,7 +66,7 @@ def fitted(
 
 
 def ever_smaller(event: Event, option: str) -> Callable[[int], Event]:
-    """Give a function that reduces the event to a number of bytes.
+    """Give a function that reduces the event to at most a given number of bytes.
 
     The number must fall with each call. Each call goes on where the one before stopped, because the
     order of dropping is always the same.
@@ -81,7 +81,7 @@ def ever_smaller(event: Event, option: str) -> Callable[[int], Event]:
 def reduced(
     event: Event, max_bytes: int, option: str, is_late: Callable[[], bool] = lambda: False
 ) -> tuple[Event, tuple[Degradation, ...]]:
-    """Drop detail as :func:`fitted` does, also of an event that cannot have the degradations.
+    """Drop detail as :func:`fitted` does, also of an event without the facet for degradations.
 
     :return: the event, which is the same object if it fits, and the degradations for the losses
     """
@@ -135,7 +135,10 @@ def _within_columns(event: Event, max_columns: int) -> Event:
 
 
 def _cost_in_edges(key: str, facet: Any) -> int:
-    """Give the cost of a facet's columns and edges, in edges; 0 for facets that have neither."""
+    """Give the cost of a facet's columns and edges; 0 for facets that have neither.
+
+    An edge costs 1, and a column as much as four edges.
+    """
     if key == "schema":
         fields = facet.get("fields")
         return _COLUMN * len(fields) if isinstance(fields, list) else 0

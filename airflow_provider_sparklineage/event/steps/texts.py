@@ -223,7 +223,10 @@ def with_short_templates(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _excerpt(source: dict[str, Any]) -> str:
-    """Cut a long template down to the text around the expression of the value, or to the value."""
+    """Cut a long template to the text around the expression of the value.
+
+    If it does not have the expression, cut it to the text around the value, else to its beginning.
+    """
     template: str = source["template"]
     if len(template) <= MAX_TEMPLATE:
         return template

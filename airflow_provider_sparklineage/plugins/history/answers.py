@@ -263,7 +263,7 @@ def _stale_causes(
 # writer, but not the writer's name.
 
 MAX_HOPS = 5000
-"""The most hops of one direction in an answer; of the others it has only the number."""
+"""The most hops of one direction in an answer; the answer has only the number of the others."""
 MAX_DEPTH = 50
 
 _WRITTEN_COLUMNS = """
@@ -335,6 +335,7 @@ def _upstream(
 
     :param known: all runs of the hops, by id
     :param seen: the runs that the user may see, by id
+    :param is_named: tells whether the user may see the name of a partition
     """
     kept: list[dict[str, Any]] = []
     readers: set[str] = set()
@@ -397,7 +398,10 @@ _KEYS_OF_HOP = ("depth", "dataset", "column", "transformations", "is_certain", "
 def _known_columns(
     wanted: Selection, history: OpenedHistory, *sides: list[dict[str, Any]]
 ) -> list[str]:
-    """List the columns that runs have written to the partition, or have read from it."""
+    """List the columns that runs have written to the partition, or have read from it.
+
+    :param sides: the hops upstream, then the hops downstream
+    """
     named = wanted.dataset._asdict()
     found: set[str] = set()
     for sql, hops, depth in zip((_WRITTEN_COLUMNS, _READ_COLUMNS), sides, (0, 1), strict=True):
@@ -460,7 +464,7 @@ def _shown_plan(
 def _reason_text(reason: dict[str, Any], is_named: _IsNamed) -> str:
     """Give the text of the reason to repeat a run.
 
-    It does not name the partition if only runs that the user may not see name it.
+    The text does not name the partition if only runs that the user may not see name it.
     """
     if is_named(reason["dataset"], reason["partition"]):
         return str(reason["text"])
@@ -468,7 +472,7 @@ def _reason_text(reason: dict[str, Any], is_named: _IsNamed) -> str:
 
 
 MAX_CHANGES = 1000
-"""The most changes in an answer; of the others it has only the number."""
+"""The most changes in an answer; the answer has only the number of the others."""
 
 _WRITING_TASKS = """
 SELECT DISTINCT r.dag_id, r.job FROM accesses AS a JOIN runs AS r ON r.run_id = a.run_id

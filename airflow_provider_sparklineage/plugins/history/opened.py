@@ -55,7 +55,7 @@ def cell_of(dimensions: Dimensions) -> str | None:
 # at a time, because DuckDB uses all cores; a second request for the same answer waits and gets it.
 
 MAX_STATES = 2
-"""The most states of stores with cached answers: a request may still use the state before."""
+"""The most states of stores with cached answers: a request may still use an older one."""
 MAX_ANSWERS = 100
 """The most cached answers of one state; nearly each answer is on one dataset."""
 
@@ -131,7 +131,10 @@ class OpenedHistory:
     def trace(
         self, dataset: DatasetName, partition: str | None, column: str | None, depth: int
     ) -> list[dict[str, Any]]:
-        """List the versions of partitions from which a partition or column was made, to a depth."""
+        """List the versions of partitions from which a partition or column was made.
+
+        :param depth: the most runs in a row that are followed
+        """
         return _plain_list(trace(self._history, dataset, partition, column, depth=depth))
 
     def downstream(

@@ -113,8 +113,9 @@ WHERE cell IS NOT NULL
 class NamedPartitions(NamedTuple):
     """The partitions of one dataset that a user may see.
 
-    :param cells: the canonical texts of these partitions, where None stands for all of the dataset;
-        instead of the set None, if the user may see all runs that accessed the dataset
+    :param cells: the canonical texts of these partitions, among which None stands for all of the
+        dataset. It is None instead of a set if the user may see all jobs that accessed the dataset,
+        because then the user may see all partitions
     """
 
     cells: frozenset[str | None] | None
@@ -172,8 +173,8 @@ def naming(
 ) -> Callable[[Mapping[str, Any], Mapping[str, str] | None], bool]:
     """Give the function that tells whether a user may see the name of a partition.
 
-    It takes a dataset and a partition, which is None for all of the dataset. The name may be seen
-    if the user may see all runs, or a run that the user may see names the partition.
+    It takes a dataset and a partition, which is None for all of the dataset. The user may see the
+    name if all runs of the answer are visible, or if a visible run names the partition.
 
     :param known: ids of all runs of an answer
     :param seen: ids of those runs that the user may see
