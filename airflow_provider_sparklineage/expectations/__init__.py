@@ -39,7 +39,7 @@ class Kind(StrEnum):
 class Source(Struct, frozen=True):
     """The source of a value: a field of the operator, and the template that gave the value.
 
-    :param kind: the kind of the statement that the value belongs to
+    :param kind: the kind of the :class:`Expectation` that has the value
     :param field: the field of the operator, e.g. ``application_args[5]``
     :param template: the field's text before rendering
     :param value: the value, e.g. ``2024-05-06``
@@ -69,8 +69,10 @@ class Expectation(Struct, frozen=True):
     :param partitions: partitions with some or all of the dimensions; None for the full dataset
     :param location: the name of a path, with all its folders, if some of these are below the
         dataset and form no known partition; else empty
-    :param where: a SQL predicate
+    :param where: a SQL predicate; empty if there is none
     :param is_glob: whether values of partitions, or the location, are glob patterns
+    :param dimensions: the dimensions of ``partitions``
+    :param sources: the sources of the values in the statement
     """
 
     kind: Kind

@@ -138,11 +138,12 @@ def from_declaration(
 ) -> Expectation:
     """Make the expectation of a declaration.
 
-    The expectation can be written as JSON, which manifest and event need. If the declaration has no
-    partitions, the partition in its URI or path is expected.
+    If the declaration has no partitions, the partition in its URI or path is expected.
 
     :param texts: the traced texts of the declaration
-    :raise DeclarationError: if the declaration is invalid
+    :param named: as for :func:`declared`
+    :raise DeclarationError: if the declaration is invalid, or cannot be written as JSON, which
+        manifest and event need
     """
     dataset, table, reference = None, "", None
     if not isinstance(subset.dataset, str):
@@ -322,7 +323,7 @@ def _source(
 def _dimensions(
     dataset: DatasetName, labels: Iterable[str], rules: PartitionRules
 ) -> tuple[Dimension, ...]:
-    """Give the dimension of each label, by the dataset's rule, or else the column of that name."""
+    """Give the dimension of each label; a label without one in the rule names a column."""
     ruled = rules.dimensions(dataset)
     return tuple(ruled.get(label) or Dimension.of_column(label) for label in labels)
 

@@ -154,8 +154,11 @@ def _is_end(text: str, delimiter: re.Match[str], *, blanks: bool) -> bool:
 def _quoted(text: str, at: Sequence[int], start: int) -> tuple[str, Sequence[int], int] | None:
     """Read the quoted text that begins at a position.
 
-    :return: the text without quotes and escapes, the positions of its characters, and the position
-        after the closing quote; None if there is no closing quote
+    :param at: the position of each character of ``text`` in the original text
+    :param start: the position in ``text`` of the opening quote
+    :return: the content without quotes and escapes; the positions of the content's characters in
+        the original text; and the position in ``text`` after the closing quote. None if there is no
+        closing quote
     """
     quote = text[start]
     if quote != '"':

@@ -1,4 +1,4 @@
-"""Check the backends that lineage is sent to and shown by, without storing anything there.
+"""Check the backends that get lineage or show it, without storing anything there.
 
 The checks of Marquez are in :mod:`airflow_provider_sparklineage.event.backends.checks`, those of
 DataHub here: whether proposals can be sent to its server.

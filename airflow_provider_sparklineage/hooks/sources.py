@@ -158,7 +158,7 @@ def conversion() -> Conversion:
     """Give the settings by which Airflow's transport to DataHub converts events.
 
     :return: the settings of the first transport to DataHub; the default if no transport is to
-        DataHub, or if the transport cannot be read, which the command ``doctor`` reports
+        DataHub, or if the transport cannot be read (the command ``doctor`` reports this)
     """
     from airflow_provider_sparklineage.datahub import configuration
 
@@ -184,7 +184,7 @@ def _wanted_transport(conn_id: str) -> str:
 
 
 def ready_client() -> dict[str, Any] | None:
-    """Make the client of Airflow's OpenLineage provider before it forks; never raises.
+    """Make the client of Airflow's OpenLineage provider before the provider forks; never raises.
 
     The client is made only if a connection has the transport. Without this, the provider would make
     the client in every process that it forks to send an event. In ``airflow dags test`` such a

@@ -61,7 +61,7 @@ def _button() -> str:
 
 
 class OutputColumnsLink(BaseOperatorLink):
-    """The link to the page with the column lineage of the task's first output, by name."""
+    """The link to the columns of one of the task's outputs: the one whose name sorts first."""
 
     name = "Output columns"
 

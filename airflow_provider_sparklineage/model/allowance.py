@@ -55,7 +55,7 @@ class SpentError(Exception):
 class Stage(float, Enum):
     """The stages in their order, each with its end, as a fraction of the time of all stages.
 
-    If a stage ends early, the next stage may use the rest of its time. Merging ends after two
+    If a stage ends early, the next stage may use the time that is left over. Merging ends after two
     thirds, so that enough time is left to make and send an event of the merged parts. Columns end
     before merging, so that enough time is left for datasets and partitions.
     """
@@ -134,7 +134,8 @@ class Limit:
     """Transformations of columns of all writes, as reported and composed; each takes about 400
     bytes. A task's event can have a tenth of them."""
     FORWARDED_BYTES = 64 * 1024 * 1024
-    """JSON of all facets that an event repeats; as objects they take ten times as much memory."""
+    """JSON of the facets of Spark's events that a task's event repeats; as objects they take ten
+    times as much memory."""
 
 
 class Bound:

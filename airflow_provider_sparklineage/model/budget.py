@@ -31,9 +31,9 @@ class Budget:
         return self._left() <= 0
 
     def part(self, share: float) -> Budget:
-        """Give a budget with a share of the time that is left now; the other time is reserved.
+        """Give a budget for a share of the time that is left now; later work has the rest.
 
-        :param share: a fraction from 0 to 1
+        :param share: the new budget's share of the time that is left now, from 0 to 1
         """
         now = self._left()
         if math.isinf(now):

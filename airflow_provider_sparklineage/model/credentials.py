@@ -166,7 +166,7 @@ def entry_values(text: str) -> Iterator[int]:
 
 
 def _secret_keys(text: str, sign: str, longest: int, of_key: str) -> Iterator[tuple[int, str]]:
-    """Find the keys of secrets that are followed by a sign, such as ``=`` in ``password=``.
+    """Find the keys of secrets before a sign, such as ``password`` before ``=``.
 
     :param longest: the number of characters before the sign that are read
     :param of_key: all characters that a key may have
@@ -188,6 +188,8 @@ def decoded(text: str, scrub: Callable[[str], str]) -> str:
     """Scrub the percent-encoded parts of a text, except those that are partition folders.
 
     A part is decoded once, scrubbed, and encoded again.
+
+    :param scrub: the function that removes the credentials from a decoded part
     """
     if "%" not in text or not _SIGN.search(text):  # the search for all encoded parts is slower
         return text

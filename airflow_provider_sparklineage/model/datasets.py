@@ -38,7 +38,7 @@ class DatasetName(NamedTuple):
 
 
 class Naming(Frozen, frozen=True):
-    """The user's own configuration of the listener's names; without arguments, its defaults.
+    """The user's configuration of the listener's names; the defaults are the listener's own.
 
     :param disabled_trimmers: class names of the trimmers that are not used, as one text
     :param extra_trimmers: class names of the trimmers that are used with the default ones
@@ -61,7 +61,7 @@ class Naming(Frozen, frozen=True):
 
     @property
     def unknown_trimmers(self) -> tuple[str, ...]:
-        """The trimmers that only the listener can run; our names of datasets are not trimmed so."""
+        """The configured trimmers that :meth:`trim` ignores, because only the listener has them."""
         return tuple(
             name
             for name in self.extra_trimmers
@@ -284,7 +284,7 @@ def canonical(name: DatasetName) -> DatasetName:
 def short_names(names: Iterable[DatasetName]) -> dict[DatasetName, str]:
     """Find for each dataset the shortest end of its name that no other dataset's name has.
 
-    :return: end of the name, by dataset; the full name if other datasets share each of its ends
+    :return: by dataset, the end of its name after a ``/``; the full name if no end is unique
     """
     ends: dict[DatasetName, list[str]] = {}
     for name in sorted(set(names)):

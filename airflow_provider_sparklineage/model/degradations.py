@@ -31,7 +31,8 @@ class DegradationCode(StrEnum):
         """Make a member of this class.
 
         :param code: the code in the event
-        :param traits: any of :data:`_NOTE` and :data:`_COLLECTING`
+        :param traits: :data:`_NOTE` if the user needs no warning; :data:`_COLLECTING` if
+            collecting again may end the degradation
         """
         kind = str.__new__(cls, code)
         kind._value_ = code
@@ -95,7 +96,7 @@ class DegradationCode(StrEnum):
     OUTPUT_GONE = "output_gone", _NOTE
     """Files or tables that the application wrote no longer existed when it ended."""
     DELTA_HIDES_WRITES = "delta_hides_writes", _NOTE
-    """With Delta's extension the listener omits writes of files whose query plan has a shuffle."""
+    """With Delta's extension the listener omits writes of files by queries with a shuffle."""
     COLUMN_LINEAGE_MISSING = "column_lineage_missing", _NOTE
     """The listener reported no column lineage for an output."""
     COLUMN_WITHOUT_SOURCES = "column_without_sources", _NOTE
@@ -108,11 +109,11 @@ class DegradationCode(StrEnum):
     """Column lineage has the compact form, because the legacy form would have too many edges."""
 
     OBSERVER_UNAVAILABLE = "observer_unavailable", _NOTE
-    """No observer was started, because this worker has no Python driver to observe."""
+    """No observer was started: the application is not Python, or the observer was not written."""
     OBSERVATION_CUT = "observation_cut", _NOTE
     """The observer did not look at everything, because its budget was spent."""
     OBSERVATION_UNTIED = "observation_untied", _NOTE
-    """The observer saw partitions of files or of a table that are not a dataset of the events."""
+    """The observer saw partitions, but the files or the table cannot be named as a dataset."""
     PARTITIONS_UNKNOWN = "partitions_unknown", _NOTE
     """It is not known which partitions of a dataset were read or written."""
     PARTITIONS_INEXACT = "partitions_inexact", _NOTE
@@ -140,12 +141,13 @@ MAX_MESSAGE = 2000
 class Degradation(msgspec.Struct, frozen=True, omit_defaults=True):
     """One gap in the lineage: a code for programs and a sentence for people.
 
-    The manifest has the degradations that the worker knew of. The merged lineage has all
-    degradations, and its facet names them.
+    The manifest has the degradations that are known before merging. The merged lineage has these
+    and all others; in the event they are in the facet ``sparkLineage_capture``.
 
     :param message: a full sentence that names the dataset, column, run or line and, if a person can
         take one, the next step; it is truncated to :data:`MAX_MESSAGE` characters
-    :param side: the side of the dataset; None if the gap concerns both sides, or no dataset
+    :param side: whether the job reads or writes the dataset; None if the gap concerns both, or no
+        dataset
     """
 
     code: DegradationCode

@@ -93,6 +93,8 @@ def _once(parts: list[str]) -> list[str]:
     The regex between two ``*`` matches texts of a single length. So if the rest of the glob does
     not match after the first match, it does not match after a later one. Without atomic groups, a
     glob with ten ``*`` would try all ways of cutting a text into eleven parts.
+
+    :param parts: the regexes of the glob's wildcards and characters, in order
     """
     stars = [n for n, part in enumerate(parts) if part == _STAR]
     atomic = parts[: stars[0]] if stars else parts

@@ -60,10 +60,12 @@ class BothForms(NamedTuple):
 
     The sent form was adapted for the backend. It is needed because a backend makes a new version
     of a dataset that is sent with other facets than before.
+
+    :param kept: the form that XCom or archive have
+    :param sent: the form that the backend got
     """
 
     kept: LastRun = NO_LAST_RUN
     sent: LastRun = NO_LAST_RUN
     versions_by_schema: bool = False
-    """The attribute of that name of the
-    :class:`~airflow_provider_sparklineage.event.backends.base.Backend`."""
+    """As :attr:`~airflow_provider_sparklineage.event.backends.base.Backend.versions_by_schema`."""

@@ -163,6 +163,8 @@ def _as_trimmed(
 ) -> Location:
     """Give the location of a path for which there is no rule.
 
+    :param place: the name of the path
+    :param folder: the name of the path's folder, as in :class:`Location`
     :param end: the position in the path's name where the dataset ends
     :param trimmed: the position where the folders begin that trimming cuts off. It is after ``end``
         if the user's ``removePath`` pattern removes the text between both positions

@@ -110,7 +110,8 @@ class Fit(NamedTuple):
 
     partition: Partition
     spans: tuple[tuple[str, int, int], ...]
-    """Label, start and end of each value in the path; a label with several fields has several."""
+    """Label, start and end of each value in the path; a label with several fields has several such
+    triples."""
 
 
 def hive_folders(
@@ -202,9 +203,10 @@ def _kind_of(type_name: str) -> ValueKind:
 
 
 def canonical_value(value: str, form: str, dimension: Dimension | None) -> str:
-    """Give the canonical form of a value, which is equal for all forms of the same value.
+    """Give the canonical text of a partition's value: the same for every way to write the value.
 
-    :param form: the format of a time, in the directives of strptime; empty if it is not known
+    :param value: the value as it is written: ``20240506`` and ``2024-05-06`` are one date
+    :param form: the format of the value, as for :func:`~.timestamps.canonical_time`
     :param dimension: the dimension that the value belongs to; None if no dimension was observed
     """
     if value == NULL:
@@ -224,8 +226,9 @@ def canonical_value(value: str, form: str, dimension: Dimension | None) -> str:
 def folder_values(value: str, canonical: str, *, is_text: bool) -> tuple[str, ...]:
     """List the texts that a folder's name may have for a value.
 
-    A glob has to match one of these texts. The folder's own text may not be reported: Spark
-    reads ``05`` as 5, and a layout may write ``2024-05-06`` without separators.
+    A glob matches the value if it matches one of these texts. Several are needed, because the
+    observed value can differ from the folder's text: Spark reads ``05`` as 5, and a layout may
+    write ``2024-05-06`` without separators.
 
     :param value: the value as it was observed
     :param canonical: the same value in its canonical form

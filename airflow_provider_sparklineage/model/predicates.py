@@ -157,6 +157,7 @@ _WORDS = re.compile(
 def comparisons(text: str, naming: _Naming) -> Condition | None:
     """Read a predicate that consists of comparisons and ``IS NOT NULL``, joined by AND.
 
+    :param naming: a function that names a field by the parts of its name in SQL
     :return: None if the predicate has any other form
     """
     if len(text) > _LONGEST:
@@ -305,9 +306,10 @@ def static_partition(statement: str) -> tuple[tuple[str, str], ...]:
 
 @lru_cache(maxsize=64)  # called for each table and column of a statement
 def parsed(text: str) -> Node | None:
-    """Parse an expression or statement; None if the text is no single one, too long or too deep.
+    """Parse a text that is one expression or statement; None for any other text.
 
-    The returned tree is cached and shared, so it must not be changed.
+    None is also returned for a text that is too long, or too deeply nested. The returned tree is
+    cached and shared, so it must not be changed.
     """
     if not text.strip() or len(text) > _LONGEST_PARSED:
         return None
@@ -323,7 +325,10 @@ def parsed(text: str) -> Node | None:
 
 
 def _guarded(tree: Node, naming: _Naming) -> Condition | None:
-    """Convert a tree to a condition; None if the tree is too deep for Python's stack."""
+    """Convert a tree to a condition; None if the tree is too deep for Python's stack.
+
+    :param naming: a function that names a field by the parts of its name in SQL
+    """
     try:
         return _converted(tree, naming)
     except RecursionError:
@@ -385,8 +390,10 @@ def _conjunction(nodes: list[Node], naming: _Naming) -> Condition:
 def _without_implied(conditions: list[Condition], not_null: list[str]) -> Condition:
     """Join conditions with AND, without each IS NOT NULL that a comparison of its field implies.
 
-    Spark adds IS NOT NULL to comparisons. It changes no selected row there, because a comparison of
-    a null with a literal selects no row.
+    Spark adds such an IS NOT NULL to comparisons. The same rows are selected without it, because a
+    comparison of a null with a literal selects no row.
+
+    :param not_null: the fields of the predicates that are ``field IS NOT NULL``
     """
     tested = (f for f in not_null if not any(_selects_no_null(c, f) for c in conditions))
     return conjunction([*conditions, *(Description(f"{field} IS NOT NULL") for field in tested)])
@@ -512,7 +519,10 @@ def without_columns(statement: str, columns: Sequence[str]) -> dict[str, str]:
 
 
 def _projections(statement: str) -> tuple[tuple[str, str], ...]:
-    """Give name and kind of each column that a statement selects; () if they are not certain."""
+    """Give name and kind of each column that a statement selects; () if they are not certain.
+
+    :return: pairs of name and kind: "a literal", "a count of rows", or empty for any other column
+    """
     # The literal texts of an INSERT name no columns. Without these texts the INSERTs of a loop are
     # one statement, which is parsed once. In a comment a quote may be an apostrophe, so a statement
     # with a comment keeps its texts.

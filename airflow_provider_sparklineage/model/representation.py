@@ -63,11 +63,11 @@ DEFAULT_MAX_COLUMNS = 3000
 
 
 class Adaptation(Frozen, frozen=True):
-    """The adaptation of an event to a backend when it is sent; XCom and archive have it unadapted.
+    """The adaptation of an event to a backend; XCom and archive have the event without adaptation.
 
     :param backend: the backend's name; ``generic`` is any backend that accepts OpenLineage
     :param describe_datasets: whether outputs and columns without a description get a description
-    :param max_columns: the most columns of one event, for a backend to which each costs time
+    :param max_columns: the most columns of one event, because a backend needs time for each column
     :param max_event_bytes: the most bytes of an event, as in :class:`Representation`; they are
         checked again, because the adaptation can add bytes
     """

@@ -66,8 +66,8 @@ class LineNumbers(Frozen, frozen=True):
 
     :param title: the title of these rules, with which an error begins
     :param name: the name of the file; empty for inline rules
-    :param lines: the line of each value, by its place; a value whose place is missing has the line
-        of the value around it
+    :param lines: the line of each value, by the value's place (:data:`Keys`); for a value whose
+        place is missing, the line of the value around it is used
     """
 
     title: str
@@ -75,7 +75,10 @@ class LineNumbers(Frozen, frozen=True):
     lines: Mapping[Keys, int] = field(default_factory=dict)
 
     def error(self, keys: Keys, problem: str, fix: str = "") -> RulesError:
-        """Make the error about an invalid value; ``problem`` and ``fix`` have no full stops."""
+        """Make the error about an invalid value; ``problem`` and ``fix`` have no full stops.
+
+        :param keys: the place of the value; empty for the rules as a whole
+        """
         place = [self.name] if self.name else []
         outer = next((keys[:n] for n in range(len(keys), -1, -1) if keys[:n] in self.lines), None)
         if outer is not None:
@@ -201,7 +204,8 @@ class RuleFile(Frozen, Generic[RuleT], frozen=True):
     def content(self, text_or_path: str | Path) -> tuple[str, str]:
         """Give the YAML of rules, and the name of its file; the name is empty for inline rules.
 
-        :param text_or_path: inline YAML if it has more than one line or begins as YAML lists do
+        :param text_or_path: inline YAML if it has more than one line or begins as YAML lists do;
+            otherwise the path of a file
         :raise RulesError: if the file cannot be read, or has more than :data:`_MAX_BYTES`
         """
         text = str(text_or_path).strip()

@@ -190,12 +190,12 @@ class Layout(Frozen, frozen=True, dict=True):
 
     @cached_property
     def _shares(self) -> Counter[str]:
-        """The number of fields by label; a field whose pattern has two folders counts twice."""
+        """The number of fields by label; a field that has parts in two folders counts twice."""
         return Counter(f.label for s in self._segments for f in s if isinstance(f, _Field))
 
     @cached_property
     def _alone(self) -> frozenset[str]:
-        """The labels whose only field is in one folder; null or a glob may stand in its place."""
+        """The labels with one field, in one folder; null or a glob may replace such a field."""
         return frozenset(label for label, count in self._shares.items() if count == 1)
 
     def _check(self) -> None:
@@ -505,7 +505,8 @@ NO_RULES = PartitionRules()
 def load_partition_rules(text_or_path: str | Path) -> PartitionRules:
     """Load rules from a YAML file, or from inline YAML.
 
-    :param text_or_path: inline YAML if it has more than one line or begins as YAML lists do
+    :param text_or_path: inline YAML if it has more than one line or begins as YAML lists do;
+        otherwise the path of a file
     :raise RulesError: if a rule is invalid; the error names file, line, key and the fix
     """
     return _partition_rules(*_RULES_FILE.content(text_or_path))

@@ -150,8 +150,8 @@ def conjunction(conditions: Iterable[Condition]) -> Condition:
 
     Nested ANDs, and nested ORs, become one list of terms. Terms are dropped if they are duplicates,
     or if another term absorbs them (``x OR (x AND y)`` is ``x``). The other terms are sorted and
-    become a balanced tree, so that no later walk is deep. Joining is associative, commutative and
-    idempotent. Nothing else is simplified: ``x > 1 AND x > 2`` is not changed, nor are the
+    become a balanced tree, so that later recursion is not deep. Joining is associative, commutative
+    and idempotent. Nothing else is simplified: ``x > 1 AND x > 2`` is not changed, nor are the
     partitions or locations of a term.
     """
     return _joined(Operator.AND, conditions)
@@ -214,10 +214,10 @@ def _rank(condition: Condition) -> tuple[Any, ...]:
 
 
 def _without_absorbed(operator: Operator, joined: Iterable[Condition]) -> Iterator[Condition]:
-    """Drop each term that contains another term, as ``x AND y`` contains ``x``: ``x OR (x AND y)``.
+    """Drop each term that adds nothing to another term: ``x AND y`` in ``x OR (x AND y)``.
 
-    Such a term adds nothing to the other term. The other term is looked up by the first condition
-    in it, so that the time for long lists stays linear.
+    Such a term has all conditions of the other term, and more. The other term is looked up by its
+    first condition, so that the time for long lists stays linear.
 
     :param operator: the operator that joins the terms
     """
@@ -337,7 +337,10 @@ def extent(partitions: Collection[Partition]) -> Extent:
 
 
 def _names(names: Iterable[object], kind: str) -> str:
-    """List up to three names; of more names, give the first, the last and their number."""
+    """List up to three names; of more names, give the first, the last and their number.
+
+    :param kind: the noun for one of the named things, such as ``partition``
+    """
     texts = {str(name) for name in names}
     if "" in texts:
         return "everything"

@@ -1,4 +1,4 @@
-"""Rules for tasks, which a rule chooses by globs of the tasks' names.
+"""Rules for tasks: each rule is for the tasks whose names match the rule's globs.
 
 There are two kinds of rules: *adoption* rules choose the tasks that get lineage without a change of
 their DAG, and *declarations* name the datasets that adopted tasks read and write.
@@ -78,7 +78,8 @@ def is_like(glob: str, value: str) -> bool:
 def _globs_of(document: object, keys: tuple[str, ...], n: int, lines: LineNumbers) -> Globs:
     """Give the globs of a rule.
 
-    :param document: the rule, whose attribute is empty for each key that the rule does not have
+    :param document: the rule; its attribute for a key is empty if the rule does not have the key
+    :param keys: the keys that have globs, which are names of attributes
     :param n: the rule's number, counted from 0
     :raise RulesError: if the rule has no glob at all, so that it does not say for which tasks it is
     """
@@ -140,7 +141,10 @@ class AdoptionRules(Frozen, frozen=True):
         return not self.rules and not self.adopts_others
 
     def verdict(self, task: TaskNames) -> Verdict:
-        """Decide by the first rule that excludes the task, else by the first rule for the task."""
+        """Decide by the first rule that excludes the task, else by the first rule for the task.
+
+        If no rule is for the task, ``adopts_others`` decides.
+        """
         excluding_first = sorted(enumerate(self.rules), key=lambda one: not one[1].excludes)
         for n, rule in excluding_first:
             if rule.matches(task):
@@ -229,6 +233,7 @@ class Subset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     All texts except the columns' names are templates.
 
     :param partitions: empty for the full dataset
+    :param where: a SQL predicate; empty if partitions alone describe the part
     """
 
     dataset: Text
@@ -290,7 +295,8 @@ _DECLARATIONS_FILE = RuleFile(
 def load_declarations(text_or_path: str | Path) -> TaskDeclarations:
     """Load declarations from a YAML file, or from inline YAML.
 
-    :param text_or_path: inline YAML if it has more than one line or begins as YAML lists do
+    :param text_or_path: inline YAML if it has more than one line or begins as YAML lists do;
+        otherwise the path of a file
     :raise RulesError: if a declaration is invalid; the error names file, line, key and the fix
     """
     return _task_declarations(*_DECLARATIONS_FILE.content(text_or_path))

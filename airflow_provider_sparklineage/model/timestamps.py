@@ -82,6 +82,7 @@ def check_format(pattern: str) -> None:
 def value_format(label: str, patterns: Sequence[str], wanted: str = "") -> str:
     """Choose the format for the values of a layout's field.
 
+    :param label: the field's name, for errors
     :param patterns: the pattern of the field at each place where the layout has it; empty for text
     :param wanted: the dimension's own format; if it is empty, the chosen format is ISO 8601, or the
         patterns themselves if ISO 8601 has no form with the same parts
@@ -232,7 +233,7 @@ _NUMBER = re.compile("[0-9]{1,4}")
 
 
 def number_of(unit: str, at: datetime) -> int:
-    """Give the number of the period that contains a time; the next period's is greater by one.
+    """Give the number of the period that contains a time; the next period has the next number.
 
     :param unit: ``year``, ``month`` or a key of :data:`_LENGTHS`. Weeks begin on Monday
     """
@@ -246,7 +247,7 @@ def number_of(unit: str, at: datetime) -> int:
 def start_of(unit: str, number: int) -> datetime:
     """Give the time at which a period begins, by the number that :func:`number_of` gives.
 
-    :raise ValueError, OverflowError: if the moment is before the year 1 or after 9999
+    :raise ValueError, OverflowError: if the time is before the year 1 or after 9999
     """
     if unit == "year":
         return _FIRST.replace(year=number)
@@ -456,6 +457,7 @@ def canonical_day(value: str, form: str = "") -> str | None:
     """Give the day of a date or time as it is written, without conversion to another zone.
 
     :param value: a date, a time, or a count of days from 1970 on
+    :param form: the format of the value, as for :func:`canonical_time`
     :return: None if the value is neither a date, a time nor such a count
     """
     iso = canonical_time(value, form, or_iso=True) or _of_ordinal(value, "day")
@@ -466,6 +468,7 @@ def canonical_of_transform(value: str, form: str, transform: str) -> str | None:
     """Give the year, month, day or hour of a value, in UTC if the value has a zone.
 
     :param value: a date, a time, or Iceberg's count of years, months, days or hours from 1970 on
+    :param form: the format of the value, as for :func:`canonical_time`
     :param transform: a key of :data:`PRECISION`, which names the unit
     :return: None if the value is neither a date, a time nor such a count
     """

@@ -234,11 +234,11 @@ DATAHUB_TYPES = (DATAHUB_TRANSPORT,)
 def transports_of(
     types: Collection[str], transport: Mapping[str, Any], path: str = "transport"
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the transports of some types: this one, or those within it, each with its path.
+    """Yield a transport and the transports within it that are of these types, each with its path.
 
     :param types: :data:`HTTP_TYPES` or :data:`DATAHUB_TYPES`
-    :param path: the path of this transport in the configuration; a transport within it has a longer
-        path, such as ``transport.transports.a``
+    :param path: the path of ``transport`` in the configuration; transports within it have longer
+        paths, such as ``transport.transports.a``
     """
     type_ = transport.get("type")
     if type_ in types:
@@ -271,7 +271,7 @@ def title_of(transport: Mapping[str, Any]) -> str:
 
 
 def is_to_datahub(transport: Mapping[str, Any]) -> bool:
-    """Whether a transport is this package's transport to DataHub; those within it do not count."""
+    """Whether a transport itself, not one within it, is this package's transport to DataHub."""
     return transport.get("type") == DATAHUB_TRANSPORT
 
 
@@ -335,7 +335,7 @@ _TRANSPORT_FIELD = {
 
 
 def _form_field(option: Option) -> dict[str, Any]:
-    """Describe the form's field for an option; if it is empty, the configuration is used."""
+    """Describe the form's field for an option; if the field is empty, the configuration is used."""
     choices = ("True", "False") if option.kind.type == "boolean" else option.kind.choices
     # Booleans are a choice of texts, because a switch has no third state for "not set". No field
     # has a default, which the form would save as if the user had set it.

@@ -61,12 +61,17 @@ def _option(
     """Describe the option of a field of :class:`Options`, except its name.
 
     The name is that of the field, and :data:`OPTIONS` has it.
+
+    :param flags: ``in_connection`` and ``in_operator``, as in :class:`Option`
     """
     return Option("", kind, default, example, description, **flags)
 
 
 def _flag(description: str, *, default: bool = False, **flags: bool) -> Any:
-    """Describe an option that is on or off; the example is the value that is not the default."""
+    """Describe an option that is on or off; the example is the value that is not the default.
+
+    :param flags: as for :func:`_option`
+    """
     return _option(kinds.BOOLEAN, str(not default), description, default=str(default), **flags)
 
 

@@ -1,4 +1,4 @@
-"""A file system for HDFS, which Airflow's ``ObjectStoragePath`` lacks; it uses WebHDFS or HttpFS.
+"""A file system for HDFS by WebHDFS or HttpFS, because ``ObjectStoragePath`` has none.
 
 A connection of any type gives the host of WebHDFS and the user. Its extra has the options of
 ``fsspec``'s ``WebHDFS`` (``kerberos``, ``kerb_kwargs``, ``token``, ``proxy_to``, ``data_proxy``,
@@ -43,8 +43,8 @@ def get_fs(conn_id: str | None, storage_options: dict[str, Any] | None = None) -
 def of_url(url: str) -> WebHDFS:
     """Give the file system of ``hdfs://[connection@]namenode[:port]/…``.
 
-    Airflow's path drops the host of such a URL, which alone names the name node if there is no
-    connection.
+    Airflow's path drops the host of such a URL. Without a connection, only that host names the name
+    node.
 
     :raise ValueError: if neither the URL nor the connection has a host
     """

@@ -75,12 +75,13 @@ class Objects(Frozen, frozen=True):
             raise
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a file unless it exists, and return whether it was written.
+        """Write a file, but not over an existing file in S3; return whether it was written.
 
         In S3 the request has the condition that the file does not exist, so only one of two
-        processes writes it. In other stores an existing file is overwritten.
+        processes writes it. Other stores are not known to support such a condition, so there an
+        existing file is overwritten.
 
-        :return: False if the store refused the request because the file exists
+        :return: False if S3 refused the request because the file exists
         """
         store, place = self._place(name)
         if self._scheme not in _CREATING:
@@ -163,7 +164,7 @@ class Objects(Frozen, frozen=True):
     def forget(self) -> None:
         """Drop Airflow's connection to the store, so that the next call makes a new one.
 
-        Credentials may be valid for an hour only.
+        The new connection has new credentials: the old ones may be valid for an hour only.
         """
         if self._scheme not in hdfs.schemes:
             from airflow.sdk import ObjectStoragePath

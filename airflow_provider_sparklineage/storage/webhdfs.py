@@ -159,6 +159,9 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
 
         :param op: the operation of WebHDFS, such as ``OPEN``
         :param data: the content for the data node
+        :param redirect: whether a redirect to a data node is followed, as it always is for
+            ``OPEN``; otherwise the name node's answer is returned
+        :param stream: whether the answer's content is only read when it is used
         :param parameters: further parameters of the URL
         :raise OSError: if a request fails
         """
@@ -184,6 +187,8 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
     def _of_active(self, method: str, path: str, **options: Any) -> requests.Response:
         """Give the answer of the active name node; the name node of the last answer is tried first.
 
+        :param path: the path of the request's URL
+        :param options: further arguments of requests' ``Session.request``
         :raise OSError: if no name node is active
         """
         failed: list[OSError] = []

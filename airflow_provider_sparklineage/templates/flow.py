@@ -78,7 +78,11 @@ def bindings(tree: nodes.Template) -> Iterator[tuple[str, nodes.Node]]:
 
 
 def _arguments(call: nodes.Call, names: list[str]) -> Iterator[tuple[str, nodes.Node]]:
-    """Yield pairs of a parameter of a macro or ``call`` block, and an argument of a call to it."""
+    """Yield the arguments of a call to a macro or ``call`` block, with their parameters.
+
+    :param names: the parameters of the macro or block, in order
+    :return: pairs of a parameter, and an argument that it can get
+    """
     yield from zip(names, call.args, strict=False)
     yield from (("varargs", node) for node in call.args[len(names) :])
     for keyword in call.kwargs:
