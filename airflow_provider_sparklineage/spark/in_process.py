@@ -44,7 +44,7 @@ _OBSERVER = "sparklineage_observer"
 def observer_module(name: str) -> Any:
     """Import a module of the observer's package under the name ``sparklineage_observer.<name>``.
 
-    The modules import each other by this name, which is on no path of this process.
+    The modules import each other by this name, but the package is on no path of this process.
     """
     if _OBSERVER not in sys.modules:
         folder = DRIVER / _OBSERVER

@@ -89,14 +89,14 @@ class TaskIdentity(msgspec.Struct, frozen=True):
 
 
 class Worker(msgspec.Struct, frozen=True):
-    """The process that makes a bundle: the place to look at if it never ended the try."""
+    """The worker that made a bundle, by host and process id: look there if the try never ends."""
 
     host: str
     pid: int
 
 
 class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The worker's knowledge of a try; its schema is shipped as ``schemas/manifest.json``."""
+    """The worker's knowledge of a try; ``event/schemas/manifest.json`` is the manifest's schema."""
 
     application_run_id: str
     """The OpenLineage run id that the listener uses for the application."""
@@ -157,7 +157,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def locator(self) -> Locator:
-        """The locator that finds the dataset and partition of a path that this try accessed."""
+        """The locator, which finds the dataset and partition of each path accessed in this try."""
         return Locator(
             Naming.from_properties(self.naming), PartitionRules.from_documents(self.partitioning)
         )
@@ -216,6 +216,7 @@ class CaptureBundle(Frozen, frozen=True):
     def events(self, past_deadline: Callable[[], bool] = lambda: False) -> Iterator[SparkEvent]:
         """Read the listener's events; add counts and problems to :attr:`report`.
 
+        :param past_deadline: is called before each line; if it returns True, reading ends
         :raise CaptureError: if the file exists but cannot be read
         """
         from airflow_provider_sparklineage.spark.capture.events import read_events
@@ -228,6 +229,7 @@ class CaptureBundle(Frozen, frozen=True):
     ) -> Iterator[ObservationRecord]:
         """Read the observer's records, if there are any; add counts and problems to ``report``.
 
+        :param past_deadline: is called before each line; if it returns True, reading ends
         :raise CaptureError: if the file exists but cannot be read
         """
         from airflow_provider_sparklineage.spark.capture.observations import read_observations
@@ -238,6 +240,7 @@ class CaptureBundle(Frozen, frozen=True):
     def clock_put_back(self, past_deadline: Callable[[], bool]) -> timedelta | None:
         """Find by how much the driver's clock was put back.
 
+        :param past_deadline: is called before each line; if it returns True, reading ends
         :return: None if the observer's records do not show it, or if their file cannot be read:
             :meth:`observations` reports that error
         """
@@ -253,7 +256,7 @@ class CaptureBundle(Frozen, frozen=True):
     def _lines(
         self, path: Path | None, past_deadline: Callable[[], bool]
     ) -> Iterator[Iterator[bytes | LongLine]]:
-        """Open a file of the bundle; a file that does not exist has no lines."""
+        """Open a file of the bundle and give its lines; none if the file does not exist."""
         if path is None or not os.path.lexists(path):
             yield iter(())
             return
@@ -264,7 +267,7 @@ class CaptureBundle(Frozen, frozen=True):
         """Give the bundle with a changed manifest, which is saved if that is possible.
 
         :param degradations: degradations to add
-        :param changes: fields of the manifest
+        :param changes: new values of fields of the manifest, by the names of the fields
         """
         manifest = replace(self.manifest, **changes)
         manifest = replace(manifest, degradations=(*manifest.degradations, *degradations))
@@ -364,7 +367,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def name_of_tries(task: TaskIdentity) -> str:
-    """Give the beginning of the names of all bundles of a task, up to the number of the try."""
+    """Give the text with which the names of all bundles of a task begin, before the try number."""
     return f"{_slug(task.dag_id)}.{_slug(task.task_id)}-try"
 
 
@@ -467,7 +470,9 @@ _SWEPT = ".swept"
 
 
 def folders_of_properties(location: Path) -> tuple[Path, ...]:
-    """Give the folders in which a properties file may lie, in the order in which they are tried.
+    """Give the folders into which the properties file of a submission can be written.
+
+    The file is written into the first of them in which that is possible.
 
     :param location: the folder of the bundles
     """

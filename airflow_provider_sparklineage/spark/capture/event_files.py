@@ -197,7 +197,7 @@ def merged_events(paths: Sequence[str]) -> MergedEvents:
 
 
 def _job_of_merged(line: bytes | LongLine) -> JobName | None:
-    """Give the job of a merged event; None if the line is blank, or is other JSON.
+    """Give the job of a merged event; None if the line is blank, or JSON but no merged event.
 
     :raise UnreadableError: if the line is not JSON
     """

@@ -41,7 +41,7 @@ class RunIdentity(msgspec.Struct):
 
 
 class ParentFacet(msgspec.Struct):
-    """Run facet ``parent``: of an action, its application; of an application, its Airflow task."""
+    """Run facet ``parent``: the application of an action, or the Airflow task of an application."""
 
     run: RunIdentity
     job: JobName | None = None

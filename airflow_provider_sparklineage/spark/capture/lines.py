@@ -71,7 +71,11 @@ class ReadReport(msgspec.Struct):
     MALFORMED_NAMED = 5  # enough to find the cause; further lines are only counted
 
     def add_malformed(self, where: str, why: object) -> None:
-        """Count a line that could not be decoded, and note it if it is one of the first."""
+        """Count a line that could not be decoded, and note it if it is one of the first.
+
+        :param where: the place of the line: ``file:line``
+        :param why: the reason, a text or an error
+        """
         self.malformed_lines += 1
         if len(self.malformed) < self.MALFORMED_NAMED:
             self.malformed.append(f"{where}: {why}")
@@ -109,8 +113,8 @@ def lines_of(
 ) -> Iterator[bytes | LongLine]:
     """Yield the lines of a file from its start, with their line ends, up to its present size.
 
-    :param past_deadline: is called only while a long line is skipped; the caller has to call it
-        before each line
+    :param past_deadline: whether the time is over, so that no more of a long line is skipped. It is
+        called only while a long line is skipped; the caller has to call it before each line
     """
     left = stream.seek(0, os.SEEK_END)
     left -= stream.seek(0)
@@ -129,7 +133,11 @@ def lines_of(
 
 
 def _skip_line(stream: IO[bytes], left: int, past_deadline: Callable[[], bool]) -> int:
-    """Read on to the end of a line; return the number of bytes that were read."""
+    """Read on to the end of a line; return the number of bytes that were read.
+
+    :param left: the largest number of bytes to read
+    :param past_deadline: whether the time is over; then reading ends inside the line
+    """
     skipped = 0
     while skipped < left and not past_deadline():
         skipped += _skip_hole(stream, left - skipped)
@@ -141,9 +149,12 @@ def _skip_line(stream: IO[bytes], left: int, past_deadline: Callable[[], bool]) 
 
 
 def _skip_hole(stream: IO[bytes], left: int) -> int:
-    """Skip a hole in a sparse file, which may be terabytes long; return the hole's size in bytes.
+    """Skip the hole of a sparse file that begins at the present position; return its size in bytes.
 
-    The size is 0 if no hole begins here, and for a stream that cannot find holes.
+    A hole may be terabytes long. The size is 0 if no hole begins here, and for a stream that cannot
+    find holes.
+
+    :param left: the largest number of bytes to skip
     """
     here = stream.tell()
     try:

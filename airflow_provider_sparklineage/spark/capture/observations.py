@@ -250,6 +250,7 @@ def clock_put_back(
 ) -> timedelta | None:
     """Find by how much the driver's clock was put back in all.
 
+    :param past_deadline: is called before each line; if it returns True, reading ends
     :return: None if it is not known, because there is neither a record of the driver's end (a
         killed driver writes none) nor a record of a clock that was put back
     """
@@ -279,7 +280,7 @@ class _PartitionLists:
     def share(self, record: ObservationRecord) -> None:
         """Replace each list of a record by the equal list of an earlier record, if there is one.
 
-        The record is changed, so no other code may have it yet.
+        The record itself is changed, so this is called before any other code gets the record.
         """
         for scan in record.reads:
             self._share_layouts(scan.layouts or ())

@@ -56,7 +56,10 @@ def exposed(folder: Path) -> Path | None:
 
 
 def _is_open(status: os.stat_result) -> bool:
-    """Whether another user could replace the content of a folder, or the target of a link."""
+    """Whether another user could replace the content of a folder, or the target of a link.
+
+    :param status: the status of the folder, or of the link itself
+    """
     if status.st_uid not in (os.getuid(), 0):
         return True
     if stat.S_ISLNK(status.st_mode) or status.st_mode & stat.S_ISVTX:
@@ -65,9 +68,11 @@ def _is_open(status: os.stat_result) -> bool:
 
 
 def _steps(path: Path, passed: set[Path]) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield each folder and link on the way to a path, beginning at the root; follow the links.
+    """Yield each folder and link on the way to a path, beginning at the root, with its status.
 
-    :param passed: the steps that were yielded already; new steps are added
+    Links are followed: after a link come the folders and links on the way to its target.
+
+    :param passed: the paths that were yielded already; they are left out, and new ones are added
     """
     for step in (*reversed(path.parents), path):
         if step in passed:

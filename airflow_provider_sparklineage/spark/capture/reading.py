@@ -4,8 +4,8 @@ Times of events (:class:`Clock`):
 
 - One listener writes its events one after the other. If the driver's clock is put back (as NTP can
   do), a write that came before a read seems to come after that read, by the times alone. Then the
-  times of all later events in the file are moved forward until they fit the order of the file. A
-  repeated line proves nothing.
+  times of all later events in the file are moved forward until they fit the order of the file. The
+  second of two equal lines is no proof that the clock was put back.
 - The driver knows whether its clock was put back: the observer compares the clock with a monotonic
   one. The observer's report decides, even against the times of the events.
 - Without that report, an end whose time is earlier than that of an event before it in the file
@@ -65,7 +65,7 @@ class Reading:
         return self.clock.corrected(events) if self._bundle.is_in_order else events
 
     def records(self, is_over: Callable[[], bool] = lambda: False) -> list[ObservationRecord]:
-        """Read all records of the observer; some of them alone would give wrong partitions.
+        """Read the observer's records: all or none, because some alone would give wrong partitions.
 
         :param is_over: whether the time for observations is over
         :raise CaptureError: if the file exists but cannot be read
@@ -168,8 +168,8 @@ class Clock:
 
         The time of such an event is earlier than that of an event before it in the file.
 
-        :return: None if it does not, but a later event may: the driver reports nothing about its
-            clock, and the event is not the end of a run
+        :return: None if this event proves nothing, and only a later event can prove it: the driver
+            reports nothing about its clock, and this event is not the end of a run
         """
         reported = self._by_driver()
         if reported is not None:

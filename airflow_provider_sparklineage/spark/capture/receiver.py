@@ -246,7 +246,7 @@ class Receiver:
     def problems(self) -> Iterator[tuple[DegradationCode, str]]:
         """Yield a degradation, as code and message, if no event came or events were lost.
 
-        Only events with the token count.
+        An event that came without this receiver's token does not count.
         """
         if not self.events:
             tokens = ""
@@ -317,7 +317,10 @@ class Receiver:
         return status
 
     def is_known(self, authorization: str) -> bool:
-        """Whether a request has the token."""
+        """Whether a request has this receiver's token; count the request if it does not.
+
+        :param authorization: the header ``Authorization`` of the request
+        """
         expected = f"Bearer {self.token}".encode()
         if hmac.compare_digest(authorization.encode("utf-8", "replace"), expected):
             return True

@@ -387,7 +387,7 @@ class Delivered(Frozen, frozen=True):
 
 
 def received(manifest: Manifest, into: Path, budget: Budget, *, waits: bool) -> Delivered:
-    """Download the files that the drivers of a try delivered, and replace the files of a bundle.
+    """Replace the files of a bundle by the files that the drivers of a try delivered.
 
     :param manifest: the try's manifest, which has the URL of the try's folder
     :param into: the folder of the bundle
@@ -419,8 +419,8 @@ def _still_true(manifest: Manifest, *, has_ended: bool = False) -> tuple[Degrada
 
     The caller reports these anew, from the files that are in the remote folder now.
 
-    :param has_ended: whether the driver delivered its end; then ``application_unfinished`` is left
-        out, too
+    :param has_ended: whether the driver delivered ``end.json``; then ``application_unfinished`` is
+        left out, too
     """
     outdated = _OF_DELIVERY
     if has_ended:
@@ -431,6 +431,7 @@ def _still_true(manifest: Manifest, *, has_ended: bool = False) -> tuple[Degrada
 def _download(folder: Folder, own: Sequence[Attempt], into: Path, budget: Budget) -> list[str]:
     """Download the segments of all attempts; concatenate them to one file of each kind in ``into``.
 
+    :param own: the attempts of the try's application
     :return: sentences about the segments that could not be downloaded
     """
     sizes = {f"{a.name}/{name}": a.sizes[name] for a in own for name in a.segments()}

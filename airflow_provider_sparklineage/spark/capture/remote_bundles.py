@@ -132,11 +132,12 @@ def resumed(
 ) -> CaptureBundle:
     """Give the bundle of the earlier try that submitted the job, with the manifest of this try.
 
+    If the earlier bundle is not found, the result is the bundle of this try. In both cases a
+    degradation is added to the manifest. The files of an earlier bundle name the run of the earlier
+    try as the parent of the application.
+
     If the driver delivers to a store, the earlier try may have run on another worker. Then the
     bundle has the folder of this try, and nothing is removed on this machine.
-
-    In the captured files, the parent of the application is the run of the earlier try. A
-    degradation is added to the manifest, whether or not the bundle is found.
 
     :param own: the bundle of this try, which is removed if an earlier one is found on this machine
     :param job: Airflow's id of the job
@@ -299,10 +300,11 @@ def _asked(url: str, budget: Budget, action: Callable[[], T], verb: str) -> T:
 
 
 def fetched(url: str, into: Path, budget: Budget) -> tuple[CaptureBundle, remote.Delivered]:
-    """Download a remote bundle into a bundle on this machine, with the files delivered by now.
+    """Download a remote bundle into a folder on this machine, with the files delivered by now.
 
     :param url: the URL of the try's folder, in Airflow's form
     :param into: an empty folder that only this user can access
+    :return: the bundle in ``into``, and the state of the try's deliveries
     :raise CaptureError: if there is no manifest, or the store does not return it in time
     """
     manifest = replace(manifest_of(url, budget), remote=url)

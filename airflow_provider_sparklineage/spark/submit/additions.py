@@ -193,6 +193,7 @@ def injected(
 def _entry(name: str, links: Links, fix: str) -> str:
     """Give the entry of ``--jars`` for a jar.
 
+    :param fix: the advice in the error
     :raise ListenerError: if the path has a character that Spark misreads
     """
     try:

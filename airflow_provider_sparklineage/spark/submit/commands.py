@@ -207,6 +207,7 @@ def ask_version(
 def parse_version_output(output: str, spark_binary: str = "spark-submit") -> tuple[str, str]:
     """Read the versions of Spark and Scala from the output of ``spark-submit --version``.
 
+    :return: the version of Spark, and the version of Scala
     :raise ListenerError: if the output has no versions; the message quotes the last line
     """
     spark, scala = _PRINTED_SPARK.search(output), _PRINTED_SCALA.search(output)

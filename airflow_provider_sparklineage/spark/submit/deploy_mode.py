@@ -222,8 +222,8 @@ class DriverFiles(NamedTuple):
     :param takes_uploads: whether spark-submit brings files of this worker to the driver
     :param is_awaited: whether the task ends no earlier than its application
     :param has_jars_of_worker: whether the driver uses the jars of this worker's Spark
-    :param image: URL of a folder on the driver's host that has listener and observer; empty if no
-        such folder is known
+    :param image: URL of the folder on the driver's host in which listener and observer are; empty
+        if no such folder is known
     """
 
     host: DriverHost

@@ -81,8 +81,9 @@ def defaults(home: Path | None, env: Mapping[str, str]) -> dict[str, str]:
 def find(spark_binary: str, env: Mapping[str, str]) -> SparkDistribution | None:
     """Find the distribution that a spark-submit would run in this environment.
 
-    As in Spark's own script ``find-spark-home``, this is the folder in ``SPARK_HOME`` or, without
-    this variable, the folder above the script's ``bin``, or the pip package ``pyspark`` below it.
+    As in Spark's own script ``find-spark-home``, this is the folder in ``SPARK_HOME``. If the
+    variable is not set, it is the folder above the script's ``bin`` or, if that folder is no
+    distribution, the pip package ``pyspark`` inside it.
 
     :return: None if there is no such command, or if the files of the distribution show no version
     """
@@ -107,7 +108,7 @@ def _at(home: Path) -> SparkDistribution | None:
     The name of the jar ``spark-core`` has both versions. Without this jar, the file ``RELEASE`` has
     the version of Spark, and the name of the jar ``scala-library`` the version of Scala.
 
-    :return: None if the folder has neither
+    :return: None if the files do not show both versions
     """
     names = _jar_names(home)
     for name in names:

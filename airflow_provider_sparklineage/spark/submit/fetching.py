@@ -93,8 +93,9 @@ def fetch(
 ) -> Path:
     """Fetch the listener for a Scala version into the cache, unless the cache has it already.
 
-    If a process has waited for another process, whose fetch then failed, it does not try to fetch
-    again: otherwise each task on a worker would wait for the failures of all tasks before it.
+    A process that has waited for the fetch of another process does not try to fetch after that
+    fetch has failed: otherwise each task on a worker would wait for the failures of all tasks
+    before it.
 
     :param fetcher: the function that brings the jar, made by :func:`from_location` or by
         :func:`.commands.from_spark` (Spark's own resolver)

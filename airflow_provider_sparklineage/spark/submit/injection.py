@@ -305,8 +305,8 @@ class Injection(Frozen, frozen=True):
     :param existing_transport: the treatment of the user's transport
     :param submit_opts: ``SPARK_SUBMIT_OPTS`` of the environment; None if the variable would not
         reach the driver
-    :param is_quiet: whether Java options may be added; False if the user's own options, which they
-        would replace, are not known
+    :param is_quiet: whether Java options may be added; False if the added options would replace
+        options of the user's that are not known
     :param observation: the observer's settings; None if the driver is not observed
     :param sending: the properties of the transport by which the listener sends its events to
         the worker; empty if the listener can write its events to ``events_path``
@@ -399,7 +399,7 @@ def can_observe(submission: Submission) -> bool:
 
 
 def takes_tag(submission: Submission, tag: str) -> bool:
-    """Whether Delta commits can get this application's tag, because the user sets no metadata."""
+    """Whether Delta commits can get this application's tag: the user sets no other metadata."""
     return submission.value(DELTA_TAG) in (None, tag)
 
 

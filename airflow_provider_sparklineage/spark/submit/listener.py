@@ -52,7 +52,7 @@ _FIRST_SPARK = (3, 2)  # the first version in OpenLineage's own test matrix
 
 
 class Identity(Frozen, frozen=True):
-    """The version and the Scala version of a listener; None for one that it does not declare."""
+    """The version and the Scala version of a listener; each is None if it is not declared."""
 
     version: str | None
     scala: str | None
@@ -189,7 +189,7 @@ def digest_of(jar: Path) -> str:
 
 
 def damage(jar: Path) -> str:
-    """Unpack all entries of a jar, and describe its damage; empty if it is whole."""
+    """Unpack all entries of a jar, and describe its damage; empty if the jar is not damaged."""
     problem = "it is no archive"
     try:
         with zipfile.ZipFile(jar) as archive:

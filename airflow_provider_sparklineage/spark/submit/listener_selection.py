@@ -49,7 +49,7 @@ class ListenerSource(StrEnum):
 
     @property
     def is_of_jvm(self) -> bool:
-        """Whether the JVM's own loader has the listener; it then sees no class of ``--jars``."""
+        """Whether the JVM's own loader has the listener, which then sees no class of ``--jars``."""
         return self in (ListenerSource.DRIVER, ListenerSource.SPARK)
 
 

@@ -135,8 +135,8 @@ _COLLIDING = re.compile(
 class CommandLine(Frozen, frozen=True):
     """The parts of a spark-submit call that a command's text shows; a part not shown is empty.
 
-    :param colliding: the user's flags and properties in the text (``--jars``, ``spark.jars``, …) of
-        which Spark would use the value instead of the value that we add
+    :param colliding: the flags and properties (``--jars``, ``spark.jars``, …) that the text sets
+        and this package would set, too: Spark would use the values in the text
     """
 
     binary: str = ""

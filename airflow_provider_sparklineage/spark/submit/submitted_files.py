@@ -98,8 +98,8 @@ class Links:
     def __init__(self, bundle: Path | None) -> None:
         """Note the folder in which links will be made; make no link yet.
 
-        :param bundle: the folder of the try's bundle; if its path is not plain, links are made in
-            the temporary folder
+        :param bundle: the folder of the try's bundle; if its path is not plain (:func:`is_plain`),
+            links are made in the temporary folder
         """
         self._bundle = bundle
         self._folder: Path | None = None

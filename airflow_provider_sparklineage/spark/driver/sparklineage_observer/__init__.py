@@ -9,7 +9,7 @@ URL.
 ==================  ================================================================================
 :mod:`.attaching`   registers a listener with each SparkSession, waits at exit for the last queries;
                     makes all changes to PySpark, py4j and Log4j
-:mod:`.in_process`  does this in a process that runs several applications, one after the other
+:mod:`.in_process`  starts and stops the observer in a process that runs several applications
 :mod:`.observer`    makes one record of each query, within the limits
 :mod:`.plans`       finds the scans, write commands and Python UDFs of a physical plan
 :mod:`.scans`       finds the partitions that a scan selected, and the columns of its relation

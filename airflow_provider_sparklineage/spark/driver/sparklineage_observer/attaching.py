@@ -4,7 +4,8 @@ The observer begins with the SparkContext, and not only with a SparkSession: a j
 SparkSession has events of the listener, too, and the observer may have to deliver them.
 
 The imports of this module delay each start of an interpreter. So the modules of PySpark and py4j
-are imported only where they are used, and those of the observer while Spark makes the SparkContext.
+are imported only where they are used. The other modules of the observer are imported while Spark
+makes the SparkContext.
 """
 
 import atexit
@@ -204,7 +205,7 @@ def wrap_sessions(module):
 
 
 def _wrap_init(of, act):
-    """Call ``act`` with each new instance of a class, after the instance is initialised."""
+    """Call ``act`` with each new instance of the class ``of``, after its ``__init__``."""
     original = of.__init__
 
     def __init__(self, *args, **kwargs):  # noqa: N807  (replaces the original)
@@ -264,7 +265,8 @@ class _Attached:
 
     observer: None until a SparkContext with our configuration is made; settings: our configuration
     in a process that also does other work (:mod:`.in_process`), else empty, because then Spark's
-    configuration has it; listeners: those to remove at the end of an application in such a process.
+    configuration has it; listeners: those to remove at the end of an application in such a process,
+    each after the function that removes it.
     """
 
     def __init__(self):
@@ -281,7 +283,10 @@ class _Attached:
         self.process = os.getpid()
 
     def registered(self, remove, listener):
-        """Remember a listener and the function that removes it, if it has to be removed."""
+        """Remember a listener, and the function that removes it at the end of the application.
+
+        In a process that is only a driver, nothing is remembered, because no listener is removed.
+        """
         if self.settings:
             self.listeners.append((remove, listener))
 

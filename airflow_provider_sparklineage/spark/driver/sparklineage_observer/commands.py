@@ -101,9 +101,9 @@ class Commands:
         return write and write.record()
 
     def of_batch(self, record, query, budget):
-        """Add the plan and the columns of a stream's batch to the description of its command.
+        """Add plan, schema and columns to the record of the command that writes a stream's batch.
 
-        :param record: the description, which has the target
+        :param record: the record, which has the command's target; it is changed and returned
         :param query: the plan of the rows that the batch writes
         """
         schema = json.loads(query.schema().json())
@@ -140,10 +140,10 @@ class Commands:
         return ""
 
     def _described(self, plan, leaves, budget):
-        """Give the keys ``plan`` and ``relations`` of a record; ``cut`` if the plan is too large.
+        """Give the keys ``plan`` and ``relations`` of a record; if the plan is too large, ``cut``.
 
-        Give {} if the plan does not name one of its relations, such as a table read over JDBC: the
-        listener names that relation.
+        Give {} if a relation of the plan has neither path nor name, such as a table read over JDBC:
+        the listener reports such a relation.
         """
         text = _JVM.sub("", plan.toJSON())
         cut = self._too_large(len(text))
@@ -249,7 +249,10 @@ class _Write:
         return names_of(query.output())
 
     def schema(self, columns):
-        """Give the schema of the target, as the parsed JSON of Spark's StructType."""
+        """Give the schema of the target, as the parsed JSON of Spark's StructType.
+
+        :param columns: the names of the target's columns, in the order of the query's columns
+        """
         if self.relation is not None:
             return json.loads(self.relation.schema().json())
         if self.kind in DELTA_CHANGES:
@@ -264,6 +267,8 @@ def _created(resolved):
     """Give the path and the name of a table that a V2 command created.
 
     The path is "" if the table does not exist any more.
+
+    :param resolved: Spark's ``ResolvedIdentifier`` of the table
     """
     catalog, name = resolved.catalog(), resolved.identifier()
     place = first_answer(catalog, lambda c: place_of(c.loadTable(name)))

@@ -93,7 +93,7 @@ class Segments:
         self.delivered += 1
 
     def left(self):
-        """Describe the bytes after the last line end, which are in no segment; "" without any."""
+        """Describe bytes after the last line end, which no segment has; "" if there are none."""
         if not os.path.exists(self._file):
             return ""
         size = os.path.getsize(self._file) - self._at
@@ -302,7 +302,7 @@ class Delivery:
         self._thread = threading.Thread(target=self._run, name="sparklineage", daemon=True)
 
     def begin(self):
-        """Start the thread that delivers, next to the job."""
+        """Start the thread that delivers while the job runs."""
         self._thread.start()
 
     def wanted(self):
@@ -399,7 +399,10 @@ class Delivery:
                 segments.put()
 
     def _recovered(self):
-        """Record the failures before this delivery; until now, no record could be delivered."""
+        """Record the failed deliveries after a later one has succeeded.
+
+        Until then, no record of the failures could have been delivered.
+        """
         late = time.monotonic() - self._failed_since
         self._failures = 0
         for reason in self._unrecorded:

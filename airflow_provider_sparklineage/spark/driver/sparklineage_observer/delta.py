@@ -153,6 +153,8 @@ class _Schema:
         A removed file has no values for partition columns that are null. Its folders may have
         random names, which Delta 4.4 gives them in tables with column mapping, and then do not name
         the columns either.
+
+        :param actions: the lines of the write's commit, parsed
         """
         added, removed = _changed(actions)
         if not added and any(_in_folders(*_place(file)) is None for file in removed):
@@ -168,8 +170,8 @@ class _Schema:
     def describe(self, write):
         """Set the names and types of a write's partition columns.
 
-        If some of them are not known, the write's partitions are removed, and ``cut`` has the
-        reason.
+        If some of the names are not known, the record of the write gets no partitions, and ``cut``
+        in it has the reason.
         """
         if self.misses(write):
             cut = "the commit that names its columns is gone from the log"
@@ -222,6 +224,7 @@ def _write(path, version, info, actions):
 def _layouts(path, files, complete=()):
     """Give the partitions of files, as one layout for each set of partition columns.
 
+    :param files: the actions ``add`` or ``remove`` of a commit, one for each file
     :param complete: the partition columns of the same commit's added files, or of the table, for
         removed files that do not show all their columns
     """
@@ -283,7 +286,7 @@ _PATHS = (
 
 
 def path_of(command, session):
-    """Give the path of the table that a command writes; None if it has no table."""
+    """Give the path of the table that a command writes; None if the command has no table."""
 
     def of_catalog(command):
         catalog = session.sessionState().catalog()

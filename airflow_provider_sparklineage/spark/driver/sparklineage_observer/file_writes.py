@@ -176,7 +176,7 @@ class FileWrites:
 
     @staticmethod
     def _place(write):
-        """Give the key of the folder below which a write's files are: path and static values.
+        """Identify the folder of a write's files by a tuple: the write's path and static values.
 
         The static values are those of the leading partition columns.
         """

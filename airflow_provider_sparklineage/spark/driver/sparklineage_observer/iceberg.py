@@ -100,7 +100,7 @@ class _Collected:
     def add_all(self, files, classes, budget):
         """Add the partitions of many files with few calls.
 
-        One call prints all files; then only one file of each partition is read.
+        One call gives the texts of all files; then only one file of each partition is read.
         """
         listed = classes.array_list()
         for file in each(files):

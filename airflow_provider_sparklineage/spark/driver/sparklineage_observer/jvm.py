@@ -111,7 +111,7 @@ def first_answer(thing, *calls):
     """Try functions on an object in turn; give the first result, or None if all of them fail.
 
     :param calls: functions that take the object and call methods of it; a function fails if the
-        object's class, in this version, does not have the method
+        object's class does not have the method in this version of Spark
     """
     for call in calls:
         with suppress(Exception):  # the class has no such method
@@ -125,7 +125,7 @@ def option(value):
 
 
 def texts(sequence):
-    """Print the elements of a Scala collection in one call; give a list of their texts."""
+    """Give the texts of the elements of a Scala collection as a list, in one call."""
     joined = sequence.mkString("\x01")
     return joined.split("\x01") if joined else []
 
@@ -163,6 +163,7 @@ def metrics(known, *names):
     """Read metrics of a plan or command in one call; leave out names without a metric.
 
     :param known: all metrics of the plan or command, a Scala Map
+    :return: the values of the metrics, by name
     """
     values = dict(_METRIC.findall(known.mkString("\x01")))
     return {name: int(values[name]) for name in names if name in values}

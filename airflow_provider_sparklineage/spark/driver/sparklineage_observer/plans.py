@@ -197,7 +197,8 @@ def _above(plan, identity, is_limited):
 
     V1 scans know all their filters, V2 scans only the filters that they took over from Spark.
 
-    :return: by the leaf's identity, the SQL of the filters, and whether a limit may end it early
+    :return: for each leaf, by its identity: the SQL of the filters, and whether a limit may end the
+        leaf's reading early
     """
     found = {}
     waiting = [(plan, [], is_limited)]

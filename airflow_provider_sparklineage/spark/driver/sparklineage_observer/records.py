@@ -138,8 +138,9 @@ class Budget:
 def query_record(query, function, started, ended, duration=0):
     """Make the record of a query without reads and writes; all times are in ms.
 
-    started: the time when Spark began to optimise the query, or None if it is not known; ended: a
-    time at which the query had ended; duration: the query's duration, or 0 if it is not known.
+    function: Spark's name of the action, such as ``command`` or ``collect``; started: the time when
+    Spark began to optimise the query, or None if it is not known; ended: a time at which the query
+    had ended; duration: the query's duration, or 0 if it is not known.
     """
     if started is None:
         started = ended - duration
@@ -163,14 +164,15 @@ def query_record(query, function, started, ended, duration=0):
 def write_record(node, kind, path, mode, layouts=(), **more):
     """Make the record of a write whose partitions are known.
 
-    kind: the format of the table; layouts: the partitions that were written; more: further keys.
+    node: the class name of the command, or a name such as ``DeltaCommit``; kind: the format of the
+    table; layouts: the partitions that were written; more: further keys.
     """
     write = {"node": node, "format": kind, "path": path, "mode": mode, "how": "exact"}
     return {**write, "layouts": list(layouts), **more}
 
 
 def layout_of(base, dimensions, partitions):
-    """Describe the partitions below a base folder, as tuples of values; None stands for null."""
+    """Give the layout of partitions, which are tuples of values (None for null), below a folder."""
     return {"base": base, "dimensions": dimensions, "partitions": sorted_partitions(partitions)}
 
 
@@ -187,7 +189,12 @@ def sorted_partitions(partitions):
 
 
 def guarded(record, what, act, *args):
-    """Call ``act`` for one part of a record; note its error in the record instead of raising it."""
+    """Call ``act(*args)``; instead of raising its error, note the error in a record.
+
+    The error is added to the record's ``errors``, or to its ``cut`` if a limit was reached.
+
+    what: the word with which a note in ``errors`` begins, such as ``schema``.
+    """
     try:
         act(*args)
     except OverBudgetError as error:

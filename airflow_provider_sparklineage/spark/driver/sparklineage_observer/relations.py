@@ -28,7 +28,10 @@ def leaves_of(plans):
 
 
 def relations_of(leaves, position, text):
-    """Describe the relations that a leaf reads; [] if the leaf reads neither a table nor files."""
+    """Describe the relations that a leaf reads; [] if the leaf reads neither a table nor files.
+
+    The arguments are those that :func:`leaves_of` gives for a leaf.
+    """
     if not text.startswith(("Relation ", "RelationV2", "HiveTableRelation ")):
         return []
     leaf = leaves.apply(position)
@@ -39,7 +42,7 @@ def relations_of(leaves, position, text):
 
 
 def _places(leaf, text):
-    """Give (path, table) for each relation that a leaf reads; [] if it has too many roots."""
+    """Give (path, table) for each relation that a leaf reads; [] if it reads too many folders."""
     if text.startswith("RelationV2"):
         return [place_of(leaf.table())]
     if text.startswith("HiveTableRelation"):
@@ -99,7 +102,10 @@ _RELATION = re.compile(
 
 
 def names_tables(execution):
-    """Whether the analysed plan of a query names a table or files, or may do so."""
+    """Whether the text of a query's analysed plan names a table or files.
+
+    This is also True if the text is truncated, because the missing text may name one.
+    """
     return bool(_RELATION.search(execution.analyzed().toString()))
 
 

@@ -182,6 +182,9 @@ def _by_value(selected, schema, budget):
     """Read the values of the selected partitions from Spark's rows, one by one.
 
     This is for partitions with locations of their own, whose folders do not name their values.
+
+    :param schema: the dimensions of the partitions
+    :return: a tuple for each partition, with the values in the order of the dimensions
     """
     if not jvm.is_array(selected):
         iterator = selected.filePartitionIterator()

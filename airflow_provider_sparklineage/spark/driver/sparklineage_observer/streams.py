@@ -195,8 +195,8 @@ class Streams:
     def narrow(self, read, scan):
         """Set ``chosen`` in a read if its scan belongs to a stream; change no other read.
 
-        The scan has only the batch's files, and not all files of the folder. A table with which the
-        stream is joined is read in full, so its read is not changed.
+        The key says that the scan has only the batch's files, and not all files of the folder. A
+        table with which the stream is joined is read in full, so its read is not changed.
         """
         if not (self._has_begun and is_of_stream(scan)):
             return
@@ -213,7 +213,7 @@ class Streams:
 
     @staticmethod
     def _note_others(record, stream, sources):
-        """Note the sources of a stream whose reads are not recorded, once for each stream."""
+        """Note, once for each stream, those of its sources whose reads are not recorded."""
         names = [source["description"] for source in sources]
         others = [n for n in names if not _SOURCE.match(n) and not n.startswith(_MADE_UP)]
         if others and not stream.is_noted:
