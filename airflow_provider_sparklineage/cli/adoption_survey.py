@@ -1,5 +1,6 @@
 """Surveys the tasks of DAGs: whether each is adopted, why, and which rule declares its datasets.
 
+An adopted task has lineage although its DAG was written without it (``operators/adoption``).
 DAG files are parsed as Airflow's DAG processor parses them, but nothing is written to Airflow's
 database. Each task of a Spark operator is a row. If a rule or a glob matches no task, or several
 declarations match one task, that is a problem. The survey is printed as a table for people, or
@@ -105,6 +106,7 @@ class ParsedDags:
     def add(self, name: str, path: Path, root: Path) -> None:
         """Add the DAGs of a folder, or of one file.
 
+        :param name: name of the DAG bundle
         :param root: the folder for imports by the files; paths in import errors are relative to it
         """
         bag = commands.quietly(partial(self._bag, path, root, name))
@@ -211,7 +213,10 @@ class Matches(Frozen, frozen=True):
 
 
 def rule_text(rule: TaskRule, number: int) -> str:
-    """Name a rule at the beginning of a sentence: its number from 1, and its line."""
+    """Name a rule at the beginning of a sentence: ``Rule 2 (line 7)``.
+
+    :param number: number of the rule, from 0; the text has the number from 1
+    """
     return f"Rule {number + 1}" + (f" (line {rule.line})" if rule.line else "")
 
 

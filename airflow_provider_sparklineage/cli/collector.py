@@ -514,7 +514,7 @@ _ARCHIVE_S = 120.0
 
 
 def collect(args: argparse.Namespace) -> int:
-    """Collect bundles and send their events; return 1 if one of them is left, else 0."""
+    """Collect bundles and send their events; return 1 if a bundle is left, else 0."""
     with commands.logging_to_stderr():
         resolved = resolution.resolve(*sources.for_settings(sources.connection(args.conn_id)))
         budget = Deadline().part(_COLLECT_S)

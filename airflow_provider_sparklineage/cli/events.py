@@ -113,7 +113,7 @@ _TRANSPORT_EXAMPLE = """E.g. --transport '{"env": "DEV", "platform_instance": "e
 
 
 def merge(args: argparse.Namespace) -> int:
-    """Merge captured events into one event, and print it or its DataHub metadata.
+    """Merge captured events into one event; print it, or DataHub's metadata, as ``--format`` says.
 
     :return: the exit code
     """
@@ -163,7 +163,7 @@ def _placed(event: dict[str, Any], task: TaskIdentity | None) -> dict[str, Any]:
 
 
 def _conversion(args: argparse.Namespace) -> Conversion:
-    """Read from ``--transport`` how to convert events for DataHub; its server is not used.
+    """Read from ``--transport`` how to convert events for DataHub; nothing is sent to its URL.
 
     :raise UnusableInputError: if ``--transport`` is not a JSON object, or the format is not
         DataHub's
@@ -234,6 +234,7 @@ def events_of(inputs: Sequence[str], application: str | None = None) -> list[sto
     Each bundle is merged into one event. If the files have merged events, these are given; else all
     files together are merged into one event.
 
+    :param application: run id of the Spark application to merge, if captured events are of several
     :raise UnusableInputError: if the input has no event
     """
 

@@ -71,7 +71,10 @@ _OF_A_RUN_TO_COME = (
 
 
 def explain_templates(args: argparse.Namespace) -> int:
-    """Print the partitions that templates name, or those of ``--run``; return the exit code."""
+    """Print the partitions that templates name, or with ``--run`` those of a run that has ended.
+
+    :return: the exit code
+    """
     if args.of_run and args.text:
         commands.refuse("Give templates, or --run for a run that has ended.")
     if args.of_run:

@@ -153,6 +153,7 @@ def trace_text(text: str, number: int, run: DryRun) -> list[TracedText]:
     """Render a template of the command line for a run, and trace where its values come from.
 
     :param number: place of the template among the arguments, from 0
+    :return: a list of the rendered text with its sources; [] if it cannot be traced
     :raise UnusableInputError: if the template cannot be rendered; if a variable is missing, the
         message names the variables that a run can have
     """
@@ -176,7 +177,7 @@ def _hint(error: Exception) -> str:
 
 
 class ExplainedTask(Frozen, frozen=True):
-    """A task of a DAG that was rendered and not run.
+    """A task that was rendered and not run.
 
     :param texts: the rendered texts that differ from their templates
     """
@@ -287,6 +288,8 @@ def explanation(
 
     :param subject: the DAG's task that is explained; empty for texts of the command line
     :param texts: the traced texts; the document has only those that differ from their templates
+    :param limits: limits of the partitions that the document names
+    :param problems: sentences, each on a part that could not be explained
     """
     expected = list(expectations)
     return {

@@ -39,7 +39,7 @@ _COLUMN_TYPES: dict[str, dict[str, Any]] = {
 
 
 def print_schema(args: argparse.Namespace) -> int:
-    """Print the schema of a name, or the names of all schemas; return 0.
+    """Print the schema of a name; without a name, print the names of all schemas. Return 0.
 
     :raise UnusableInputError: if there is no schema of the name
     """
@@ -94,7 +94,10 @@ ANSWERS: Mapping[str, tuple[type[Struct], ...]] = {
     "stale": (answers.Stale,),
     "trace": (answers.Hop,),
 }
-"""The types of the lines that each question answers, and ``plan``: impact and stale ``--plan``."""
+"""The types of the lines that each question prints under ``--json``.
+
+The key ``plan`` is for the lines of ``impact --plan`` and ``stale --plan``.
+"""
 
 _PARAM = re.compile(r"^:param (\w+): (.*(?:\n {4}.*)*)", re.MULTILINE)
 _ORDER = {"type": "integer", "description": "its place in the plan, from 1 on"}

@@ -157,7 +157,11 @@ def _described(one: sending.Candidate, *, is_asked: bool) -> str:
 
 
 def summary(events: int, total: int) -> str:
-    """Say how many of the chosen events were sent."""
+    """Say how many of the chosen events were sent.
+
+    :param events: number of events that were sent
+    :param total: number of chosen events
+    """
     if events == total:
         return "1 event was sent." if events == 1 else f"{events} events were sent."
     return f"{events} of {total} events were sent."
@@ -176,7 +180,7 @@ _BATCH, _BATCH_BYTES = 50, 16 * 1024 * 1024
 
 
 _Batch = list[tuple[sending.Candidate, list[bytes]]]
-"""The candidates of a batch, each with the lines of its events."""
+"""The candidates of a batch, each with the lines of JSON to send (:func:`.sending.lines_of`)."""
 
 
 class Sender:
@@ -214,7 +218,10 @@ class Sender:
             self._note(f"Sending stopped: {stopped}")
 
     def _batch(self, candidates: Sequence[sending.Candidate]) -> _Batch:
-        """Take the first candidates for one batch, at least one, with the lines of their events."""
+        """Take as many candidates, from the first on, as fit in a batch, but at least one.
+
+        :return: the candidates, each with the lines of JSON to send
+        """
         batch: _Batch = []
         size = 0
         for one in candidates:
@@ -278,6 +285,7 @@ class Sender:
         """Send a batch; return the reason why no more can be sent, or an empty text.
 
         :param before: number of candidates in the batches before this one
+        :param reached: a function that moves the progress bar to a number of candidates
         """
         lines = [line for _, of_one in batch for line in of_one]
         if not lines:

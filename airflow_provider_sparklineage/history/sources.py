@@ -46,12 +46,15 @@ if TYPE_CHECKING:
 
 
 class Skip(StrEnum):
-    """The reason why a part of a source gives no event; :class:`.facts.Reason` is for events."""
+    """The reason why a part of a source gives no event.
+
+    The reasons why an event gives no facts are :class:`.facts.Reason`.
+    """
 
     TORN_LINE = "torn_line"
     """The last line of a file is not complete: the next build reads it."""
     TORN_FILE = "torn_file"
-    """A compressed file ends too early, or is damaged; the part before that is read."""
+    """A compressed file ends too early, or is damaged; the part before the damage is read."""
     TOO_LARGE = "too_large"
     """A line or document is longer than :data:`MAX_BYTES`."""
     OTHER_FILE = "other_file"
@@ -65,7 +68,7 @@ class Skip(StrEnum):
 class Document(NamedTuple):
     """A JSON document of a file; if the file is valid, each of its documents is an event.
 
-    :param source: name of its file in the tables, which begins as the user named the source
+    :param source: name of the file in the tables; it begins with the path or URL that the user gave
     :param of: the try of the event, if the file is of an archive or a bundle; else None
     """
 
@@ -82,7 +85,7 @@ class Source(Protocol):
 
         Once all documents of a file were taken, its mark (the position up to which it was read) is
         added to the marks of ``reading``. There is no mark if the next build must read the file
-        again. Skipped parts are added to the counts.
+        again. Skipped parts are added to the counts of ``reading``.
 
         :raise UnusableInputError: if the source does not exist, or cannot be listed
         """
@@ -117,7 +120,7 @@ class Documents:
 
     :param name: name of the file, which tells whether it is compressed, and may tell its form
     :param skipped: counts of skipped parts are added to it
-    :param start: offset at which reading begins; the file has lines if it is not 0
+    :param start: offset at which reading begins; if it is not 0, each line is a document
     """
 
     def __init__(
@@ -206,7 +209,7 @@ class Mark(NamedTuple):
     """The state of a file when it was read, and the offset after its last complete line.
 
     A file with the size and the time of its mark is not opened. A larger file is read from the
-    offset on, if the bytes before the offset are the same as then. Otherwise it is read from its
+    offset on, if the bytes before the offset have not changed. Otherwise it is read from its
     start: it is a log that was rotated, or a document that was written again. An event that is read
     twice counts once, by its checksum.
 
@@ -241,7 +244,11 @@ def tail_of(stream: IO[bytes], offset: int) -> str:
 
 
 def start_of(stream: IO[bytes], known: Mark | None, size: int) -> int:
-    """Give the offset at which reading begins: that of the mark if it fits the file, else 0."""
+    """Give the offset at which reading begins: that of the mark if it fits the file, else 0.
+
+    :param known: the mark that the previous build made; None if there is none
+    :param size: size of the file now, in bytes
+    """
     if known is None or not known.offset or known.offset > size:
         return 0
     return known.offset if tail_of(stream, known.offset) == known.tail else 0
@@ -288,7 +295,10 @@ _PARTIAL = ".part"
 
 
 def try_of(place: str) -> Try | None:
-    """Give the try of an archive's file from the end of its path; None for other files."""
+    """Give the try of an archive's file from the end of its path; None for other files.
+
+    :param place: path or URL of the file
+    """
     task = task_of("/".join(place.removesuffix(".json").split("/")[-5:]))
     if task is None or not place.endswith(".json"):
         return None
@@ -337,7 +347,12 @@ class LocalFiles:
                     reading.skipped[Skip.OTHER_FILE] += 1
 
     def _bundle(self, folder: Path, source: str, reading: Reading) -> Iterator[Document]:
-        """Yield the event that ``sparklineage merge`` makes of a bundle, if it has changed."""
+        """Yield the event that ``sparklineage merge`` makes of a bundle.
+
+        Nothing is yielded if the bundle has not changed since the previous build.
+
+        :param source: name of the bundle in the tables
+        """
         place, state = str(folder), _bundle_state(folder)
         if reading.known.get(place) == state:
             return
@@ -367,7 +382,9 @@ def _documents_of(
     """Yield the documents of a file that are new since the previous build.
 
     :param place: the path or URL of the file, of which ``path`` may be a copy
-    :param known: the mark that the previous build made; None if it has not read the file
+    :param source: name of the file in the tables
+    :param known: the mark that the previous build made; None if that build did not read the file
+    :param skipped: counts of skipped parts are added to it
     :return: the mark for the next build; None if the file cannot be read
     """
     try:
@@ -466,7 +483,8 @@ def _new_in_fetched(
 
 
 LEFT_OUT = "part_left_out"
-"""Key for the number of event parts with a wrong shape; their events are not skipped."""
+"""Key in :attr:`Reading.skipped`: number of parts of events that have a wrong shape and are left
+out. The other parts of such an event are used."""
 
 
 class Reading:
@@ -514,7 +532,7 @@ def store_at(url: str) -> Store | None:
 
 
 def source_of(text: str, merge: Merge = refused) -> Source | Store:
-    """Give the source that a user names by a path or a URL; or the store, if there is one.
+    """Give the source at a path or URL that a user named; if a store is there, give the store.
 
     :param merge: a function that makes an event of a capture bundle
     :raise UnusableInputError: if there is no such file or folder on this machine

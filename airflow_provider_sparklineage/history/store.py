@@ -72,8 +72,8 @@ class Manifest(Struct, frozen=True):
     :param marks: name of the file with the marks of the sources; empty if there is none
     :param skipped: number of texts and files that all builds have skipped, by reason
     :param retired: folders that are no longer named, and will be removed
-    :param since: older events were forgotten, and builds ignore them if a source has them again;
-        None if no event was forgotten
+    :param since: time before which events were forgotten; builds ignore such old events if a source
+        has them again. None if no event was forgotten
     """
 
     version: int
@@ -140,6 +140,7 @@ class Building:
         :param facts: names of the files of all parts of the facts in this generation, by name of
             the part
         :param tables: names of the files of each table
+        :param rows: number of rows of each table
         :param skipped: number of texts and files that this build has skipped, by reason
         :param marks: the marks of the sources; None takes over those of the generation before
         :param since: forget events that are older; None takes over the time of the generation
@@ -239,13 +240,17 @@ class Folder:
         return (self.root / name).read_bytes()
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a temporary file in the same folder, and rename it: no reader sees a part of it."""
+        """Write a file, or replace it; no reader sees only a part of the new content.
+
+        A temporary file in the same folder is written, and then renamed.
+        """
         self._partial(name, content).replace(self.root / name)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a temporary file in the same folder, and link it to the file's name.
+        """Write a file unless it exists; return whether it was written.
 
-        The link fails if the file exists already; return whether the file was written.
+        A temporary file is written, and the file is made as a hard link to it; making the link
+        fails if the file exists.
         """
         partial = self._partial(name, content)
         try:
@@ -597,8 +602,8 @@ class Store:
     def _refuse_others(self) -> None:
         """Refuse to make a store in a folder that has other files.
 
-        If it were a folder of events, later builds would mistake it for a store and not read
-        its events.
+        The other files may be events. Later builds would mistake the folder for a store, and would
+        not read these events.
         """
         others = [name for name in self.files.names("") if not name.startswith(_OWN)]
         if others and self.manifest.generation == 0:
@@ -623,7 +628,7 @@ class Store:
 def is_store(*names: Collection[str]) -> bool:
     """Whether a folder is a store, or the first build of a store is running in it.
 
-    :param names: the names in the folder
+    :param names: the names in the folder, in one or several lists, e.g. of files and of folders
     """
     there = {name for some in names for name in some}
     return {MANIFEST, GENERATIONS} <= there or {LOCK, SCRATCH} <= there

@@ -53,7 +53,10 @@ CONNECTION, SETTINGS, SPARK_CONNECTION = "connection", "settings", "Spark connec
 PROVIDER, POLICY, TIME = "OpenLineage provider", "emission policy", "time for events"
 
 _SHORT_S = 10
-"""Seconds: Airflow's default, and the time for which clients retry while a backend restarts."""
+"""Least number of seconds for sending an event that needs no warning.
+
+It is Airflow's default, and clients retry for about as long while a backend restarts.
+"""
 
 
 class AirflowChecks(Frozen, frozen=True):
@@ -101,11 +104,11 @@ def check(conn_id: str, spark_conn_id: str) -> AirflowChecks:
 
 
 def for_people(checks: Iterable[Check], connection: Source) -> list[Check]:
-    """Correct the texts of checks: the places of settings, and secrets that Airflow knows.
+    """Correct the places of settings in the texts of checks, and hide secrets that Airflow knows.
 
     The checks of a machine do not know the lineage connection, and name Airflow's configuration as
     the place of every setting (``[sparklineage] adopt``). If the connection has the setting, its
-    place in the connection is named instead. Secrets are hidden.
+    place in the connection is named instead.
 
     :param connection: settings of the lineage connection that the task would have
     """
@@ -291,9 +294,11 @@ def _time() -> Check:
 def _endpoint_of(
     transport: Mapping[str, Any], place: str, web_url: str | None, web_place: str
 ) -> backend.Endpoint | None:
-    """Give the endpoint of the first HTTP transport; it is used if no connection names a backend.
+    """Give the endpoint of the first HTTP transport, for use if no connection names a backend.
 
     :param place: the place where the transport is configured, in words
+    :param web_url: URL of the backend's pages; None if it is not configured
+    :param web_place: the place where ``web_url`` is configured, in words
     :return: None if no transport is HTTP
     """
     for path, part in connections.transports_of(connections.HTTP_TYPES, transport):
@@ -358,7 +363,7 @@ def _spark_connection(
 
 _MAX_PROBLEMS = 10
 PARSING_S = 20.0
-"""Seconds for parsing DAG files: only a few, as the doctor can run at each start of a worker."""
+"""Limit for parsing DAG files, in seconds: a short time, as workers can run the doctor at start."""
 
 
 def adoption_checks(resolved: Settings) -> list[Check]:

@@ -82,10 +82,10 @@ def clear(steps: Sequence[Step], *, yes: bool) -> int:
 
 
 def possible(steps: Sequence[Step], runner: TaskInstances) -> tuple[list[list[Key]], bool]:
-    """Give the task instances that can be cleared, and whether there are others.
+    """Give the task instances that can be cleared, and whether any cannot; note the reasons.
 
-    :return: the task instances in waves, each cleared after the one before; and whether any task
-        instance was left out
+    :return: the task instances in waves (groups that are cleared together, one wave after the
+        other), and whether any task instance was left out
     """
     obstacles = runner.obstacles({_key(step): step.ended for step in steps})
     for key, why in obstacles.items():
@@ -121,6 +121,7 @@ def run(
     After a wave with a failure, no other wave is cleared.
 
     :param waves: groups of task instances; the task instances of a group are cleared together
+    :param pause: a function that waits for a number of seconds, before states are looked up again
     :return: 0 if all task instances have succeeded, else 1
     """
     for number, wave in enumerate(waves, 1):
@@ -280,7 +281,7 @@ _MAX_EXCEPTIONS = 3
 
 
 def _exceptions(row: tables.Document) -> str:
-    """Name the latest runs that break the rule, and say how they break it."""
+    """Name the latest runs that break a pattern, and say how each of them breaks it."""
     runs = row["exceptions"][-_MAX_EXCEPTIONS:]
     more = len(row["exceptions"]) - len(runs)
     return "; ".join([*map(_exception, runs), *([f"and {more} earlier"] if more else [])])
@@ -330,7 +331,10 @@ def answer_impact(args: argparse.Namespace) -> int:
 
 
 def answer_stale(args: argparse.Namespace) -> int:
-    """Print partitions made from data that changed since, and the plan; return the exit code."""
+    """Print the stale partitions, and the plan to make them again; return the exit code.
+
+    A partition is stale if data from which it was made has changed since then.
+    """
     _check_plan_arguments(args)
     with opened(args) as history, commands.progress("Stale runs", None) as reached:
         dataset = dataset_of(history, args.dataset) if args.dataset is not None else None
@@ -351,7 +355,10 @@ def _check_plan_arguments(args: argparse.Namespace) -> None:
 
 
 def _print_answer(args: argparse.Namespace, rows: Sequence[tables.Document], plan: Plan) -> int:
-    """Print rows or the plan for programs, or the plan for people; clear the plan if asked to.
+    """Print the answer of ``impact`` or ``stale``, and clear the plan's runs under ``--clear``.
+
+    Under ``--json`` the plan is printed if ``--plan`` is given, else the rows. Without ``--json``
+    the plan is printed as tables; the command has printed the rows already.
 
     :return: the exit code
     """

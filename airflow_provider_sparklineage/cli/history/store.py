@@ -118,10 +118,12 @@ class _Produced(msgspec.Struct):
 
 
 def _with_application_merged(paths: Sequence[str], folder: Path) -> list[str]:
-    """Replace the files of one Spark application's events by a file with the merged event.
+    """Give the paths, with one file in place of all files of a Spark application's events.
 
-    If the files have events of several applications, they stay as they are. Each action of Spark is
-    then a run of its own.
+    This file has the merged event. If the files have events of several applications, the paths are
+    returned unchanged, and each action of Spark becomes a run of its own.
+
+    :param folder: the folder in which the file is written
     """
     files = [path for path in paths if Path(path).is_file() and _is_of_listener(Path(path))]
     if not files:
@@ -146,7 +148,7 @@ def _is_of_listener(file: Path) -> bool:
 
 
 def freshness(built_at: datetime, now: datetime) -> str:
-    """Say how old a store is, and that later runs are not in the store."""
+    """Say how old a store is, and that it does not have the runs since it was built."""
     when = built_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return f"The history was built {ago(built_at, now)}, on {when}; later runs are not in it."
 

@@ -2,8 +2,9 @@
 
 Tables are made from the documents that ``--json`` prints, so that both show the same facts. A
 column that would be empty is left out; in a narrow terminal long texts are folded. If there are
-many rows, rows that differ only in the partition become one line. Hops upstream or downstream are
-printed with the nearest first. A plan is printed in the order in which its runs have to run again.
+many rows, rows that differ only in the partition become one line. Of the hops of ``trace`` and
+``impact`` (:class:`.answers.Hop`), the nearest are printed first. The runs of a plan are printed in
+the order in which they have to run again.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def print_table(
 def labels(documents: Iterable[Document], *keys: str) -> Callable[[Document | None], str]:
     """Give a function that gives each dataset of the documents a short and unique name.
 
-    :param keys: keys of a document that can have a dataset
+    :param keys: keys of a document whose values can be datasets
     """
     names = short_names(
         DatasetName(one[key]["namespace"], one[key]["name"])
@@ -109,7 +110,10 @@ def job_text(run: Document | None) -> str:
 
 
 def short_jobs(runs: Iterable[Document | None]) -> Callable[[Document | None], str]:
-    """Give a function that names jobs in short: ``task_id``, if no other job ends with it."""
+    """Give a function that names the job of a run: by its ``task_id`` if no other job ends with it.
+
+    Any other job is named in full.
+    """
     names = {job_text(run) for run in runs}
     ends = Counter(name.rpartition(".")[2] for name in names)
 
@@ -121,7 +125,7 @@ def short_jobs(runs: Iterable[Document | None]) -> Callable[[Document | None], s
 
 
 def span_text(first: str, last: str) -> str:
-    """Join a first and a last time of :func:`time_text`; give only one if they are equal."""
+    """Join two texts of :func:`time_text` to a span; give only one if they are equal."""
     if first == last:
         return first
     return f"{first} … {last[11:] if first[:10] == last[:10] else last}"
@@ -185,7 +189,10 @@ def ends_text(texts: Iterable[str]) -> str:
 
 
 def times_text(row: Document, text: Callable[[Document], str]) -> str:
-    """Give the time of a row; for a group, the earliest and the latest time."""
+    """Give the time of a row; for a group, the earliest and the latest time.
+
+    :param text: a function that gives the time of a single row as text
+    """
     times = sorted(text(one) for one in rows_of(row))
     return span_text(times[0], times[-1])
 
@@ -210,7 +217,7 @@ def print_hops(
     is_all: bool = False,
     has_plan: bool = False,
 ) -> None:
-    """Print hops, or a sentence if there are no hops.
+    """Print hops (:class:`.answers.Hop`), or a sentence if there are no hops.
 
     At each depth, columns whose values were used come first. Then come the columns that decided
     which rows or groups there are, in one line for each version.
@@ -284,9 +291,9 @@ def _hop_time(hop: Document) -> str:
 
 
 def _hop_note(hop: Document) -> str:
-    """Give the certainty of a hop and its note; no note if the run that wrote it is not known.
+    """Give the certainty of a hop and its note; no note if the writing run is not known.
 
-    For such a hop, the column ``written by`` has ``nobody known``.
+    For a hop without a known run, the column ``written by`` has ``nobody known``.
     """
     return certainty_text(hop if hop["run"] else {**hop, "note": None})
 
@@ -367,7 +374,10 @@ def _print_runs(
 
 
 def _because_column(rows: Sequence[Document]) -> Column:
-    """Make the column of reasons; its names of datasets are as short as in the other tables."""
+    """Make the column that gives the reasons of each run of a plan.
+
+    :param rows: all runs of the plan; their datasets get short names that are unique among them
+    """
     reasons = [reason for row in rows for reason in row["reasons"]]
     name = labels([*reasons, *(one["cause"] for one in reasons if one["cause"])], "dataset")
 

@@ -62,7 +62,7 @@ def new_facts(
     files: Sequence[FactsFile],
     scratch: Path,
 ) -> tuple[int, list[Path]]:
-    """Find the events that are new to the store; of several files with one event, use the first.
+    """Find the events that are new to the store; if several files have an event, use the first.
 
     :param known: the store's files of facts, on this machine
     :param files: the files that may have new events
@@ -354,7 +354,10 @@ def _tables(
 
 
 def _run(connection: duckdb.DuckDBPyConnection, building: Building, step: Step) -> Path:
-    """Write the rows of a step to a file, sorted if the step makes a table, and create its view."""
+    """Write the rows of a step to a file, and create a view of the file with the step's name.
+
+    The rows are sorted if the step makes a table.
+    """
     file = building.scratch / f"{step.name}.parquet"
     order = f" ORDER BY {', '.join(step.table.sorted_by)}" if step.table else ""
     _copy(connection, f"SELECT * FROM ({step.sql}){order}", file)
@@ -363,7 +366,10 @@ def _run(connection: duckdb.DuckDBPyConnection, building: Building, step: Step) 
 
 
 def _copy(connection: duckdb.DuckDBPyConnection, query: str, file: Path, options: str = "") -> int:
-    """Write the rows of a query to a Parquet file; give their number."""
+    """Write the rows of a query to a Parquet file; give their number.
+
+    :param options: further options of ``COPY``, beginning with a comma
+    """
     into = f"{text_literal(str(file))} ({PARQUET}{options})"
     return _number(connection, f"COPY ({query}) TO {into}")
 

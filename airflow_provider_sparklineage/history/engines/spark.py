@@ -205,7 +205,8 @@ def _refuse_bundles(session: SparkSession, source: str) -> None:
 def facts_of_lines(rows: Iterable[tuple[str, str]], source: str) -> Iterator[str]:
     """Convert lines of events to lines of facts, each as a JSON text.
 
-    :param rows: pairs of the line's file, percent-encoded as Spark gives it, and the line
+    :param rows: pairs of a file's path, percent-encoded as Spark gives it, and a line of the file
+    :param source: the path or URL of the source, as the user gave it
     """
     for place, line in rows:
         if line and not line.isspace():
@@ -216,6 +217,7 @@ def facts_of_files(rows: Iterable[tuple[str, bytes | None]], source: str) -> Ite
     """Convert whole files of events to lines of facts, each as a JSON text.
 
     :param rows: pairs of a file's path and its content; the content is None if it is too large
+    :param source: the path or URL of the source, as the user gave it
     """
     for place, content in rows:
         skipped: Counter[str] = Counter()
@@ -229,7 +231,10 @@ def facts_of_files(rows: Iterable[tuple[str, bytes | None]], source: str) -> Ite
 
 
 def named(place: str, source: str) -> str:
-    """Give the name of a file in the form of its source: ``hdfs://lake:9000/x/a`` as ``hdfs:///x/a``."""
+    """Give the name of a file in the tables, which begins with its source as the user gave it.
+
+    E.g. ``hdfs:///x/a`` for the place ``hdfs://lake:9000/x/a`` and the source ``hdfs:///x``.
+    """
     root = urlsplit(source).path if "://" in source else source
     _, found, below = place.partition(root)
     return f"{source}{below}" if found else place

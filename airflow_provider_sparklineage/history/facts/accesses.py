@@ -111,6 +111,7 @@ def _counts(
 
     A count of 0 in an output's own facet ``sparkLineage_partitions`` is ignored.
 
+    :param is_write: whether the dataset is an output
     :return: None if the event has no number
     """
     extent = checked and (checked.observed or (checked.unreported and checked.expected))

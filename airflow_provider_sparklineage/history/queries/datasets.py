@@ -74,7 +74,11 @@ def _by_end(known: Iterable[DatasetName], text: str) -> list[DatasetName]:
 
 
 def _near(known: Sequence[DatasetName], text: str) -> list[str]:
-    """Give datasets with a similar name: first those whose last part is similar."""
+    """Give datasets with a similar name: first those whose last part is similar.
+
+    :param known: all datasets in the store
+    :param text: the text that names no dataset
+    """
     ends = {one.name.replace(".", "/").rpartition("/")[2]: one for one in known}
     last = text.replace(".", "/").rpartition("/")[2]
     by_end = [_label(ends[end]) for end in difflib.get_close_matches(last, ends, 3)]

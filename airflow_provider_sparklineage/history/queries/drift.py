@@ -208,6 +208,7 @@ def _columns(runs: Sequence[_RunFacts]) -> Iterator[Drift]:
 def column_change(kind: str, was: Sequence[str], now: Sequence[str]) -> str:
     """Describe the change of a column, without its name.
 
+    :param kind: kind of the change, as in :class:`Drift`
     :param was: the sources before, as in :class:`Drift`
     :param now: the sources now, as in :class:`Drift`
     """

@@ -120,10 +120,10 @@ class _Partitions:
         self.cells = {row["cell"] for row in rows if row["cell"] and row["is_there"]}
         whole = [row["valid_from"] for row in rows if row["extent"] == "all" and row["is_there"]]
         self.whole = max(whole, default=None)
-        """When a run last wrote the whole dataset, with all partitions that were due before."""
+        """When a run last wrote the whole dataset, and so all partitions that were due by then."""
         named = ("partition", "all")
         self.vague = {row["run_id"] for row in rows if row["extent"] not in named}
-        """Runs that wrote unknown partitions, maybe also the ones that were due."""
+        """Ids of the runs whose written partitions are not known; due ones may be among them."""
 
 
 def is_expected(history: Rows, dataset: DatasetName) -> bool:

@@ -77,9 +77,9 @@ WHERE f.of_column IS NULL OR c.in_column = f.of_column
 
 
 class Reading(NamedTuple):
-    """A run's read of a dataset or of one column, if it read a version that the query follows.
+    """The reading of a dataset or column by a run; the run read a version that the query follows.
 
-    :param column: None for the dataset, or if columns are not known
+    :param column: None for all columns of the dataset, or if columns are not known
     """
 
     run_id: str
@@ -90,7 +90,7 @@ class Reading(NamedTuple):
 
 
 Readings = dict[Reading, tuple[set[str], bool]]
-"""The run_ids of the versions that each reading read, and whether it certainly read any."""
+"""For each reading, the run_ids of the versions that it read, and whether any is certain."""
 
 
 def add_reading(readings: Readings, reading: Reading, via: str | None, certain: object) -> None:
@@ -106,7 +106,10 @@ def add_reading(readings: Readings, reading: Reading, via: str | None, certain: 
 
 
 def results(history: sql.Rows, level: Level, *, is_of_column: bool) -> Iterator[Link]:
-    """Yield a link from each version of ``level`` to each version that was made from it."""
+    """Yield a link from each version of ``level`` to each version that was made from it.
+
+    :param is_of_column: whether the links follow the column lineage of the runs
+    """
     columns: dict[tuple[Any, ...], set[str | None]] = defaultdict(set)
     versions = set()
     for node, visit in level.items():
@@ -345,6 +348,7 @@ def impact(
 def _parts(there: Level, plan: answers.Plan) -> dict[Part, int]:
     """Give the partitions that the runs of a plan write again.
 
+    :param there: the versions that still exist
     :return: for each partition, the number of the first wave (group of task instances that are
         cleared together) that can read it
     """

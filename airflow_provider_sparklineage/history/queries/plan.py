@@ -139,6 +139,8 @@ def _waves(
 
     :param keys: the task instance of each run
     :param place: the place of each task instance in the order of their ends
+    :param order: rows with the run ids ``writer`` and ``reader``: the second run read from the
+        first
     """
     before: dict[_Key, set[_Key]] = {key: set() for key in place}
     after: dict[_Key, set[_Key]] = defaultdict(set)
@@ -203,7 +205,13 @@ def _reasons(
     reasons: Mapping[str, Iterable[answers.Reason]],
     columns: Mapping[tuple[str, str, str], list[tuple[str, str]]],
 ) -> tuple[answers.Reason, ...]:
-    """Add to each reason a sentence, and the columns through which the data goes."""
+    """Give the reasons of some runs, each with a sentence and with the columns of the data.
+
+    :param runs: run ids
+    :param reasons: reasons by run id
+    :param columns: pairs of a source column and the column made from it; the key is the run id and
+        the name of the source's dataset
+    """
     by_text: dict[object, answers.Reason] = {}
     for run_id in runs:
         for reason in reasons.get(run_id, ()):
@@ -282,7 +290,7 @@ class _Output:
             self._learned[source].append((pattern.job, inverse))
 
     def following(self, part: Part) -> Iterator[Gap]:
-        """Yield the missing partitions that would be made from a partition of another dataset.
+        """Yield the missing partitions that would be made from ``part`` of another dataset.
 
         The learned pattern of a task tells which partitions it makes from those that it reads.
         """
@@ -332,7 +340,7 @@ def unwritten(history: sql.Rows, parts: Mapping[Part, int]) -> list[Unwritten]:
 def with_unwritten(plan: answers.Plan, missing: Iterable[Unwritten]) -> answers.Plan:
     """Add to a plan the task instances that write missing partitions.
 
-    If no DAG run for a partition is known, or its job belongs to no DAG, a run by hand is added.
+    If no DAG run for a partition is known, or the job belongs to no DAG, a run by hand is added.
     """
     steps = {(one.dag_id, one.task_id, one.dag_run_id): one for one in plan.steps}
     by_hand: dict[Part, answers.ByHand] = {}

@@ -19,7 +19,7 @@ REPLACING = "('overwrite', 'create', 'truncate', 'drop')"
 
 
 RUN = ("run_id", "ended")
-"""The columns by which a run is looked up; tables are sorted by its end."""
+"""The columns by which a run is looked up: also by ``ended``, by which the tables are sorted."""
 _TIMES = ("at", "ended", "started")
 
 
@@ -43,7 +43,10 @@ def lists(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, list
 
 
 READ_OR_WRITTEN = (*RUN, "namespace", "name", "of_column")
-"""The columns of the table for :func:`column_edges`: a column, or None for its dataset."""
+"""The columns of the table for :func:`column_edges`, which has columns that runs read or wrote.
+
+``of_column`` is None for the dataset as a whole.
+"""
 
 
 def column_edges(side: str, other: str) -> str:
@@ -141,7 +144,10 @@ SURELY_BOUND = (
     f"b.is_certain AND COALESCE(b.evidence, '') NOT IN {UNCERTAIN}"
     " AND (b.version_run_id IS NULL OR b.version_extent IN ('partition', 'all'))"
 )
-"""The condition that a read of one cell, a row ``b`` of bindings, certainly read a version."""
+"""The SQL condition that a read of one partition certainly read a version.
+
+The read is a row ``b`` of table ``bindings``.
+"""
 
 
 class Rows(Protocol):

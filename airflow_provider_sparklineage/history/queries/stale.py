@@ -161,9 +161,9 @@ def stale(
     """List the stale versions that still exist, in order of dataset and partition.
 
     A run is stale if, after it had started, another run overwrote, appended to or removed a
-    partition that it read. If the other run started and ended before it did, that change does not
-    count. New partitions of a dataset that the run read whole do not make the run stale. A run that
-    read a version written by a stale run is stale, too.
+    partition that it read. A change does not count if the other run started before the reading run
+    started, and ended before the reading run ended. New partitions of a dataset that the run read
+    whole do not make the run stale. A run that read a version written by a stale run is stale, too.
 
     :param dataset: None for all datasets
     :param progress: a function that is called with the number of stale runs so far

@@ -61,7 +61,7 @@ _Output = tuple[str, Any, str, str, str | None]
 def sources(
     history: sql.Rows, level: Level, *, is_of_column: bool, is_direct: bool = False
 ) -> Iterable[Link]:
-    """Give links from each version of ``level`` to each version that its writing run read.
+    """Give links from each version of ``level`` to each version that the writing run read.
 
     :param is_of_column: whether to follow column lineage
     :param is_direct: follow only columns whose values were used, not conditions

@@ -66,6 +66,7 @@ class Visit:
 
 
 Level = dict[Node, Visit]
+"""Nodes of one or several depths, each with the facts about it."""
 Link = tuple[Node, Visit]
 """An edge that leads to a node, with the facts that this edge alone gives."""
 
@@ -82,6 +83,9 @@ def link(
     """Make the link to a version, or to a column of it, from the version's row.
 
     :param via: run ids of the versions from which the link leads
+    :param is_certain: whether nothing about the link is assumed
+    :param is_column_known: False if the run has no column lineage, so that the columns of the link
+        are not known
     """
     node = Node(row["namespace"], row["name"], row["cell"], column, row["run_id"])
     at, valid_to = row["valid_from"], row.get("valid_to")

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 def built(session: SparkSession, sources: Sequence[str], store: str, format_: str) -> spark.Counts:
     """Add the events of sources to a store, and make the store's tables anew.
 
+    :param store: URL of the store, or the namespace of an Iceberg catalog
+    :param format_: ``parquet`` or ``iceberg``
     :raise HistoryError: if another build runs, or a newer version of the package wrote the store
     """
     own = spark.session_of(session)

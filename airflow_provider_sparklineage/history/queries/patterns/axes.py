@@ -59,6 +59,8 @@ def first_in(unit: str, number: int, inner: str) -> int:
     """Give the number of the period of unit ``inner`` that contains the beginning of a period.
 
     E.g. for the number of a month and ``inner`` ``day``, the number of the month's first day.
+
+    :param unit: unit of the containing period; ``number`` is the number of this period
     """
     return number if unit == inner else number_of(inner, start_of(unit, number))
 
@@ -67,6 +69,8 @@ def last_in(unit: str, number: int, inner: str) -> int:
     """Give the number of the period of unit ``inner`` that contains the end of a period.
 
     E.g. for the number of a month and ``inner`` ``day``, the number of the month's last day.
+
+    :param unit: unit of the containing period; ``number`` is the number of this period
     """
     if unit == inner:
         return number
@@ -79,6 +83,7 @@ def months_later(unit: str, number: int, months: int) -> int:
     The day of the month stays the same; a month that is too short gives its last day, so the last
     day of February is one month after 31 January.
 
+    :param unit: unit of both periods
     :param number: number of the period from which months are counted
     :raise ValueError, OverflowError: if the period is before the year 1 or after 9999
     """
@@ -390,8 +395,8 @@ class Step(Frozen, frozen=True):
     :param unit: unit of the axis
     :param calendar: unit of the step: ``month`` if most points begin a month; else the axis' unit
     :param size: number of such units from one point to the next; 0 if there is no regular step
-    :param origin: remainder that the number of each point on the step leaves when divided by
-        ``size``
+    :param origin: remainder of each point's number when it is divided by ``size``; the same for all
+        points on the step
     """
 
     unit: str

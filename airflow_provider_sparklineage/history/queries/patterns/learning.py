@@ -62,7 +62,7 @@ _MOST_CONSTANT = 1_000
 
 
 def candidates(given: Axis, found: Axis, runs: Sequence[PointsOfRun]) -> list[Rule]:
-    """List rules that could lead from points on one axis to points on another.
+    """List rules that could lead from points on the axis ``given`` to points on ``found``.
 
     :return: of each kind of rule, the likeliest comes first
     """
@@ -117,6 +117,8 @@ def _bounds(
     The bounds count periods of unit ``anchor``. There is a first (last) bound only if the first
     (last) found point of the run is the first (last) point of such a period.
 
+    :param given: unit of the axis of the given points
+    :param found: unit of the axis of the found points
     :param ends: the first and last given points, then the first and last found points
     :return: the first and the last bound, each as a list that is empty if there is no such bound
     """
@@ -172,7 +174,7 @@ def _months_between(unit: str, point: int, other: int) -> int | None:
 
 
 SHOWN = 20
-"""Greatest number of cells shown for a run that breaks a rule: enough to see the cause."""
+"""Greatest number of partitions shown for a run that breaks a rule: enough to see the cause."""
 
 _PARTIAL = 0.9  # score of a run that found less than expected, because the rest did not exist yet
 _FEW_BOXES = 8  # most boxes that are looked at one by one
@@ -239,6 +241,8 @@ def judged(relation: Relation, run: Observed, known: KnownPoints) -> float:
 
     A run follows partly if it found only some of the expected points, and the others did not exist
     yet.
+
+    :param known: the found partitions that exist, with the times from which on they exist
     """
     boxes = relation.boxes(run.given)
     kept = set(relation.on_kept(run.found))
@@ -267,9 +271,11 @@ def _has(box: Box, points: Points) -> bool:
 
 
 def _missing(run: Observed, known: KnownPoints, boxes: Sequence[Box]) -> Iterator[Points]:
-    """Yield the expected points that existed at the time of the run, but that it did not read.
+    """Yield the expected points that existed at the time of the run, but that the run did not find.
 
     The expected points are all points in the boxes.
+
+    :param known: the found partitions that exist, with the times from which on they exist
     """
     expected: Iterable[Points]
     if _size_of_boxes(boxes) <= 20 * len(run.found) + 1_000:
@@ -286,6 +292,7 @@ def deviation(
     """Give the missing and the unexpected partitions of a run that does not follow a relation.
 
     :param run: the points of ``pair``; None if the axes can parse no partition of the run
+    :param known: the found partitions that exist, with the times from which on they exist
     :return: canonical texts of both, at most :data:`SHOWN` of each
     """
     if run is None:
@@ -304,7 +311,10 @@ def deviation(
 
 
 Deviations = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
-"""The missing and the unexpected cells of runs, by run_id; ``*`` is the whole dataset."""
+"""Canonical texts of each run's missing and unexpected partitions, by run_id.
+
+The text ``*`` is the whole dataset.
+"""
 
 
 class Learned(NamedTuple):
@@ -485,7 +495,10 @@ def _best(
     The score is the sum of :func:`judged` over the runs; if scores are equal, the simplest rule is
     chosen. The rule is :class:`Every` if no rule holds for more than half of the runs.
 
-    :param n: index of the axis
+    :param n: index of the axis among those of ``found``
+    :param given: the axes of the given (e.g. written) partitions
+    :param since: for each found partition, the time from which on it exists; None if it has always
+        existed
     """
     one = Axes(frozenset(), (found.axes[n],))
     alone = [run._replace(found={(points[n],) for points in run.found}) for run in runs]

@@ -124,7 +124,7 @@ class Pattern(msgspec.Struct, frozen=True):
 
 
 DATES = ("data_interval_end", "data_interval_start", "logical_date")
-"""The dates of a run, sorted by name: the dimensions of the cell that :func:`dates_of` gives."""
+"""The dates of a run, sorted by name: the dimensions in the text that :func:`dates_of` gives."""
 
 _WRITES = """
 SELECT r.run_id, r.namespace, r.job, r.started, r.ended, r.data_interval_end, r.data_interval_start,
@@ -219,7 +219,7 @@ def without_pattern(
 
 
 def learned_of(history: Rows, dataset: DatasetName) -> list[tuple[Pattern, Learned]]:
-    """Learn the patterns of a dataset; give each with the relation, which plans then apply."""
+    """Learn the patterns of a dataset; give each with its relation, which a plan can apply."""
     writes = writes_of(history, dataset)
     learned: list[tuple[Pattern, Learned]] = []
     reads = _reads(history, dataset)
@@ -364,7 +364,11 @@ def _details(axis: Axis, rule: Rule) -> dict[str, Any]:
 
 
 def _cells(rows: Iterable[Mapping[str, Any]], known: Collection[str]) -> tuple[str, ...] | None:
-    """Give the canonical texts of accessed partitions; None if one of them is not known."""
+    """Give the canonical texts of the partitions in some accesses; None if any cannot be listed.
+
+    :param rows: the accesses
+    :param known: canonical texts of partitions of the dataset, which tell the axis of a range
+    """
     cells: list[str] = []
     for row in rows:
         of_row = row["cells"] if row["extent"] == "partition" else _of_range(row, known)
@@ -377,6 +381,7 @@ def _cells(rows: Iterable[Mapping[str, Any]], known: Collection[str]) -> tuple[s
 def _of_range(row: Mapping[str, Any], known: Collection[str]) -> tuple[str, ...] | None:
     """Give the canonical texts of the partitions in a range that has no holes and a single axis.
 
+    :param known: canonical texts of partitions of the dataset, which tell its axes
     :return: None if the access is not a range, has no ends, has holes, or has more than one axis
     """
     if row["extent"] != "range" or not (row["first_partition"] and row["last_partition"]):

@@ -305,7 +305,7 @@ def _point_text(unit: str, point: Point) -> str:
 Points = tuple[Point, ...]
 
 MOST_CELLS = 100_000
-"""Greatest number of cells in an answer: a wide rule could give any number, of no use."""
+"""Greatest number of partitions in an answer: a wide rule could give too many to be of use."""
 
 WHOLE, NONE = "whole", "none"
 
@@ -363,7 +363,7 @@ class Relation(Frozen, frozen=True):
         )
 
     def label(self, link: Link) -> str:
-        """Name the axis, one of those of the given partitions, from which a link leads."""
+        """Name the axis of the given partitions from which a link leads."""
         axes = self.given.axes
         return "/".join(axes[link.axis].labels) if axes else ""
 
