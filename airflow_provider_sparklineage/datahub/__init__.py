@@ -41,7 +41,9 @@ __all__ = ["DataHubTransport"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the transport on first use, because this imports all of OpenLineage's transports.
+    """Give the class of the transport, imported on first use.
+
+    The import takes long, because it imports all of OpenLineage's transports.
 
     :raise AttributeError: for any other name
     """

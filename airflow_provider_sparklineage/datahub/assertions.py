@@ -134,9 +134,11 @@ def partition_checks(subject: Subject) -> Iterator[Proposal]:
 
 
 def _summed_check(subject: Subject, side: Side, accessed: list[partitions.Access]) -> Check | None:
-    """Make one check of several reads or several writes; None if none has expected partitions.
+    """Make one check of several reads or several writes; None if no access has a partition check.
 
     The check has the result of the worst access. The check's dataset is empty; the caller sets it.
+
+    :param side: whether the accesses are reads or writes
     """
     order = list(_GRAVITY)
     checked = [access for access in accessed if _check_status(access)]

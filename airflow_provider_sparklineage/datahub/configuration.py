@@ -96,7 +96,10 @@ class Namespace(Frozen, frozen=True):
 
 
 def namespace_settings(namespace: str, namespaces: Iterable[Namespace]) -> Namespace:
-    """Give the settings of the first glob that matches a namespace; unset ones if none matches."""
+    """Give the settings of the first glob that matches a namespace.
+
+    If no glob matches, nothing is set in the result.
+    """
     matching = (one for one in namespaces if compiled(one.glob).fullmatch(namespace))
     return next(matching, Namespace("*"))
 

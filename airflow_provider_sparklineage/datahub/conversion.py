@@ -43,6 +43,7 @@ def proposals(event: Json, how: Conversion = DEFAULT_CONVERSION) -> Iterator[Pro
     """Convert an event to the proposals that DataHub stores.
 
     :param event: the event as plain JSON, from any producer
+    :param how: the settings of the conversion
     """
     subject = Subject(event, how)
     return chain.from_iterable(part(subject) for part in _PARTS)

@@ -128,7 +128,13 @@ def schemas(subject: Subject) -> Iterator[Proposal]:
 
 
 def _schema_metadata(urn: str, fields: list[Json], schema: Schema) -> Json:
-    """Give the aspect ``schemaMetadata``, without a time: an equal schema makes no new version."""
+    """Give the aspect ``schemaMetadata``.
+
+    It has no time, so that DataHub makes no new version for an equal schema.
+
+    :param urn: URN of the dataset
+    :param fields: the fields of ``schema`` that the aspect has
+    """
     return {
         "schemaName": urn.split(",")[1][:_MAX_SCHEMA_NAME],
         "platform": naming.platform_urn_of(urn),
@@ -142,7 +148,7 @@ def _schema_metadata(urn: str, fields: list[Json], schema: Schema) -> Json:
 def _left_out(schema: Schema) -> str:
     """Give a sentence with the number of fields that are left out of a schema; empty if none are.
 
-    DataHub shows it as the raw text of the schema.
+    DataHub shows the sentence as the raw text of the schema.
     """
     if not schema.left_out:
         return ""

@@ -55,7 +55,8 @@ _TASK_PROPERTIES = (
     "inlets",
     "outlets",
 )
-"""Airflow's attributes of a DAG and of a task that become custom properties, by the same names."""
+"""Attributes in Airflow's facet that become custom properties of the same names: of a DAG in the
+first tuple, of a task in the second."""
 
 
 def flow(subject: Subject) -> Iterator[Proposal]:
@@ -118,7 +119,11 @@ def platform_instance(subject: Subject, urn: str) -> Iterator[Proposal]:
 
 
 def _info(fields: Mapping[str, Any], properties: Mapping[str, str]) -> list[Json]:
-    """Give the patch of ``dataFlowInfo`` or ``dataJobInfo``; empty fields are left out."""
+    """Give the operations of a patch of ``dataFlowInfo`` or ``dataJobInfo``.
+
+    :param fields: values of the aspect's fields, by name; empty values are left out
+    :param properties: the custom properties in the aspect
+    """
     return [
         *(add(key, value=value) for key, value in fields.items() if value),
         *(add("customProperties", key, value=value) for key, value in properties.items()),

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def lineage(subject: Subject) -> Iterator[Proposal]:
-    """Yield the lineage of a run that has ended: aspects of the job's Query, the outputs, the job.
+    """Yield the lineage of a run: the aspects of the job's Query, of the outputs and of the job.
 
     Nothing is yielded before the run has ended.
     """
@@ -101,7 +101,7 @@ def _table_edges(subject: Subject, output: OutputLineage, query: str | None) -> 
     """Yield the operations that add the edges from source datasets to an output.
 
     The operations set only the values that the event has. The other values of an edge that a person
-    has drawn are not changed: they mark the edge as drawn by a person.
+    has drawn are not changed, because those values mark the edge as drawn by a person.
     """
     values = {
         "type": "COPY" if output.is_copy else "TRANSFORMED",
@@ -144,7 +144,8 @@ def _column_edges(subject: Subject, output: OutputLineage, query: str) -> Iterat
 def _column_groups(subject: Subject, output: OutputLineage) -> Iterator[tuple[str, str, list[str]]]:
     """Yield each column of an output once for each operation by which it is made.
 
-    :return: the operation, the URN of the column, and the URNs of its sources
+    :return: tuples of the operation, the URN of the column, and the URNs of the sources of which
+        this operation makes the column
     """
     for column, sources in output.columns.fields.items():
         downstream = subject.field(output.dataset.name, column)
@@ -198,6 +199,9 @@ def _job_patch(edges: _Edges, before: Json) -> Json:
 
     The event names all jobs before the job, but perhaps not all of the job's datasets. So other
     datasets and the columns stay in the aspect.
+
+    :param before: the edges to the jobs before the job, by the field of the aspect; {} if there are
+        none
     """
     added = [
         add(of, urn, value=edge) for of, by_urn in edges.items() for urn, edge in by_urn.items()

@@ -1,7 +1,7 @@
 """Datasets and columns that an output is made of, read from the lineage facets of any producer.
 
 The input is the event. The result is an :class:`OutputLineage` for each dataset that the run wrote.
-Each is made once, and used for all aspects.
+An :class:`OutputLineage` is made once, and used for all aspects.
 
 The lists of inputs and outputs in an event do not show which input feeds which output. A dataset
 feeds an output if the output's column lineage, or the job's ``lineage`` facet, names the dataset as
@@ -65,7 +65,11 @@ def old_transformation_kinds(transformation_type: str | None) -> tuple[str, ...]
 
 
 def transform_operation(every: tuple[str, ...]) -> str:
-    """Join kinds to DataHub's ``transformOperation``; :data:`UNKNOWN_OPERATION` for no kinds."""
+    """Join kinds of transformations to a text for DataHub's ``transformOperation``.
+
+    :param every: the kinds, such as ``DIRECT:IDENTITY``
+    :return: :data:`UNKNOWN_OPERATION` if there are no kinds
+    """
     return every[0] if len(every) == 1 else ",".join(sorted(every)) or UNKNOWN_OPERATION
 
 

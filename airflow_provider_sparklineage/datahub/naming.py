@@ -70,7 +70,9 @@ def fitted(text: str, before: str, after: str) -> str:
 def dataset_urn(platform: str, name: str, env: str) -> str:
     """Give the URN of a dataset.
 
+    :param platform: DataHub's name of the platform, e.g. ``s3``
     :param name: the dataset's name, beginning with the platform instance if there is one
+    :param env: the environment (``FabricType``), e.g. ``PROD``
     """
     before, after = f"urn:li:dataset:({data_platform_urn(platform)},", f",{env})"
     return f"{before}{fitted(name, before, after)}{after}"
@@ -178,9 +180,11 @@ _GLUE = re.compile(r"(?:arn:)?aws[a-z-]*:glue:")
 
 
 def placed(name: DatasetName, platform: str = "") -> tuple[str, str]:
-    """Give a dataset's platform, and its name on that platform; never raises.
+    """Give a dataset's platform, and the dataset's name on that platform; never raises.
 
-    :param platform: the platform, if it is known from more than the namespace; else empty
+    :param name: the dataset's name in OpenLineage
+    :param platform: the platform, if a setting or a facet names it; empty to take the platform from
+        the namespace
     """
     name = canonical(name)
     scheme, authority = _scheme_and_authority(name.namespace)
@@ -284,8 +288,9 @@ class Identity(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The table that a dataset's files belong to.
+    """The dataset that a name stands for: a table in place of its files, or the dataset itself.
 
+    :param name: the name of that dataset in OpenLineage
     :param platform: the platform, by the catalog facet; empty if the namespace names the platform
     """
 
@@ -296,8 +301,9 @@ class Table(NamedTuple):
 def identity(name: DatasetName, how: Conversion, platform: str = "") -> Identity:
     """Give the dataset of DataHub that an OpenLineage name stands for.
 
-    :param platform: the platform, if it is known from more than the namespace; else empty. A
-        platform in the settings of the namespace is used instead
+    :param how: the settings of the conversion
+    :param platform: the platform, if a facet names it; else empty. If the settings of the namespace
+        have a platform, that is used instead
     """
     known = namespace_settings(name.namespace, how.namespaces)
     platform, text = placed(name, known.platform or platform)
@@ -312,13 +318,13 @@ def identity(name: DatasetName, how: Conversion, platform: str = "") -> Identity
 
 
 def tables(datasets: Iterable[model.PlainDataset], *, follow: bool) -> dict[DatasetName, Table]:
-    """Find the tables among the datasets of an event.
+    """Find the dataset that each name stands for: one dataset can have several names.
 
     :param datasets: the inputs and outputs of the event
     :param follow: whether files become the table that a symlink names; if not, the table becomes
         its files
-    :return: by name, the table that the name stands for. A dataset has its own name, and the
-        names of its symlinks. A name without an entry stands for itself
+    :return: by name, the dataset that the name stands for. The names are those of the datasets
+        and of their symlinks. A name without an entry stands for itself
     """
     theirs: dict[DatasetName, Table] = {}
     own: dict[DatasetName, Table] = {}  # another dataset may have a symlink of the same name

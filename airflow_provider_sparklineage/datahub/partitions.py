@@ -43,6 +43,7 @@ _MAX_DEPTH = 50
 def read_condition(facet: model.Condition | None, depth: int = 0) -> conditions.Condition | None:
     """Read a condition of OpenLineage's ``BaseSubsetDatasetFacet``.
 
+    :param depth: the number of operators around the condition
     :return: None if the facet, or any part of it, is not a condition: half of a condition would be
         a different condition
     """
@@ -108,7 +109,8 @@ class Part(NamedTuple):
     It has no ``timePartition``: GMS refuses a spec with ``partition`` and ``timePartition``.
 
     :param partition: the partition's name, or words that describe the part
-    :param type: ``PARTITION`` for one partition, ``QUERY`` for any other part, ``FULL_TABLE``
+    :param type: ``PARTITION`` for one partition, ``QUERY`` for any other part,
+        ``FULL_TABLE`` for a whole dataset
     """
 
     partition: str
@@ -124,6 +126,7 @@ DataHub's pages ask for profiles and operations by this name."""
 class Access(Frozen, frozen=True, dict=True):
     """A dataset that a run read or wrote, with the dataset's entries in the run's own facets.
 
+    :param side: whether the run read or wrote the dataset
     :param seen: the dataset's entry in ``sparkLineage_capture``, which names the reporter of the
         access (*witness*: listener, observer, both, or a declaration); None if the facet has no
         such entry
@@ -140,7 +143,11 @@ class Access(Frozen, frozen=True, dict=True):
     is_of_this_run: bool
 
     def read_facet(self, key: str, of: type[_Json]) -> _Json:
-        """Read a facet of the input or output; if it has none, the facet of the dataset."""
+        """Read a facet of this access; if the access lacks the facet, that of the dataset itself.
+
+        :param key: the facet's key in the event
+        :param of: the class of the result; if both facets are absent, the result is empty
+        """
         own = self.dataset.of_side
         return model.read_facet(own if own.get(key) else self.dataset.facets, key, of)
 
@@ -193,7 +200,7 @@ class Access(Frozen, frozen=True, dict=True):
         """Give the parts that were accessed: each partition, or one part for all if they are many.
 
         :param most: the most partitions that are named one by one
-        :return: ``[WHOLE]`` if no part is known; [] if nothing was accessed
+        :return: only :data:`WHOLE` if no part is known; [] if nothing was accessed
         """
         if self._extent == "none":
             return []
@@ -473,7 +480,10 @@ def _size_in_bytes(size: int | None) -> Json:
 
 
 def _statistics(metrics: model.ColumnMetrics, rows: int | None) -> Json:
-    """Give a column's statistics; values such as the minimum are texts for every type of column."""
+    """Give a column's statistics; values such as the minimum are texts for every type of column.
+
+    :param rows: the number of rows, for shares such as that of nulls; None if it is not known
+    """
     quantiles = {
         stored(quantile, 20): _metric_text(value)
         for quantile, value in islice(metrics.quantiles.items(), 100)

@@ -173,8 +173,8 @@ MAX_ERROR = 2000
 """The most characters of an error's message; ``externalUrl`` leads to the log, which has the stack
 trace."""
 MAX_ACCESSES = 50
-"""The most properties of one kind; the kinds are sentences about datasets, tags, and states of
-tasks."""
+"""The most properties of a run that are of one kind; the kinds are: sentences about datasets; tags;
+states of tasks."""
 _MAX_TASKS = 30  # the most tasks that a property names
 
 _DAG_RUN_PROPERTIES = (
@@ -245,7 +245,7 @@ def _spark_properties(subject: Subject) -> dict[str, str]:
 
 
 def _run_tags(subject: Subject) -> dict[str, str]:
-    """Give the tags of the run: the client adds its version, users add any other tags."""
+    """Give the tags of the run: those of users, and the version of OpenLineage's client."""
     tags = model.read_facet(subject.run_facets, "tags", model.Tags).tags[:MAX_ACCESSES]
     texts = ((name_of_property(one.key), value_of(one.value)) for one in tags)
     return {key: value for key, value in texts if key and value}
@@ -298,7 +298,8 @@ def _partition_check(subject: Subject) -> dict[str, str]:
 MAX_SENTENCES = 5
 """The most sentences that a property has; the other sentences are only in the event."""
 MAX_CODES = 60
-"""The most codes that a run has. This package has fewer, but other writers may have more."""
+"""The most codes of degradations that become properties of a run. This package has fewer codes, but
+other writers may have more."""
 _MAX_SENTENCE = 400  # DataHub shows about five sentences of this length in a property
 
 

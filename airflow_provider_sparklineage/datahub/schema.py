@@ -306,7 +306,8 @@ _AVRO_OF_HIVE = MappingProxyType({**_by_name(_HIVE_NAMES_BY_AVRO), "double preci
 _AVRO_OF_DELTA = {
     name: avro for name, avro in _AVRO_OF_HIVE.items() if name not in {"byte", "short"}
 }
-"""The SDK reads Delta's type names as Hive's names, and Hive has no ``byte`` and no ``short``."""
+"""Avro's types for Delta's types. ``byte`` and ``short`` are left out, because the SDK reads the
+names of Delta's types as those of Hive's, and Hive has no such types."""
 
 _AVRO_OF_ICEBERG = {
     **_AVRO_OF_HIVE,
@@ -373,9 +374,13 @@ def naming_of_platform(platform: str, version: FieldPaths) -> Naming:
 
 
 def cased(how: Naming, names: Sequence[str]) -> Naming:
-    """Give the rules for naming these columns; in lower case only if the names stay distinct.
+    """Give the rules for naming the columns of one dataset.
 
-    If two columns differ only in their case, no metastore has put them into lower case.
+    If two of the names differ only in their case, the rules put no name into lower case: no
+    metastore has done that either.
+
+    :param how: the rules of the dataset's platform
+    :param names: the names of the dataset's columns
     """
     if how.is_lower and len({name.lower() for name in names}) < len(set(names)):
         return replace(how, is_lower=False)
@@ -406,8 +411,10 @@ def nested_fields(
     An array or a map within a field is a part of the field's path and has no field of its own; the
     key of a map has no field either. A union has a field of its own, and a field for each member.
 
+    :param how: the rules for naming fields
     :param prefix: the path so far
     :param at: the current place in the type: the type itself, an element, a value, a member
+    :param field: the field, with its names; its path is not read
     :param token: the part of the path that stands for ``at``; if it is empty, it is made by
         :meth:`Naming.token`
     """

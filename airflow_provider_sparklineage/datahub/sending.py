@@ -149,8 +149,8 @@ class _Sending:
     def _refuse(self, batch: Sequence[Line], answer: Answer) -> None:
         """Add refused proposals to ``refused``, except those with ``only_if_absent``.
 
-        Such a proposal is not lost: a GMS of a version that does not know the header of the
-        proposal refuses it if the aspect exists already.
+        A proposal with that flag is not lost: a GMS of a version that does not know the header of
+        the proposal refuses the proposal if the aspect exists already.
         """
         self.refused += [
             f"{one.aspect_name} of {one.urn} ({answer.why})"
@@ -369,7 +369,10 @@ _KINDS_BY_STATUS = {
     **dict.fromkeys((408, 425, 429, 502, 503, 504), Kind.BUSY),
     500: Kind.FAILED,
 }
-"""Any other status is ``USELESS``: at 401 or 404 the token or the URL is wrong for any request."""
+"""The kind of an answer, by its HTTP status.
+
+Any other status is ``USELESS``: at 401 or 404 the token or the URL is wrong for any request.
+"""
 
 
 def _json_object(response: Response, content: bytes) -> dict[str, Any] | None:

@@ -183,7 +183,7 @@ class Subject:
 
     @cached_property
     def jobs_before(self) -> tuple[str, ...]:
-        """Give the URNs of the jobs that have to end before this job starts, each job once.
+        """Give the URNs of the jobs that must end before this job starts, each job once.
 
         For a task of Airflow these are the tasks before it in its DAG, and the tasks of another DAG
         that a sensor waits for (``airflow`` facet, ``ExternalTaskSensor``). After them come the
@@ -310,6 +310,8 @@ def _partitioning_columns(
     """Give the columns that a dataset is partitioned by, directly or through a transform.
 
     For an input, only the run's facet ``sparkLineage_partitionCheck`` has these columns.
+
+    :param checked: the entries of that facet, by dataset
     """
     entry = checked.get(dataset.name)
     bare = model.read_facet(dataset.facets, model.BARE_PARTITIONS_KEY, model.Partitions)
@@ -382,7 +384,7 @@ def dag_page(subject: Subject) -> str:
 
 
 def task_page(subject: Subject) -> str:
-    """Give the URL of the page with all runs of a task, from :func:`dag_page`; empty without it."""
+    """Give the URL of the page with all runs of a task; empty if :func:`dag_page` is empty."""
     page = dag_page(subject)
     return f"{page}/tasks/{quote(subject.names.job, safe='')}" if page else ""
 
@@ -393,5 +395,5 @@ def task_instance_page(subject: Subject) -> str:
 
 
 def web_page(url: str) -> str:
-    """Give an HTTP URL without credentials; empty if the text is too long, or is no such URL."""
+    """Give an HTTP URL without credentials; empty if the text is too long, or no HTTP URL."""
     return scrub(url) if url.startswith(_WEB_SCHEMES) and len(url) <= _MAX_URL else ""

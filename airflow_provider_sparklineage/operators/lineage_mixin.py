@@ -207,7 +207,7 @@ def note_converters(operator_class: type) -> None:
 
 
 _DECLARED = ("reads", "writes")
-"""Template fields of every operator with lineage. ``inlets`` and ``outlets`` are not templates."""
+"""Template fields that lineage adds to those of the stock operator."""
 
 
 # The mixin has Airflow's metaclass, because Airflow prepares only constructors that an operator
@@ -531,7 +531,10 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
 
 @contextmanager
 def _harmless(what: str) -> Iterator[None]:
-    """Log an exception of the block, and go on: a defect in lineage must not stop the task."""
+    """Log an exception of the block, and go on: a defect in lineage must not stop the task.
+
+    :param what: the work of the block, as a noun for the log
+    """
     try:
         yield
     except Exception:

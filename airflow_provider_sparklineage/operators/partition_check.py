@@ -41,7 +41,8 @@ _SIDES = ("reads", "writes")
 CALLBACK_S = 30
 """Most seconds that the task waits for a callback."""
 MAX_KEYS = 1000
-"""Most partitions recorded on one asset: each starts a run of each DAG scheduled on the asset."""
+"""Most partitions recorded on one asset: each of them starts a run of each DAG that is scheduled on
+the asset."""
 MAX_KEY_LENGTH = 250
 """Most characters of a partition key that Airflow's database can store."""
 # Airflow stores the keys together with the end of the task, so a key that the database refuses
@@ -149,7 +150,10 @@ def checks(lineage: TaskLineage, of: str | Collection[str] | None = None) -> lis
 
 
 def _chosen(of: str | Collection[str] | None) -> tuple[list[str], list[str]]:
-    """Split the argument ``check_partitions_of`` into ``reads`` and ``writes``, and the globs."""
+    """Split the argument ``check_partitions_of`` into two lists.
+
+    :return: those of ``reads`` and ``writes`` that are in the argument, and the globs in it
+    """
     chosen = [of] if isinstance(of, str) else of or ()
     return [c for c in chosen if c in _SIDES], [c for c in chosen if c not in _SIDES]
 
@@ -252,6 +256,7 @@ def record_asset_partitions(
 
     :param key_format: format of the keys, e.g. ``"{dt}|{region}"``; True joins the values of a
         partition with ``|``
+    :param locator: gives outlet assets the names that the try's datasets have
     """
     outputs = {d.name: d for d in lineage.outputs if d.observed and d.subset is not None}
     for asset in outlets:

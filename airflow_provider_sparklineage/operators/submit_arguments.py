@@ -130,7 +130,11 @@ class _Commands:
         return answer
 
     def _injected(self, call: MacroCall, capture: Capture) -> tuple[Capture, CommandArguments]:
-        """Make arguments with the listener, unless arguments of the command collide with them."""
+        """Make the arguments that a macro call gives, with the listener in them.
+
+        The listener is left out if the command has arguments of the user's that would take the
+        place of the listener's arguments. The changed capture then has the reason.
+        """
         text = "\n".join(_texts(self._task))
         for _, answer in self._answers:  # our own arguments, in a field that is rendered already
             text = text.replace(answer.arguments, "") if answer.arguments else text
@@ -165,6 +169,8 @@ class _Commands:
         It has the user's files, but this package's properties file as ``spark-defaults.conf``.
         If nothing was added, or the folder cannot be made, give the user's own folder, or ``""`` if
         there is none.
+
+        :param answer: the arguments that the same macro call has given to the command
         """
         env = distribution.environment(_environment(self._task))
         own = _own_conf_dir(answer.spark_binary, env)

@@ -270,7 +270,10 @@ OFF = "left alone: adoption is off"
 NO_SPARK = "left alone: it is none of Airflow's Spark operators, nor made of one"
 
 _OF_ATTRIBUTES = ("__setattr__", "__getattribute__")
-"""Methods that control the attributes of a task; a class's own may refuse lineage's attributes."""
+"""Methods that control the attributes of a task.
+
+A user's class that defines one of them may refuse the attributes that lineage adds.
+"""
 
 
 class Decision(Frozen, frozen=True):
@@ -306,7 +309,10 @@ _known: MutableMapping[type, _Class] = WeakKeyDictionary()
 
 
 def decide(task: Any, rules: AdoptionRules) -> Decision:
-    """Decide whether a task is adopted; if it is already, decide by the class that the DAG used."""
+    """Decide whether a task is adopted.
+
+    For a task that is adopted already, decide by the class that the DAG used.
+    """
     cls, kind = kinds.kind_of(task)
     if kind is None:
         return Decision(False, NO_SPARK)
@@ -398,7 +404,10 @@ def _own_name(name: str) -> str:
 
 
 def _is_deferrable(own: Sequence[type]) -> bool:
-    """Whether tasks of a class wait in the triggerer if they are made without ``deferrable``."""
+    """Whether tasks of a class wait in the triggerer if they are made without ``deferrable``.
+
+    :param own: the classes before the stock class in the class's method resolution order
+    """
     for cls in own:
         if "start_from_trigger" in vars(cls):
             return bool(vars(cls)["start_from_trigger"])
@@ -411,7 +420,10 @@ def _is_deferrable(own: Sequence[type]) -> bool:
 
 
 def _of_task(task: Any, known: _Class) -> str:
-    """Give the reason why a single task cannot be adopted; empty if it can."""
+    """Give the reason why a single task cannot be adopted; empty if it can.
+
+    :param known: the facts about the task's class
+    """
     attributes, arguments = _made_with(task)
     if attributes.get("start_from_trigger"):
         return "it is deferrable"

@@ -81,7 +81,7 @@ def _templates(
 def _gives(tracer: Tracer, template: object, rendered: object) -> bool:
     """Whether a rendered value can be the result of a template.
 
-    It cannot if the task's class makes the field of other arguments than the template.
+    The value is not the result if the task's class has made the field from other arguments.
     """
     texts = tracer.trace_all("", template, rendered)
     if any(text.template != text.value and not text.spans for text in texts):

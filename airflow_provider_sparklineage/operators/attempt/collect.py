@@ -237,7 +237,7 @@ def _serious(lineage: TaskLineage, event: Event) -> list[str]:
     """List the messages of the degradations that the user must be warned of.
 
     The degradations are those of the event, because making the event can add some. If the event has
-    none of them, they are those of the lineage.
+    no such degradation, they are those of the lineage.
     """
     from airflow_provider_sparklineage.event.model import CAPTURE_KEY
 

@@ -79,6 +79,7 @@ def last_known(ti: Any, archive: Archive | None = None, *, is_dated: bool) -> Ea
     latest run. A run that read and wrote nothing is passed over.
 
     :param ti: the task instance that runs
+    :param archive: the archive of merged events; None to read only XComs
     :param is_dated: whether its run has a logical date
     """
     failed = NO_LAST_RUN
@@ -123,7 +124,10 @@ class _Questions:
             yield from self._earlier_tries()
 
     def of_others(self) -> Iterator[Event]:
-        """Yield events of other map indexes, then this one's latest XCom, even of a failed run."""
+        """Yield events of other map indexes, then the latest XCom of this map index.
+
+        That XCom may be of a failed run.
+        """
         if self._map_index >= 0:
             yield from self._answered(self._of_highest_index)
         for map_index in (0, -1):  # the task may have become mapped, or have stopped being mapped

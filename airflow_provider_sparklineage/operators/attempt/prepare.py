@@ -80,6 +80,7 @@ class Prepared(NamedTuple):
 
     settings: Settings
     known: EarlierLineage = NO_EARLIER_LINEAGE
+    """The lineage of an earlier run, in the form that XCom and archive have."""
     sent: EarlierLineage = NO_EARLIER_LINEAGE
     """The same lineage as in ``known``, in the form that was sent to the backend."""
     upstream: tuple[Event, ...] = ()
@@ -205,6 +206,8 @@ def operator_lineage(
 ) -> OperatorLineage[Any, Any]:
     """Convert an event for Airflow's OpenLineage provider, which makes the header itself.
 
+    :param events: the event in both forms; the form for the backend is converted
+    :param how: the settings by which events are adapted to the backend
     :param prepared: the events of other runs, which have descriptions for the event's datasets;
         None if Airflow was not asked
     :param operator: the operator, whose own text is added if a transport converts events
@@ -307,7 +310,7 @@ def declared_in_fields(
 
 
 def _without_secrets(declared: Declared) -> Declared:
-    """Leave out expectations with a value that Airflow masks, before they are kept or sent.
+    """Leave out expectations with a value that Airflow masks: they are neither kept nor sent.
 
     An expectation with a masked value would never match, because observed values are not masked
     when they are compared. In the sources of the other expectations, secrets are hidden.
@@ -347,6 +350,8 @@ def asset_name(asset: Asset, locator: Locator) -> DatasetName | None:
 
     An asset with a known scheme, such as ``s3``, has the dataset that its URI would have as a text
     in ``reads``. For other assets Airflow is asked.
+
+    :param locator: finds the dataset of a URI, with the names that the try's datasets have
     """
     if urlsplit(asset.uri).scheme in SCHEMES:
         location = locator.locate(asset.uri, may_be_file=True)
@@ -421,9 +426,10 @@ def traces(
 
 
 def hide_secrets(operator: Any) -> None:
-    """Register the secrets of a transport in the rendered properties, so that Airflow hides them.
+    """Register secrets of an operator with Airflow, which then masks them in logs and pages.
 
-    Call this before Airflow shows the rendered fields.
+    They are the secrets of the user's OpenLineage transport, which are among the operator's Spark
+    properties. Call this before Airflow shows the rendered fields.
     """
     texts = {str(key): str(value) for key, value in operator.lineage_properties.items()}
     mask(*injection.transport_secrets(Submission(conf=texts)))
@@ -464,7 +470,10 @@ def declare(operator: Any) -> None:
 
 
 def declared_arguments(declared: task_rules.TaskDeclarations, operator: Any) -> dict[str, object]:
-    """Give the arguments that declarations set for an operator; others get their defaults."""
+    """Give, by name, all arguments of an operator that declarations can set.
+
+    An argument that the declarations do not set has its default.
+    """
     rule = declared.for_task(task_rules.TaskNames(operator.dag_id, operator.task_id))
     arguments = rule.arguments if rule else {}
     return {

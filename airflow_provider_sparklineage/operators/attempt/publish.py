@@ -103,6 +103,7 @@ def _documentation(described: Any, task: Any) -> dict[str, Any]:
     """Make the facet of a task's own text, or of its DAG's text; ``{}`` if there is none.
 
     :param described: the object with the task's texts: the operator, or a copy of its fields
+    :param task: the operator, by which the DAG is found
     """
     from airflow.providers.openlineage.utils import utils
     from openlineage.client.facet_v2 import documentation_job
@@ -224,9 +225,10 @@ def _as_sent(facets: dict[str, Any]) -> dict[str, Any]:
 
 
 def can_be_watched() -> bool:
-    """Whether Airflow's OpenLineage client can tell whether an event has arrived.
+    """Whether this process can tell if an event has arrived; False if Airflow sends no events.
 
-    If the client cannot be made, it is certain that no event arrives, so this is True.
+    It can with a transport that returns only after the event has arrived. It can also if Airflow's
+    OpenLineage client cannot be made: then it is certain that the event has not arrived.
     """
     if sources.why_not_sent() is not None:
         return False  # Airflow sends no events, so there is nothing to watch
@@ -354,7 +356,7 @@ _MAX_ADDITIONS_BYTES = 16 * 1024 * 1024
 
 
 def keep_additions(capture: Capture, context: Context) -> None:
-    """Store, in a try's bundle, the facets that Airflow's provider adds to its event; never raises.
+    """Store, in a try's bundle, the facets that Airflow adds to the try's event; never raises.
 
     ``null`` is stored if Airflow's emission policy holds the event back.
     """

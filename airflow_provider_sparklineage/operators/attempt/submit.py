@@ -214,7 +214,7 @@ class Capture(Frozen, frozen=True):
         return self.noted((code, message))
 
     def noted(self, *problems: tuple[DegradationCode, str], **changes: Any) -> Capture:
-        """Give a capture whose manifest has changed fields; save it in the bundle, if there is one.
+        """Give a capture whose manifest is changed; save the manifest if there is a bundle.
 
         :param problems: degradations to add, each as code and message
         :param changes: fields of the manifest
@@ -303,7 +303,10 @@ def refused(capture: Capture, error: Exception) -> Capture:
 
 
 def declared(capture: Capture, known: Declared) -> Capture:
-    """Note in the manifest the datasets and partitions that the task declares."""
+    """Note in the manifest the datasets and partitions that the task declares.
+
+    :param known: these datasets and partitions, and sentences about invalid declarations
+    """
     unusable = ((DegradationCode.DECLARATION_UNUSABLE, problem) for problem in known.problems)
     return capture.noted(
         *unusable,

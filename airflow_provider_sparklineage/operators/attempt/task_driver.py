@@ -155,7 +155,12 @@ def noted(
     chosen: Jars,
     spark: SparkDistribution,
 ) -> Capture:
-    """Note in the manifest the injected parts, and the extensions that could not be added."""
+    """Note in the manifest the injected parts, and the extensions that could not be added.
+
+    :param before: the properties of the SparkContext without the listener
+    :param after: the properties with the listener
+    :param chosen: the jars that were added, with the errors of the extensions that were not
+    """
     names = {*injected_names(before, after)}
     names |= {"jars"} if chosen.paths else set()
     names |= {"observer"} if capture.settings.observe else set()
@@ -303,7 +308,11 @@ class TaskDriver:
         return after
 
     def _observe(self, before: dict[str, str], after: Submission) -> None:
-        """Begin to observe the sessions that PySpark makes from now on, if ``observe`` is on."""
+        """Begin to observe the sessions that PySpark makes from now on, if ``observe`` is on.
+
+        :param before: the properties of the SparkContext without the listener
+        :param after: the properties with the listener
+        """
         bundle = self._capture.bundle
         if self._is_observing or not self._capture.settings.observe or bundle.path is None:
             return
@@ -369,10 +378,10 @@ class TaskDriver:
 
 
 def _without_transport(conf: Any) -> Any:
-    """Copy a SparkConf without the user's transport, whose secrets all users could read.
+    """Copy a SparkConf without the user's OpenLineage transport.
 
-    PySpark starts the JVM with the copy, as arguments of a process. The SparkContext's own
-    configuration still has the transport.
+    PySpark starts the JVM with the copy, as arguments of a process, which all users of the machine
+    can read. The SparkContext's own configuration still has the transport, with its secrets.
     """
     from pyspark import SparkConf
 

@@ -51,6 +51,7 @@ class Arguments(Frozen, frozen=True):
     """The lineage arguments of an operator.
 
     :param is_wanted: the argument ``lineage``
+    :param conn_id: the argument ``lineage_conn_id``
     :param options: by name, the arguments that are also options of ``[sparklineage]``
     """
 
@@ -87,8 +88,8 @@ class Rendered(Frozen, frozen=True):
 
     :param texts: the traced texts; None if rendering failed or has not happened: then the fields
         still have templates, which name no data
-    :param problems: sentences on fields that could not be rendered, and on other unknown
-        declarations
+    :param problems: sentences on fields that could not be rendered, and on declarations that could
+        not be read
     :param start: the event for START; None if it is not made yet, or if Airflow sends no events
     """
 
@@ -136,7 +137,7 @@ class Try:
         self.uncaptured: Degradation | None = None
         """The reason why the job runs without a capture and a manifest; None if it has these."""
         self.ended: Ended | None = None
-        """None until the job has ended."""
+        """The outcome of the try; None until the job has ended."""
         self.deadline = Deadline()
         self.cost = Cost()
 
@@ -185,12 +186,15 @@ class Try:
 
     @property
     def events(self) -> Events | None:
-        """The event, for XCom and archive and for the backend; None until the job has ended."""
+        """The event in both forms: for XCom and archive, and for the backend.
+
+        None until the job has ended, and while the event is being made.
+        """
         return None if self.ended is None else self.ended.events
 
     @property
     def collected(self) -> Event | None:
-        """The event as XCom and archive keep it; None until the job has ended."""
+        """The event in the form for XCom and archive; None if :attr:`events` is None."""
         return self.events and self.events.kept
 
     @property
@@ -281,6 +285,9 @@ class Try:
         A field that cannot be understood is listed in the answer's ``problems``.
 
         :param operator: the operator, with its fields rendered
+        :param rules: the user's partitioning rules
+        :param partition_key: partition key of the run; None if it has none
+        :param spark_properties: properties of the submission; None to take those of the operator
         """
         from airflow_provider_sparklineage.expectations.declared import Declared
         from airflow_provider_sparklineage.operators.attempt.prepare import declared_in_fields
