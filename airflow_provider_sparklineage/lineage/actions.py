@@ -4,7 +4,7 @@ The writes before a read show whether it is *internal*: whether only data of the
 was read. Each write gets its composed columns: columns of intermediate datasets are replaced by
 their sources. Both reads and writes are entered in the ledger of their dataset, in the order of
 time. An action that failed or never ended counts as no write; it is reported, with the partitions
-that it may have half written. The SQL of the actions names filters and static partitions
+that it may have half written. Filters and static partitions are read from the SQL of the actions
 (:class:`Statements`).
 
 Columns take the most time and memory, and both are bounded. Once a bound is reached, datasets and
@@ -52,16 +52,17 @@ if TYPE_CHECKING:
 
 
 class Statements:
-    """The SQL statements that read and wrote each dataset; empty for an action without SQL."""
+    """The SQL statements that read each dataset, and those that wrote it."""
 
     def __init__(self) -> None:
         self._reading: dict[DatasetName, set[str]] = {}
         self._writing: dict[DatasetName, set[str]] = {}
 
     def learn(self, action: Action) -> None:
-        """Remember the statement of an action for its inputs, and for its outputs.
+        """Remember the statement of an action for each of its inputs and outputs.
 
-        The outputs of an action that failed or never ended are left out.
+        The outputs of an action that failed or never ended are left out. An action without SQL has
+        the statement "".
         """
         for dataset in action.inputs:
             self._reading.setdefault(dataset.name, set()).add(action.sql)
@@ -74,8 +75,8 @@ class Statements:
         A statement counts only if its table has the name of the dataset or of a symlink: a
         statement that reads a view names columns of the view, and not columns of the dataset.
 
-        :return: None if a statement does not count, has no WHERE or reads other tables too, if the
-            filters together restrict nothing, or if no statement read the dataset
+        :return: None if any of the statements does not count, has no WHERE or reads other tables
+            too, if the filters together restrict nothing, or if no statement read the dataset
         """
         names = {n.name for n in (dataset.name, *dataset.symlinks)}
         tables = sorted(names | {re.split("[./]", n.rstrip("/"))[-1] for n in names})
@@ -92,7 +93,7 @@ class Statements:
     def partitions(self, name: DatasetName) -> frozenset[Partition] | None:
         """Read the static partitions out of the statements that wrote a dataset.
 
-        :return: None if a statement names no static partition, or no statement wrote the dataset
+        :return: None if any of them names no static partition, or no statement wrote the dataset
         """
         statements = self._writing.get(name, ())
         parts = [predicates.static_partition(s) if s else () for s in statements]
@@ -164,10 +165,13 @@ class _Composed(NamedTuple):
         reported: ColumnLineage,
         provenance_of: Callable[[DatasetName], composition.Provenance | None],
     ) -> bool:
-        """Whether the reported columns, composed again, would give the same composed columns.
+        """Whether the columns of a further write would be composed to the same columns as these.
 
         A loop writes the same columns many times. Column lineage is compared by identity, which
         takes no time.
+
+        :param reported: the reported columns of the further write
+        :param provenance_of: a function that gives the provenance of a dataset at that write
         """
         return reported is self.reported and all(
             _is_same(provenance_of(name), known) for name, known in self.made_of.items()
@@ -240,6 +244,8 @@ class Accumulated:
 
         The dataset becomes an input unless the read is internal. A read that is only assumed to be
         internal is reported, once for each dataset.
+
+        :return: None if the application had written no data that was read
         """
         name, ledger = dataset.name, self.ledgers.of(dataset.name)
         read = ledger.read_by(action, dataset)
@@ -266,7 +272,9 @@ class Accumulated:
 
         In the composed columns, columns of intermediate datasets are replaced by their sources.
 
-        :return: the composed columns are None if the time or memory for columns was used up
+        :param provenances: the provenance of the data that the action read, for each of its inputs
+        :return: the write with its reported columns, and the composed columns; the latter are None
+            if the time or memory for columns was used up
         """
         ledger = self.ledgers.of(output.name)
         planned: tuple[commands.PlannedColumns, ...] = ()

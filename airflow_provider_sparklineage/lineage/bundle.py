@@ -75,6 +75,7 @@ def lineage_of_try(bundle: CaptureBundle, last_known: BothForms, allowance: Allo
     (:func:`.with_last_run`).
 
     :param last_known: the last successful run
+    :param allowance: see :func:`merged_lineage`
     :raise CaptureError: if the event file exists but cannot be read
     """
     lineage = merged_lineage(bundle, allowance)
@@ -231,8 +232,8 @@ def incomplete(application: SparkApplication, is_delivered: bool) -> Iterator[De
     """Report that an application has no events, or that its events lack its start or its end.
 
     :param is_delivered: whether the application's driver delivers the events. If so, a missing end
-        is not reported: without ``spark.stop()`` an application ends only after its Python code,
-        which has delivered the events by then
+        is not reported: the events are delivered when the Python code ends, and without
+        ``spark.stop()`` the application ends only after that
     """
     if not application.events:
         yield Degradation(

@@ -126,7 +126,7 @@ class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
 
     @property
     def planned(self) -> frozenset[Partition]:
-        """Partitions of the observed subset planned to be read, and perhaps not opened."""
+        """Partitions of the observed subset that a read planned, and may not have opened."""
         if not self.observed or self.subset is None or self.subset.full:
             return frozenset()
         return self.subset.planned

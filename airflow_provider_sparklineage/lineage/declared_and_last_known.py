@@ -65,8 +65,8 @@ def with_last_run(
     :param declared_inputs: inputs that the task declares; a declared dataset without facets counts
         as not reported by Spark
     :param declared_outputs: outputs that the task declares
-    :param versions_by_schema: the attribute ``versions_by_schema`` of the
-        :class:`~airflow_provider_sparklineage.event.backends.base.Backend`
+    :param versions_by_schema: whether the backend makes a version of a dataset for each schema that
+        it meets in a run; only then facets of outputs are replaced
     :return: None if no part is missing
     """
     inputs, outputs = lineage.inputs, lineage.outputs

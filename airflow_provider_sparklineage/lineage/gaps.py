@@ -133,7 +133,7 @@ def gaps(
 
 
 def _guessed(dataset: LineageDataset, writes: Sequence[ColumnWrite]) -> Iterator[Degradation]:
-    """Report columns that a function of full rows made: the sources of such columns are guessed."""
+    """Report columns made by functions of full rows (``mapInPandas``): sources are guessed."""
     guesses: dict[str, dict[str, None]] = {}
     for plan in (plan for write in writes for plan in write.planned):
         for column, function in plan.guesses.items():
@@ -150,7 +150,10 @@ def _guessed(dataset: LineageDataset, writes: Sequence[ColumnWrite]) -> Iterator
 def _hidden(
     dataset: LineageDataset, columns: Sequence[str], writes: Sequence[ColumnWrite]
 ) -> Iterator[Degradation]:
-    """Report columns with sources in a MERGE, UPDATE, FILTER or subquery, if no plan gives them."""
+    """Report columns that may have sources which neither the listener nor a plan gives.
+
+    Such sources stand in a MERGE, an UPDATE, a FILTER clause or a scalar subquery.
+    """
     name = dataset.name
     pairs = ((column, w) for w in writes for column in predicates.changed(w.action.sql))
     changed = {column for column, w in pairs if not w.is_known(column)}
@@ -225,7 +228,7 @@ _LOST = "the result of an operator of Spark's plan that could not be followed"
 
 
 def _observed(column: str, write: ColumnWrite) -> str:
-    """Describe the origin of a column without sources, as the plans show it; "" if none does."""
+    """Describe the origin of a column without sources, as the plans show it; "" if no plan does."""
     found: list[str] = []
     for plan in write.planned:
         if column in plan.incomplete:
@@ -245,7 +248,10 @@ def _why(
     write: ColumnWrite,
     functions: Sequence[PythonFunction] | None,
 ) -> str:
-    """Give the reason why a column of a write has no sources; "" if no reason has evidence."""
+    """Give the reason why a column of a write has no sources; "" if no reason has evidence.
+
+    :param columns: the names of all columns of the output
+    """
     action = write.action
     if column in dict(predicates.static_partition(action.sql)):
         return "the value of a static partition"

@@ -289,7 +289,7 @@ class ReportedWrites:
         return all(s is not None and s <= started for s in since)
 
     def _settled(self, locations: frozenset[str] | None, size: int | None) -> Contents:
-        """Give the contents after all writes; the size of a read may prove a full overwrite.
+        """Give the contents after all writes; the last overwrite counts as full if sizes prove it.
 
         If the dataset held exactly as many bytes as its last overwrite and the appends after that
         overwrite wrote, the overwrite counts as a full one from now on.
@@ -476,7 +476,7 @@ class Ledger:
         return reported._replace(internal=internal, grade=Grade.OBSERVED)
 
     def plans(self, action: Action) -> tuple[WritePlan, ...]:
-        """Give the plans of an action's write, without the plans of the write before or after.
+        """Give the plans of an action's write, without those of the writes right before and after.
 
         The start and the end of an action can both be reported after its query has ended. In this
         case the action gets the plan that is nearest in time.

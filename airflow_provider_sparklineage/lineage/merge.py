@@ -1,4 +1,4 @@
-"""Merges an application and declarations into a :class:`TaskLineage`: what is input, what output.
+"""Merge an application and declarations: decide which datasets are inputs, and which outputs.
 
 Merging has four steps:
 

@@ -182,6 +182,7 @@ class SubsetReport:
     ) -> frozenset[Partition]:
         """Give the partitions that a failed write may have half written; empty if not known.
 
+        :param links: the dataset's other names
         :param locations: names of the written dataset that the listener reported, with the folders
             of partitions
         """

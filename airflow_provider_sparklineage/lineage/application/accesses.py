@@ -1,8 +1,8 @@
 """Datasets as actions report them, and accesses to them: how much was read or written, and when.
 
 An :class:`ActionDataset` decodes only the facets that merging uses, each once. An :class:`Access`
-never changes. A :class:`Timeline` finds accesses, queries and plans by the time of an action; the
-time for this grows with the number of things that are found.
+never changes. A :class:`Timeline` finds the accesses, queries and plans that overlap an action in
+time; a search takes longer only if it finds more of them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 
 class Grade(IntEnum):
-    """The kind of evidence for a fact; if two contradict each other, the greater one decides."""
+    """The kind of evidence for a fact, such as which partitions were read.
+
+    If two kinds of evidence contradict each other, the one with the greater number decides.
+    """
 
     LIFECYCLE = 1
     """The listener's reports of actions: lifecycle, SQL, locations."""
@@ -64,6 +67,7 @@ FULL = Scope(full=True)
 class Access(NamedTuple):
     """One read or write of a dataset.
 
+    :param side: whether it is a read or a write
     :param ended: None if the access never ended
     :param scope: the part that was read or written; for a read, ``full`` means a read without any
         restriction
@@ -228,7 +232,7 @@ class ActionDataset(DecodedFacets, Frozen, frozen=True, dict=True):
 def united_locations(
     one: frozenset[str] | None, other: frozenset[str] | None
 ) -> frozenset[str] | None:
-    """Unite locations of one dataset; None, the full dataset, if one of the arguments is None."""
+    """Unite two sets of locations of a dataset; None (the full dataset) if one of them is None."""
     return None if one is None or other is None else one | other
 
 

@@ -1,4 +1,4 @@
-"""Accumulate the events of a spark-submit to a :class:`SparkApplication`, by run id.
+"""Join the events of one spark-submit, by run id, to actions of a :class:`SparkApplication`.
 
 The listener reports one action (a SQL execution) in two to ten events, none of them complete,
 in an order that threads can shuffle. So the state of a run is a join over its events, which is the
@@ -85,7 +85,8 @@ class Memory:
     def statement(self, sql: str) -> str:
         """Give the stored copy of an SQL statement.
 
-        :return: if the statement does not fit, a text that counts as a write to a part of a table
+        :return: the copy; if the statement does not fit, the text ``PARTITION (`` instead, because
+            the statement may have written only a part of a table
         """
         known = self._statements.get(sql)
         if known is not None:
@@ -217,7 +218,10 @@ class DatasetReports:
         """Dataset -> each report of it, with the ranks of the events that had the report."""
 
     def add(self, datasets: list[EventDataset] | None, rank: Rank) -> None:
-        """Note the datasets that one event reports."""
+        """Note the datasets that one event reports.
+
+        :param rank: the place of the event in the order of the run's events
+        """
         is_input = self._all.is_input
         for entry in datasets or ():
             name = DatasetName(entry.namespace, entry.name)
@@ -250,7 +254,11 @@ _Chosen = tuple[Rank, msgspec.Raw]
 
 
 def _chosen(reports: Iterable[tuple[RawFacets, list[Rank]]], earliest: frozenset[str]) -> RawFacets:
-    """Choose the value of each facet by the time of its report; at equal times, by its bytes."""
+    """Choose the value of each facet by the time of its report; at equal times, by its bytes.
+
+    :param reports: the facets of each report, with the ranks of the events that had the report
+    :param earliest: the facets of which the earliest value is chosen; of others it is the latest
+    """
     chosen: dict[str, _Chosen] = {}
     for facets, ranks in reports:
         for name, value in _stated(facets).items():

@@ -78,7 +78,10 @@ def with_canonical_names(application: SparkApplication, locator: Locator) -> Spa
 def _renamed_datasets(
     datasets: Iterable[ActionDataset], moved: Mapping[DatasetName, DatasetName]
 ) -> tuple[ActionDataset, ...]:
-    """Rename datasets, and join the datasets that have the same name after that."""
+    """Rename datasets, and join the datasets that have the same name after that.
+
+    :param moved: old name -> new name; every other name stays
+    """
     found: dict[DatasetName, ActionDataset] = {}
     for dataset in datasets:
         name = moved.get(dataset.name, dataset.name)

@@ -58,7 +58,7 @@ def composed_description(outer: str, column: str, inner: str) -> str:
     :param outer: the later action's description
     :param column: the column of the intermediate dataset
     :param inner: the earlier action's description, which has the expression that made the column
-    :return: ``outer`` (shortened) if ``outer`` does not name the column
+    :return: the new text; ``outer`` if it does not name the column; either one is shortened
     """
     aliased = _ALIAS.fullmatch(inner)
     source = aliased["text"] if aliased else inner
@@ -82,7 +82,7 @@ def shortened_description(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _column_reference(column: str) -> re.Pattern[str]:
-    """Give a pattern of quoted texts (group 1), and of a column's name outside of quoted texts."""
+    """Give a pattern that matches quoted texts (in group 1), and a column's name outside them."""
     name = re.escape(column)
     return re.compile(
         r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
@@ -99,8 +99,8 @@ def combine(this: Transformation, upstream: Transformation, via: str = "") -> Tr
 
     An INDIRECT ``this`` keeps its type and subtype. A DIRECT ``this`` after an unknown type gives
     an unknown type; after INDIRECT it gives that INDIRECT; after DIRECT it gives the first of
-    AGGREGATION, TRANSFORMATION and IDENTITY that one of the two has. The result masks if one of
-    the two masks.
+    AGGREGATION, TRANSFORMATION and IDENTITY that one of the two has. If ``this`` is of an unknown
+    type, so is the result. The result masks if one of the two masks.
 
     The description of the result is that of ``this``, with the text of ``upstream`` in place of the
     column, shortened to :data:`MAX_DESCRIPTION` characters. If ``this`` adds nothing to the
@@ -148,7 +148,8 @@ def _stronger(first: str | None, second: str | None) -> str | None:
 class Way(NamedTuple):
     """Two transformations in a row whose descriptions are not combined yet.
 
-    Combining descriptions takes most of the time, and they may be dropped before that.
+    Combining descriptions takes most of the time of composing, and :func:`settled` drops many
+    descriptions. So only those that stay are combined.
     """
 
     this: Transformation
@@ -287,7 +288,7 @@ def in_more_than(limit: int, sets: Sequence[int]) -> int:
 
 
 class ColumnSets:
-    """Gives each column a bit, so that column sets are bit masks; equal edges are one object."""
+    """Makes sets of columns, as bit masks with one bit for each column, and edges of such sets."""
 
     def __init__(self) -> None:
         self._columns: list[Column] = []
@@ -372,6 +373,8 @@ def compose(
     If there are more than :data:`MAX_VARIANTS` transformations between a source and a column, all
     of them lose their descriptions. So the lineage of loops of reads and writes stays small.
 
+    :param provenance_of: a function that gives the provenance of the data that was read from a
+        dataset; None if the application had written none of that data
     :param most: how many transformations fit into memory
     :return: column lineage in which equal edges are one object
     :raise SpentError: if there is no time left, or the edges do not fit into memory
@@ -440,8 +443,8 @@ class _Composing:
     def _read(self, column: Column) -> list[tuple[Upstream | None, int]]:
         """Give the sources of a column that was read.
 
-        :return: sets of sources, each with the transformations that made the column from them; None
-            for the column itself, if it is a source
+        :return: pairs: the transformations that made the column from some sources, and the set of
+            these sources; if the column is itself a source, also a pair of None and the column
         """
         provenance = self._known[column.dataset]
         made_of = self._sources(column, provenance) if provenance else None

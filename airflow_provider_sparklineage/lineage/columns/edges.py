@@ -34,7 +34,7 @@ INDIRECT_SUBTYPES = frozenset(
 
 
 class Transformation(NamedTuple):
-    """The way in which an input column influences an output column; type None is an unknown way."""
+    """The way in which an input column influences an output column; None is an unknown type."""
 
     type: str | None = None
     subtype: str | None = None
@@ -61,8 +61,8 @@ class ColumnLineage(Frozen, frozen=True):
     """The sources of the columns of one dataset.
 
     :param fields: output column -> its input columns
-    :param dataset: input columns that influence every output column (filters, joins, groupings):
-        INDIRECT
+    :param dataset: input columns that influence every output column (in filters, joins, groupings);
+        these influences are INDIRECT
     """
 
     fields: Mapping[str, Edges] = field(default_factory=dict)
@@ -103,12 +103,12 @@ def count_all(lineage: ColumnLineage) -> int:
 
 
 def each_once(lineage: ColumnLineage) -> Iterable[Edges]:
-    """Give the edges of each column, and those of the dataset; a shared object comes only once."""
+    """Give the edges of each column, and of ``dataset``; a shared object comes only once."""
     return {id(edges): edges for edges in (*lineage.fields.values(), lineage.dataset)}.values()
 
 
 def mapped(values: Mapping[K, V], of: Callable[[V], T]) -> dict[K, T]:
-    """Apply a function to each value, such as the edges of each column.
+    """Apply the function ``of`` to each value, such as the edges of each column.
 
     The function is called only once for an object that is the value of several keys.
     """
@@ -163,11 +163,12 @@ def expand(lineage: ColumnLineage) -> ColumnLineage:
 
 
 def compact(lineage: ColumnLineage, subtypes: Collection[str] = INDIRECT_SUBTYPES) -> ColumnLineage:
-    """Move INDIRECT influences that every column has to ``dataset``, which names each once.
+    """Give the form in which INDIRECT influences on all columns are named once, in ``dataset``.
 
-    These influences are removed from the columns, and so are influences that ``dataset`` already
-    has. :func:`expand` puts all of them back, though perhaps in another order. A column without
-    other edges stays in ``fields``, without edges.
+    An INDIRECT influence that every column in ``fields`` has is added to ``dataset``. Influences
+    that are in ``dataset``, the new and the earlier ones, are removed from the columns.
+    :func:`expand` puts all of them back, though perhaps in another order. A column without other
+    edges stays in ``fields``, without edges.
 
     :param subtypes: the INDIRECT subtypes that are moved
     """

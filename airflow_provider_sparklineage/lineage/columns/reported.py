@@ -275,7 +275,7 @@ def metadata_columns_removed(
 def unsure_identities(
     lineage: ColumnLineage, is_database: Callable[[DatasetName], bool]
 ) -> ColumnLineage:
-    """Remove the subtype IDENTITY of database columns without a description.
+    """Remove the subtype IDENTITY of edges from database columns, unless they have a description.
 
     The listener reports every column of a JDBC relation as IDENTITY, even if it is an expression.
     """
@@ -359,7 +359,7 @@ class ReportedColumns:
     ) -> ColumnLineage:
         """Give the column lineage of one write.
 
-        :param planned: the columns by Spark's own plans of the write
+        :param planned: the columns, as each of Spark's own plans of the write shows them
         :raise UnreadableColumnsError: if the facet cannot be read
         :raise SpentError: if there is no time left, or the facet did not fit into memory
         """
@@ -417,8 +417,8 @@ class ReportedColumns:
 def corrected(reported: ColumnLineage, planned: Collection[PlannedColumns]) -> ColumnLineage:
     """Correct the listener's column lineage of a write by Spark's plans.
 
-    :param planned: the columns by each plan of the write; there are several plans if a command runs
-        another command
+    :param planned: the columns, as each plan of the write shows them; there are several plans if a
+        command runs another command
     """
     decided = frozenset[str]().union(
         *(plan.lineage.fields.keys() | plan.made_of for plan in planned)
@@ -451,6 +451,8 @@ def corrected(reported: ColumnLineage, planned: Collection[PlannedColumns]) -> C
 def _corrected_edges(theirs: Edges, ours: Edges, *, decides: bool) -> Edges:
     """Give the edges of the plans with the listener's descriptions.
 
+    :param theirs: the listener's edges
+    :param ours: the edges of the plans
     :param decides: whether only the edges of the plans count; if not, the listener's are added
     """
     found = {

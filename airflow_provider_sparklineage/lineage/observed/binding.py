@@ -90,7 +90,7 @@ class ObservedRead(NamedTuple):
 
 
 class ObservedWrite(NamedTuple):
-    """A write of a query, or a commit.
+    """One write: by a query, or by a commit in the log of a table.
 
     :param span: the exact time of the write, if it is known; else the time of its query
     :param places: the base folders of the write, below which its partitions lie
@@ -110,7 +110,7 @@ class ObservedWrite(NamedTuple):
 
 
 class ObservedCommand(NamedTuple):
-    """The command of a query that writes.
+    """The command of a query, if the query is one that writes.
 
     :param relations: the paths and tables that the leaves of the command's plan read
     """
@@ -153,7 +153,7 @@ class ObservedQuery(Frozen, frozen=True, dict=True):
 
     @property
     def is_commit(self) -> bool:
-        """Whether the record is of a commit in the log of a table, which names no query."""
+        """Whether the record is of a commit in the log of a table; a commit names no query."""
         return self.record.kind == "commits"
 
     @property
@@ -215,7 +215,7 @@ class ObservedQuery(Frozen, frozen=True, dict=True):
         return WritePlan(target, tuple(record.columns), plan, relations, self.span, run_id)
 
     def used(self, names: Collection[DatasetName]) -> Iterator[Place]:
-        """Give the places of the query that are, or should be, datasets of an application.
+        """Give the places that a query accessed; one that is no dataset is reported as unmatched.
 
         :param names: the application's datasets
         """
@@ -280,7 +280,10 @@ def _nearly(number: int) -> range:
 def _between(
     actions: Sequence[tuple[int, Action]], first: int, last: int
 ) -> Sequence[tuple[int, Action]]:
-    """Give the actions that started between two times."""
+    """Choose the actions that started between two times.
+
+    :param actions: (start, action) pairs, in the order of their starts
+    """
     start = itemgetter(0)
     return actions[bisect_left(actions, first, key=start) : bisect_right(actions, last, key=start)]
 
@@ -292,7 +295,7 @@ class Observed(NamedTuple):
     """An application as the listener reports it, and the queries that were observed of it.
 
     :param datasets: finds the datasets of the application, and those that only the observer saw
-    :param allowance: for corrections
+    :param allowance: the time and memory for corrections
     """
 
     application: SparkApplication
@@ -372,7 +375,7 @@ def bind(
 
 
 def _commits(record: ObservationRecord) -> Iterator[ObservationRecord]:
-    """Split a record of commits into one record for each; give any other record as it is."""
+    """Split a record of commits into one for each commit; give any other record as it is."""
     if record.kind != "commits":
         yield record
         return
@@ -382,10 +385,10 @@ def _commits(record: ObservationRecord) -> Iterator[ObservationRecord]:
 
 
 def _places(records: Sequence[ObservationRecord]) -> Iterator[tuple[str, str | None]]:
-    """Yield the paths and tables that are datasets: those that are read, then those written.
+    """Yield (path, table) for each place that is a dataset: first the read, then the written ones.
 
-    Among the read ones the shorter paths come first, so that the folder of a single file is known
-    before the file.
+    Of the paths that are read, the shorter ones come first, so that the folder of a single file is
+    known before the file.
     """
     read = {(path, r.table): None for one in records for r in one.reads for path in _paths(r)}
     yield from sorted(read, key=lambda place: (len(place[0]), place[0]))

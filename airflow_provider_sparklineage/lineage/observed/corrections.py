@@ -96,9 +96,9 @@ def _is_step_of(action: Action, around: Action | None, batch: Span) -> bool:
 
 
 def with_failed_writes(seen: Observed) -> Observed:
-    """Mark an action as failed if its query failed; it keeps only the inputs that were observed.
+    """Mark an action as failed if its query failed, though the listener reports it as complete.
 
-    The listener reports some of these actions as complete.
+    Such an action keeps only the inputs that were observed.
     """
     failed = timelines(
         (query.command.target.key, query.span, query.span)

@@ -117,7 +117,7 @@ def _partition_of_base(base: str, locator: Locator) -> Partition | None:
 
 
 def at_roots(record: ObservationRecord, locator: Locator) -> ObservationRecord:
-    """Make the base folders of a record's reads the folders that the query names (*roots*).
+    """Replace base folders of a record's reads by the folders that the query names (*roots*).
 
     With the option ``basePath`` the observer gives partitions below a folder above the roots, while
     the listener names the roots. If the listener does not trim the folders of partitions off the
@@ -134,7 +134,7 @@ def _read_at_roots(read: ReadRecord, locator: Locator) -> ReadRecord:
 
 
 def _parts_at_roots(layout: Layout, roots: Iterable[str], locator: Locator) -> list[Layout]:
-    """Give the parts of a layout below those roots that are other datasets than its base."""
+    """Give the parts of a layout below its roots, without roots of the same dataset as its base."""
     above = locator.locate(layout.base) if layout.dimensions else None
     if above is None:  # a read without partitions may have thousands of roots, each with a layout
         return []
@@ -191,6 +191,7 @@ class Place(NamedTuple):
         file of a dataset (:meth:`DatasetIndex.folder`)
     :param label: the name that the path would have as a dataset, or else the table
     :param locations: the place's folder, if that is a partition of the dataset
+    :param table: the table's identifier, if the record has one
     :param is_file: whether the place is a single file of a dataset, and no dataset
     """
 

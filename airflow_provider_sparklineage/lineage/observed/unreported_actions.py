@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 def with_unreported_actions(seen: Observed) -> Observed:
     """Add the actions that only the observer saw.
 
-    The module's docstring has the policy. The result is the same if there are none.
+    The module's docstring has the policy. If there are no such actions, ``seen`` is returned.
 
     :raise SpentError: if there is no time left
     """
@@ -125,7 +125,8 @@ def _start(action: Action) -> tuple[datetime, str]:
 class _Making:
     """Makes actions from the reads and writes of queries that no action covers.
 
-    Writes come first, because their actions cover reads too; the module's docstring tells when.
+    Writes come first, because their actions cover reads too. The module's docstring defines
+    *covered*.
     """
 
     def __init__(self, seen: Observed) -> None:
@@ -274,7 +275,7 @@ def _writes(
 
 
 def _has_data(commit: ObservedQuery) -> bool:
-    """Whether rows were added or removed; creating an empty table is a commit without data."""
+    """Whether a commit added or removed rows: one that creates an empty table does not."""
     records = [write.record for write in commit.writes]
     return any(r.layouts or r.removed or r.how == "unknown" for r in records)
 
@@ -410,6 +411,7 @@ class _Datasets:
         """Make the outputs of an action, sorted by name.
 
         :param modes: dataset -> the mode in which it was written
+        :param command: the command that wrote, for its schema; None if there was none
         """
         found = []
         for name in sorted(modes):
@@ -432,7 +434,11 @@ class _Datasets:
 
 
 def _change(mode: str, node: str) -> str:
-    """Give the lifecycle change of a write in the listener's words; "" for most writes."""
+    """Give the lifecycle change of a write in the listener's words; "" for most writes.
+
+    :param mode: the mode of the write, as the observer reports it
+    :param node: the class name of the logical command; "" without a command
+    """
     if mode in _OVERWRITES or "ReplaceTable" in node:
         return "OVERWRITE"
     return "CREATE" if _CREATES.match(node) else ""

@@ -81,7 +81,7 @@ class Rows(NamedTuple):
 
 
 def by_labels(partitions: Iterable[Partition]) -> dict[Labels, Rows]:
-    """Group a dataset's partitions by their labels; nearly always all have the same labels."""
+    """Group a dataset's partitions by their labels; nearly always that is one group."""
     found: dict[Labels, Rows] = {}
     for partition in partitions:
         labels, values = zip(*partition.values, strict=True) if partition.values else ((), ())
@@ -92,9 +92,13 @@ def by_labels(partitions: Iterable[Partition]) -> dict[Labels, Rows]:
 
 
 class CanonicalForms:
-    """Converts partitions to canonical form: with observed labels, and with canonical values.
+    """Converts expected and observed partitions to canonical form, so that they can be compared.
 
-    The canonical form of a value is that of :func:`.partitioning.canonical_value`.
+    In this form a label is written as it was observed, and a value as
+    :func:`.partitioning.canonical_value` gives it.
+
+    :param seen: the observed dimensions
+    :param expected: the expected dimensions
 
     :ivar texts: labels of the dimensions that are columns of texts
     """
@@ -113,12 +117,15 @@ class CanonicalForms:
         self._with_zone: dict[str, set[bool]] = {}
 
     def know(self, partitions: Iterable[Labels]) -> bool:
-        """Whether all labels are observed dimensions; True if no dimensions were observed."""
+        """Whether all labels are labels of observed dimensions.
+
+        True also if no dimensions were observed, because then there is nothing to compare with.
+        """
         labels = set(chain.from_iterable(partitions))
         return not self._seen or all(label.casefold() in self._labels for label in labels)
 
     def expected(self, partitions: Mapping[Labels, Rows]) -> dict[Labels, Rows]:
-        """Convert expected partitions to canonical form, with the observed dimensions."""
+        """Convert expected partitions to canonical form, with the observed labels."""
 
         def form(label: str) -> tuple[str, str]:
             name = self._labels.get(label.casefold(), label)
@@ -156,7 +163,12 @@ class CanonicalForms:
         return found
 
     def _canonical(self, label: str, form: str, values: Sequence[str]) -> list[str]:
-        """Convert the values of one label to canonical form, each distinct value only once."""
+        """Convert the values of one label to canonical form, and note whether times have a zone.
+
+        :param label: the label, as it was observed
+        :param form: the format of the values, e.g. ``%Y%m%d``; empty if it is not known
+        :return: as many values as ``values``, in the same order
+        """
         dimension = self._seen.get(label)
         known = {value: canonical_value(value, form, dimension) for value in set(values)}
         if label not in self.texts:
@@ -168,13 +180,21 @@ class CanonicalForms:
         return [known[value] for value in values]
 
     def are_comparable(self) -> bool:
-        """Whether the times of each label all have a zone, or none has; columns of texts aside."""
+        """Whether the times of each label either all have a zone, or all have none.
+
+        Columns of texts do not count.
+        """
         return all(len(kinds) <= 1 for kinds in self._with_zone.values())
 
     def shapes(
         self, labels: Labels, wanted: Mapping[Row, Partition]
     ) -> Mapping[tuple[int | None, ...], Mapping[Row, Partition]]:
-        """Group expected partitions by the lengths of :meth:`shortened_to`, one for each label."""
+        """Group expected partitions by the lengths to which observed values are cut for them.
+
+        :param wanted: canonical values, in the order of ``labels`` -> the expected partition
+        :return: the lengths, one for each label (:meth:`shortened_to`) -> the expected partitions
+            with these lengths, in the form of ``wanted``
+        """
         dimensions = (self._seen.get(label) for label in labels)
         if not any(d and d.transform in timestamps.PRECISION for d in dimensions):
             return {(None,) * len(labels): wanted}
@@ -291,6 +311,7 @@ def _date_of(partition: Partition, label: str, form: str) -> str:
 
     :param label: label of a dimension; or all labels joined by ``/``, if only together they make a
         date: year/month/day
+    :param form: the format of the label's values; empty if it is not known
     """
     values = partition.as_dict()
     if label in values:
@@ -322,7 +343,7 @@ class _Comparison:
         self._forms = CanonicalForms(seen.dimensions, expected.dimensions)
 
     def by_partitions(self) -> Reconciliation:
-        """Compare the accessed with the expected partitions; no expectation has a predicate."""
+        """Compare accessed with expected partitions, where no expectation has a predicate."""
         found = self.differences()
         return _differing(*found) if found else Reconciliation(PartitionStatus.UNOBSERVED)
 
@@ -425,7 +446,7 @@ class _Comparison:
         return covered, met
 
     def _globbed(self, wanted: _Wanted, found: Mapping[Labels, Rows]) -> _Covered:
-        """Find the same as :meth:`_covering`; values of expected partitions may be patterns."""
+        """Do the same as :meth:`_covering` where values of expected partitions may be patterns."""
         patterns = []
         plain: dict[Labels, dict[Row, Partition]] = {}
         for labels, every in wanted.items():

@@ -40,6 +40,8 @@ class Expected(Frozen, frozen=True):
     :param locations: names of paths, with all folders, if the last folders name no partition
     :param where: predicates; each row fulfils at least one of them; () if a statement has no
         predicate
+    :param is_glob: whether values in ``partitions`` may be patterns such as ``2024-05-*``
+    :param sources: the origins of the expected values, and of the values that dates explain
     :param choices: for each statement, the partitions (None for any) and the predicate ("" for
         none); () if no statement has a predicate
     """
@@ -148,7 +150,7 @@ def _has_content(expectation: Expectation) -> bool:
 def united(statements: Sequence[Expectation], explaining: Sequence[Source] = ()) -> Expected:
     """Unite the expectations of the reads of one dataset, or of its writes.
 
-    :param explaining: dates of the arguments that explain values which no statement explains
+    :param explaining: dates of the arguments; they are the origin of observed values
     """
     # If one path is the full dataset, all of the dataset is expected.
     is_partitioned = statements and all(e.partitions is not None for e in statements)
@@ -170,7 +172,7 @@ def united(statements: Sequence[Expectation], explaining: Sequence[Source] = ())
 def _choices(
     statements: Sequence[Expectation],
 ) -> tuple[tuple[frozenset[Partition] | None, str], ...]:
-    """List the partitions and predicate of each statement.
+    """List the partitions and the predicate of each statement, as in :attr:`Expected.choices`.
 
     :return: () if no statement has a predicate, or if a statement is about the full dataset
     """

@@ -173,7 +173,7 @@ def located(evidence: Evidence) -> frozenset[Partition] | None:
 
 
 def _run(partitions: frozenset[Partition], evidence: Evidence) -> Condition | None:
-    """Describe partitions as a gap-free run of times, by the format of the value that varies.
+    """Describe partitions as a gap-free run of times: as a range of the one value that varies.
 
     :return: None if more or less than one value varies, or the partitions are not such a run
     """

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class PlannedColumns(Frozen, frozen=True):
-    """The column lineage of a write by Spark's plan.
+    """The column lineage of a write, as Spark's plan shows it.
 
     :param incomplete: columns that have sources which could not be followed
     :param elsewhere: the incomplete columns that are made of a relation which is not a known
@@ -71,7 +71,7 @@ _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 def planned_columns(write: WritePlan, work: Work = lambda _: None) -> PlannedColumns:
-    """Give the column lineage of a write.
+    """Give the column lineage of a write, as its plan shows it.
 
     :raise UnreadablePlanError: if the plan is not a tree, or a field has an unexpected form
     :raise SpentError: if there is no time left
@@ -126,7 +126,7 @@ class _Command:
         return tree
 
     def _changed_rows(self, root: exp.Node, relation: Relation) -> dict[str, exp.Value]:
-        """Give the values of the table's columns.
+        """Give the :class:`.Value` of each column of the table whose rows the command changes.
 
         Columns of the query that the table lacks, such as the ids of rows, are left out.
         """

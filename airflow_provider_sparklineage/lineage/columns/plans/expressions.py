@@ -192,10 +192,11 @@ def ways(bits: int) -> list[Transformation]:
 
 @lru_cache(maxsize=4096)
 def _in_a_row(this: int, upstream: int) -> int:
-    """Combine a transformation with each one upstream, by the rule for two in a row.
+    """Combine a transformation with each of those before it, by :func:`.combine`.
 
-    :param this: a bit
-    :param upstream: several bits
+    :param this: the transformation, as a bit
+    :param upstream: the transformations before it, as bits
+    :return: the combined transformations, as bits
     """
     [step] = ways(this)
     bits = 0
@@ -471,7 +472,11 @@ def _attribute(name: str, node: Node, find: Find) -> Value:
 
 
 def _is_same(name: str, node: Node, first: Node) -> bool:
-    """Whether an expression leaves its operand as it is."""
+    """Whether an expression has the value of its first operand, as an alias has.
+
+    :param name: the class of the expression, without the package
+    :param first: the first operand
+    """
     if name == "Cast":
         return "dataType" in first and first["dataType"] == node.get("dataType")
     return name in _SAME

@@ -1,12 +1,12 @@
 """Follow the operators of a plan in one walk, from the leaves upwards.
 
 Each operator makes a relation from the relations below it. A relation has columns, each with its
-value; a :class:`Level` collects the sources that filter, join, group or sort the rows of the plan,
-or of a subquery in it. Plans may be thousands of operators deep, so the walk recurses only into
-subqueries, and visits each operator once.
+value. The sources that filter, join, group or sort rows belong to no column: a :class:`Level`
+collects them, one for the plan and one for each subquery. Plans may be thousands of operators deep,
+so the walk recurses only into subqueries, and visits each operator once.
 
 An unknown operator hands on the columns from below it by their ids. A column whose id is not known
-is ``UNKNOWN``, and of a value that is made from such a column not all sources are known.
+is ``UNKNOWN``: not all sources of a value that is made from it are known.
 """
 
 from __future__ import annotations
@@ -105,7 +105,10 @@ class Level:
 
     @property
     def choice(self) -> Choice:
-        """The innermost choice, which collects the sources."""
+        """The :class:`Choice` that collects the sources of filters, joins, groupings and sorts.
+
+        Inside of a common table it is the choice of that table, else the choice of the plan.
+        """
         return self.choices[-1]
 
     def trees(self, node: exp.Node, field: str) -> Iterator[exp.Tree]:
@@ -169,9 +172,10 @@ _ROW_FUNCTIONS = {
 
 
 def _generate(at: Step) -> Relation:
-    """Add the columns of a generator.
+    """Follow a generator such as ``explode``: add its columns to those of its input.
 
-    Most generators drop the row of an empty list, so they are filters, too.
+    Explode, posexplode and inline drop a row whose list is empty, so their arguments are sources
+    that filter the rows, too.
     """
     [relation] = at.inputs
     value = exp.UNKNOWN
@@ -183,10 +187,10 @@ def _generate(at: Step) -> Relation:
 
 
 def _expand(at: Step) -> Relation:
-    """Unite each column over all projections.
+    """Follow Expand, which makes several rows of one, each by another projection (a ROLLUP, say).
 
-    Literal nulls are left out. A column of literals alone is the id of a grouping set, or the name
-    of an unpivoted column.
+    The values of a column in all projections are united; literal nulls are left out. A column of
+    literals alone is the id of a grouping set, or the name of an unpivoted column.
     """
     order = exp.attributes(at.node.get("output"))
     columns: list[list[exp.Value]] = [[] for _ in order]
@@ -205,7 +209,7 @@ def _expand(at: Step) -> Relation:
 
 
 def _union(at: Step) -> Relation:
-    """Unite the columns by position; they get the ids of the first input."""
+    """Unite the columns of all inputs by position; the results have the ids of the first input."""
     order, columns = at.inputs[0].order, [relation.values() for relation in at.inputs]
     if len({len(values) for values in columns}) > 1:
         return Relation.of(order, [exp.UNKNOWN] * len(order))
@@ -234,7 +238,7 @@ def _row_function(at: Step) -> Relation:
 
 
 def _all_from(at: Step, outputs: tuple[str, ...], value: exp.Value) -> Relation:
-    """Make a relation of the columns that a node lists in some of its fields; all have one value.
+    """Make a relation of all columns in some fields of a node; each column has the same value.
 
     :param outputs: the names of the fields
     """
@@ -268,9 +272,9 @@ def _common_table(at: Step) -> Relation:
 
 
 def _common_table_reference(at: Step) -> Relation:
-    """Give the values of a common table under the ids of this reference.
+    """Follow a reference to a common table: its columns have the table's values under other ids.
 
-    A table that refers to itself is not known yet here, so its columns are UNKNOWN.
+    When a table refers to itself, its values are not known yet, so these columns are UNKNOWN.
     """
     order = exp.attributes(at.node.get("output"))
     defined = at.walk.common.get(at.node.get("cteId", at.node.get("loopId")))
@@ -283,7 +287,8 @@ def _common_table_reference(at: Step) -> Relation:
 def _recursion(at: Step) -> Relation:
     """Make the relation of a recursive CTE: the union of its anchor and of its recursive part.
 
-    The recursive part may mix the columns each time it runs, so of no column all sources are known.
+    The recursive part may mix the columns each time it runs, so every column may have more sources
+    than those that are found.
     """
     relation = _union(at)
     for number, value in relation.known.items():
@@ -395,7 +400,7 @@ def _window(at: Step) -> Relation:
 def _other(at: Step) -> Relation:
     """Follow any other operator: the columns below it are its columns, found by their ids.
 
-    An unknown operator may filter or group rows, so after it not all sources of the rows are known.
+    An unknown operator may filter or group rows, so it makes :attr:`Choice.is_whole` False.
     """
     if not at.inputs:
         return _leaf(at)
