@@ -376,8 +376,8 @@ def naming_of_platform(platform: str, version: FieldPaths) -> Naming:
 def cased(how: Naming, names: Sequence[str]) -> Naming:
     """Give the rules for naming the columns of one dataset.
 
-    If two of the names differ only in their case, the rules put no name into lower case: no
-    metastore has done that either.
+    If two of the names differ only in case, the rules keep the case of all names: a metastore that
+    converts names to lower case could not have stored both columns.
 
     :param how: the rules of the dataset's platform
     :param names: the names of the dataset's columns

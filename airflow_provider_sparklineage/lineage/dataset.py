@@ -1,4 +1,4 @@
-"""The lineage of a task; a dataset is joined of several actions, their rows and bytes summed."""
+"""The lineage of a task: a dataset is joined from several actions, rows and bytes are summed."""
 
 from __future__ import annotations
 

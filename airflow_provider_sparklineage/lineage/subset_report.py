@@ -214,7 +214,7 @@ class SubsetReport:
         return located
 
     def degradations(self) -> list[Degradation]:
-        """Report subsets with too many partitions to name, or uncertain ones.
+        """Report subsets that have too many partitions to name, and subsets that are uncertain.
 
         Declared tables that match no dataset are reported as well.
         """

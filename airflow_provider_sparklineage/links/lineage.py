@@ -140,7 +140,8 @@ def pages_of(name: str, dag_id: str, outputs: Iterable[dict[str, Any]] = ()) -> 
     """Give the backend that makes the URLs of pages.
 
     :param name: the name of the backend
-    :param outputs: the datasets whose pages are requested, in the form of events
+    :param dag_id: the task's DAG; only DataHub's pages need the DAG and the outputs
+    :param outputs: the datasets whose pages are requested, as an event's ``outputs`` has them
     """
     from airflow_provider_sparklineage.event.backends import backend_of
 

@@ -354,10 +354,10 @@ class MeasuredEvent:
         """The size of the event with its remaining facets."""
 
     def places(self, *keys: str, group: str = "") -> list[Place]:
-        """Give the places of the facets with these keys in this group.
+        """Find the facets with these keys, and give the place of each in the event.
 
         :param keys: if there are none, facets with any key
-        :param group: if empty, facets of all groups
+        :param group: ``inputs``, ``outputs``, ``run`` or ``job``; empty for all four
         """
         return [
             place

@@ -200,7 +200,10 @@ def legacy(lineage: ColumnLineage) -> ColumnLineage | None:
 def _common_influences(
     lineage: ColumnLineage, subtypes: Collection[str]
 ) -> dict[Column, tuple[Transformation, ...]]:
-    """Find the INDIRECT transformations that every column has."""
+    """Find the INDIRECT transformations that all output columns share, by source column.
+
+    :param subtypes: the subtypes that count, such as ``FILTER``
+    """
     each = iter(lineage.fields.values())
     common = {
         column: tuple(t for t in ts if t.type == INDIRECT and t.subtype in subtypes)

@@ -73,7 +73,8 @@ class Expectations:
         """Give the part of a dataset that is expected to be read, or written; None if none is.
 
         :param links: the dataset's other names
-        :param observed: observed partitions, whose values inferred dates may explain
+        :param observed: the partitions that were observed: they decide whether the run's partition
+            key is about this dataset, and which dates in the task's arguments are expected values
         """
         if not self._all:
             return None

@@ -355,9 +355,12 @@ def _upstream(
 def _downstream(hops: list[dict[str, Any]], seen: dict[str, Any]) -> dict[str, Any]:
     """Select the downstream hops (see :func:`partition_graph`) that a user may see.
 
-    A hop is selected if its writer is visible, and has read the partition itself or a selected hop.
+    A hop is selected if the user may see the run that wrote it, and if this run read the partition
+    of the question, or a hop that is selected already.
 
     :param seen: the runs that the user may see, by id
+    :return: the selected ``hops``, the number of ``hidden`` ones, and ``more``: the number beyond
+        :data:`MAX_HOPS`
     """
     kept: list[dict[str, Any]] = []
     writers: set[str] = set()

@@ -385,7 +385,7 @@ _COMMON_EXPRESSION = -1
 
 
 class Expressions:
-    """Finds the values of expressions.
+    """Finds the sources of expressions, each as a :class:`Value`.
 
     :param subquery: a function that gives, for a subquery's plan, the values of its columns, the
         sources that choose its rows, and whether all of these sources are known
@@ -443,7 +443,13 @@ class Expressions:
         return _CHOICES[name](below) if name in _CHOICES else _function(name, below)
 
     def _of_subquery(self, name: str, node: Node, find: Find) -> Value:
-        """Give the value of a subquery: of its first column if it is scalar, else of all."""
+        """Find the sources of a subquery: of its first column if it is scalar, else of all columns.
+
+        The sources that choose the rows of the subquery are added.
+
+        :param name: the class of the subquery's expression, e.g. ``ScalarSubquery``
+        :param find: gives the sources of an attribute by its expression id
+        """
         columns, rows, is_whole = self._subquery(node["plan"], find)
         value = together(columns[:1] if name == "ScalarSubquery" else columns)
         if name == "ListQuery":

@@ -256,11 +256,13 @@ def _columns(path, values, complete):
 
 
 def _in_folders(path, values):
-    """Give the partition columns that the names of a file's folders show.
+    """Give the names of a file's partition columns, as its folders (``dt=1/…``) show them.
 
-    :return: () for a file that is in no folder; None if the folders do not show the columns,
-        because their names are random, because they hold change data, or because they belong to
-        another table
+    :param path: the file's path, as Delta's log has it
+    :param values: the file's partition values by column; the folders must name all these columns
+    :return: a tuple of names; () for a file that is in no folder; None if the folders do not show
+        the columns, because their names are random, because they hold change data, or because they
+        belong to another table
     """
     if "/" not in path:
         return ()

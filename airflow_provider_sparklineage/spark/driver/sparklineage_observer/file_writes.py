@@ -322,7 +322,12 @@ def _leading(static, columns):
 
 
 def _insert_into_files(command, classes):
-    """Give the mode of a write, its static values by column, and the dimensions of its table."""
+    """Read an InsertIntoHadoopFsRelationCommand.
+
+    :param classes: the :class:`~.jvm.Classes` of the driver
+    :return: the mode of the write, the values of its static partition columns by column, and the
+        dimensions of the table's partitions
+    """
     static = {pair._1(): pair._2() for pair in jvm.items(command.staticPartitions().toSeq())}
     mode = command.mode().toString().lower()
     if mode == "overwrite":
