@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sparklineage.event.pipeline import merged_event
 from airflow_provider_sparklineage.expectations import Expectation, Kind, Side
 from airflow_provider_sparklineage.lineage.bundle import task_lineage
-from airflow_provider_sparklineage.lineage.partitions.comparison import (
-    PartitionStatus,
-    Seen,
-    reconcile,
-)
+from airflow_provider_sparklineage.lineage.observed.accesses import Subset
+from airflow_provider_sparklineage.lineage.partitions.comparison import PartitionStatus, reconcile
 from airflow_provider_sparklineage.lineage.partitions.expected import Expected
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.partitioning import Dimension, Partition
@@ -212,7 +209,7 @@ def comparison(count: int) -> Callable[[], None]:
     dimensions = (Dimension.of_column("dt"),)
 
     def compare() -> None:
-        found = reconcile(Expected(Kind.DECLARED, expected, dimensions), Seen(dimensions, seen))
+        found = reconcile(Expected(Kind.DECLARED, expected, dimensions), Subset(dimensions, seen))
         assert found.status is PartitionStatus.MATCHED
 
     return compare

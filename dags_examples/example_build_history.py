@@ -27,7 +27,7 @@ from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSub
 
 # With executors on other machines there is none until [sparklineage] archive_url names it.
 ARCHIVE = sources.archive_url() or "file:///tmp/nyc/archive"
-STORE = sources.history_url() if sources.archive_url() else sources.history_next_to(ARCHIVE)
+STORE = sources.history_url() if sources.archive_url() else "file:///tmp/nyc/history"
 
 # What a build's own folders add to the names of tables.
 NUMBERED = r"(?<remove>/generations/\d+-\w+|(?<=/facts)/\d+-\w+)"

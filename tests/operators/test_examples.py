@@ -30,6 +30,17 @@ def test_every_example_loads(dag_bag):
     assert files
 
 
+def test_every_example_loads_where_executors_are_on_other_machines(monkeypatch):
+    """There is no archive then, unless one is configured."""
+    from airflow.dag_processing.dagbag import DagBag
+
+    from airflow_provider_sparklineage.hooks import sources
+
+    monkeypatch.setattr(sources, "remote_executors", lambda: ("CeleryExecutor",))
+    assert sources.archive_url() == ""
+    assert DagBag(dag_folder=EXAMPLES).import_errors == {}
+
+
 def test_examples_are_tagged_as_such_and_start_at_a_fixed_date(dag_bag):
     for dag in dag_bag.dags.values():
         assert dag.tags == {"example"}
