@@ -112,20 +112,13 @@ def adapted(event: Event, how: Adaptation, is_late: Callable[[], bool] = lambda:
     :return: the same object if the backend needs no change
     """
     backend = backend_of(how.backend)
-    held = _through(event, partial(renamed, backend=backend), backend.repaired)
+    held = backend.repaired(renamed(event, backend))
     return event if held is event else _finished(held, how.max_event_bytes, is_late)
 
 
 def _finished(event: Event, max_bytes: int, is_late: Callable[[], bool] = lambda: False) -> Event:
     """Do the last two steps: add the lines of the partition check, and reduce the event's size."""
-    fit = partial(fitted, max_bytes=max_bytes, option=SIZE_OPTION, is_late=is_late)
-    return _through(event, with_lines, fit)
-
-
-def _through(event: Event, *steps: Callable[[Event], Event]) -> Event:
-    for step in steps:
-        event = step(event)
-    return event
+    return fitted(with_lines(event), max_bytes, SIZE_OPTION, is_late)
 
 
 def sent_of(kept: Event, how: Adaptation, last: Event | None = None) -> Event:
@@ -213,7 +206,7 @@ def events_of(
     def clean(of: TaskLineage) -> Event:
         """Make the event of a lineage, without credentials and secrets, and with short texts."""
         event = made(of, report, representation, header, allowance)
-        return _through(event, without_credentials, partial(masked, mask=mask), shortened)
+        return shortened(masked(without_credentials(event), mask))
 
     neutral = before = clean(lineage)
     if as_sent is not None:
