@@ -54,7 +54,7 @@ class FolderPartitions:
     def __init__(self, locator: Locator, work: Work = lambda _: None) -> None:
         self._locator = locator
         self._work = work
-        self._partitions: dict[Partition, Partition] = {}
+        self._partitions: dict[_Labels, dict[Values, Partition]] = defaultdict(dict)
         self._sets: dict[tuple[_Labels, tuple[Values, ...]], frozenset[Partition]] = {}
 
     def of(
@@ -93,18 +93,19 @@ class FolderPartitions:
 
     def _listed(self, labels: _Labels, listed: tuple[Values, ...]) -> frozenset[Partition]:
         if (made := self._sets.get((labels, listed))) is None:
-            made = self._sets[labels, listed] = frozenset(self._made(*labels, listed))
+            made = self._sets[labels, listed] = frozenset(self._made(labels, listed))
         return made
 
-    def _made(
-        self, base: tuple[tuple[str, str], ...], labels: tuple[str, ...], listed: tuple[Values, ...]
-    ) -> Iterator[Partition]:
+    def _made(self, labels: _Labels, listed: tuple[Values, ...]) -> Iterator[Partition]:
+        base, below = labels
+        known = self._partitions[labels]  # lists of one dataset mostly differ in a few partitions
         for values in listed:
             self._work(1)
-            # None becomes NULL, and "" stays a value.
-            given = (NULL if value is None else value for value in values)
-            made = Partition((*base, *zip(labels, given, strict=False)))
-            yield self._partitions.setdefault(made, made)
+            if (made := known.get(values)) is None:
+                # None becomes NULL, and "" stays a value.
+                given = (NULL if value is None else value for value in values)
+                made = known[values] = Partition((*base, *zip(below, given, strict=False)))
+            yield made
 
 
 _Labels = tuple[tuple[tuple[str, str], ...], tuple[str, ...]]
