@@ -34,6 +34,7 @@ event is; :mod:`.fitting` does the reduction, and is imported only for an event 
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sparklineage.event.document import is_surely_within, replaced
@@ -128,7 +129,10 @@ def with_few_columns(event: Event, max_columns: int, last: Event | None = None) 
 
 
 def _within_columns(event: Event, max_columns: int) -> Event:
-    from airflow_provider_sparklineage.event.steps.fitting import Fitting
+    facets = (facet for d in (*event["inputs"], *event["outputs"]) for facet in d["facets"].items())
+    if sum(starmap(_cost_in_edges, facets)) <= max_columns * _COLUMN:
+        return event
+    from airflow_provider_sparklineage.event.steps.fitting import Fitting  # few are too large
 
     fitting = Fitting(event, _COLUMNS_OPTION, cost=_cost_in_edges)
     return fitting.within(max_columns * _COLUMN)
