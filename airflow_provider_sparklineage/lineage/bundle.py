@@ -32,7 +32,7 @@ from airflow_provider_sparklineage.model.allowance import (
 )
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError
-from airflow_provider_sparklineage.model.last_run import BothForms
+from airflow_provider_sparklineage.model.last_run import NO_LAST_RUN, BothForms
 from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.spark.capture.observations import Messages
 from airflow_provider_sparklineage.spark.capture.reading import Reading
@@ -59,13 +59,11 @@ def task_lineage(bundle: CaptureBundle, allowance: Allowance = UNLIMITED) -> Tas
     :param allowance: see :func:`merged_lineage`
     :raise CaptureError: if the event file exists but cannot be read
     """
-    manifest, lineage = bundle.manifest, merged_lineage(bundle, allowance)
-    if manifest.last_known is None:
-        return lineage
+    known = bundle.manifest.last_known or NO_LAST_RUN
     # The worker puts the last run into the manifest only if lineage was missing without it: for a
     # try that succeeded, only if its backend versions datasets by schema.
-    last = BothForms(manifest.last_known, manifest.last_known, versions_by_schema=True)
-    return completed(lineage, manifest, last).lineage
+    last = BothForms(known, known, versions_by_schema=True)
+    return lineage_of_try(bundle, last, allowance).lineage
 
 
 def lineage_of_try(bundle: CaptureBundle, last_known: BothForms, allowance: Allowance) -> Completed:

@@ -245,18 +245,19 @@ class ObservedAccesses:
             full = full or (access.scope.full and is_foreign)
             partitions |= outside
         dimensions = dict.fromkeys(d for access in accesses for d in access.dimensions)
-        has_data_in_none = Partition() in partitions | planned
-        if has_data_in_none and len(partitions | planned) > 1 and not full:
+        every = frozenset(partitions | planned)
+        has_data_in_none = Partition() in every
+        if has_data_in_none and len(every) > 1 and not full:
             msg = "some of the data was in partitions, and some in none"
             raise UnknownPartitionsError(msg)
         if has_data_in_none or not dimensions:
             return None
         return Subset(
             tuple(dimensions),
-            frozenset(partitions | planned),
+            every,
             full,
             all(access.exact for access in accesses),
-            frozenset(planned - partitions),
+            every - partitions,
         )
 
     def _outside(self, read: Access) -> frozenset[Partition]:

@@ -139,6 +139,10 @@ class Step(NamedTuple):
     inputs: list[Relation]
     level: Level
 
+    def value(self, tree: exp.Tree) -> exp.Value:
+        """Give the value of an expression over the columns of the first input."""
+        return self.walk.of(tree, self.level.finder(self.inputs[0]))
+
 
 # --- operators that make many rows of one, or others ----------------------------------------------
 #
@@ -180,7 +184,7 @@ def _generate(at: Step) -> Relation:
     [relation] = at.inputs
     value = exp.UNKNOWN
     for tree in at.level.trees(at.node, "generator"):
-        value = at.walk.of(tree, at.level.finder(relation))
+        value = at.value(tree)
         if exp.kind(tree[0]) in _MAYBE_NO_ROWS and not at.node.get("outer"):
             at.level.choice.add(value, exp.FILTER)
     return joined_relation(relation, _all_from(at, ("generatorOutput",), value))
@@ -196,7 +200,7 @@ def _expand(at: Step) -> Relation:
     columns: list[list[exp.Value]] = [[] for _ in order]
     for projection in at.node.get("projections") or ():
         for column, tree in zip(columns, projection, strict=False):
-            column.append(at.walk.of(tree, at.level.finder(at.inputs[0])))
+            column.append(at.value(tree))
     united = []
     for (number, name), values in zip(order, columns, strict=True):
         # Spark leaves some lists out; then a column that keeps its id has its old value.
@@ -321,13 +325,13 @@ _PASSING_OPERATORS = frozenset(
 def _named(at: Step, field: str) -> Relation:
     found = at.level.trees(at.node, field)
     named = [tree for tree in found if exp.expression_id(tree[0]) is not None]
-    values = (at.walk.of(tree, at.level.finder(at.inputs[0])) for tree in named)
+    values = (at.value(tree) for tree in named)
     return Relation.of(exp.attributes(named), values)
 
 
 def _aggregate(at: Step) -> Relation:
     for tree in at.level.trees(at.node, "groupingExpressions"):
-        at.level.choice.add(at.walk.of(tree, at.level.finder(at.inputs[0])), exp.GROUP_BY)
+        at.level.choice.add(at.value(tree), exp.GROUP_BY)
     return _named(at, "aggregateExpressions")
 
 
@@ -388,7 +392,7 @@ def _lateral_join(at: Step) -> Relation:
 
 def _sort(at: Step) -> Relation:
     for tree in at.level.trees(at.node, "order"):
-        at.level.choice.add(at.walk.of(tree, at.level.finder(at.inputs[0])), exp.SORT)
+        at.level.choice.add(at.value(tree), exp.SORT)
     return at.inputs[0]
 
 
