@@ -69,18 +69,20 @@ def started(action: Callable[[], T], name: str) -> Future[T]:
     :param name: the name of the thread
     """
     call = Future[T]()
-
-    def run() -> None:
-        try:
-            call.set_result(action())
-        except Exception as error:
-            call.set_exception(error)
-        except BaseException as error:  # the waiting thread must not raise e.g. SystemExit
-            call.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
-
     context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(run,), daemon=True, name=name).start()
+    arguments = (settle, call, action)
+    threading.Thread(target=context.run, args=arguments, daemon=True, name=name).start()
     return call
+
+
+def settle(call: Future[T], action: Callable[[], T]) -> None:
+    """Call a function, and give its result or its error to the threads that wait for ``call``."""
+    try:
+        call.set_result(action())
+    except Exception as error:
+        call.set_exception(error)
+    except BaseException as error:  # the waiting thread must not raise e.g. SystemExit
+        call.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
 
 
 def ends_within(budget: Budget, call: Future[T]) -> bool:

@@ -11,6 +11,7 @@ from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from airflow_provider_sparklineage.storage.bounded import (
     StoreError,
     ends_within,
     reason,
+    settle,
     started,
 )
 
@@ -232,12 +234,7 @@ def downloaded(
         with suppress(IndexError):  # no job is waiting any more
             while not ended.is_set():
                 name, target, call = waiting.popleft()
-                try:
-                    _download(store, name, sizes[name], target)
-                except Exception as error:
-                    call.set_exception(error)
-                else:
-                    call.set_result(None)
+                settle(call, partial(_download, store, name, sizes[name], target))
 
     # No ThreadPoolExecutor is used, because a process waits for its threads when it ends.
     for _ in range(min(_DOWNLOADS_AT_ONCE, len(jobs))):

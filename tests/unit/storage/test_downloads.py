@@ -69,7 +69,9 @@ def test_a_connection_that_breaks_is_made_again(tmp_path):
     assert found.read_text() == "a"
 
 
-@pytest.mark.parametrize("error", [PermissionError("no"), ValueError("no"), KeyError("no")])
+@pytest.mark.parametrize(
+    "error", [PermissionError("no"), ValueError("no"), KeyError("no"), SystemExit("no")]
+)
 def test_one_that_fails_is_a_reason_and_the_others_come(tmp_path, error):
     def fail(name, target):
         if name == "b":
