@@ -138,10 +138,10 @@ class Tracer:
             if not isinstance(value, str) or value in template:
                 yield from _untraced(name, value)
                 continue
-            fit = [t for t, one in each.items() if one.align(value) is not None]
+            aligned = ((t, one.align(value)) for t, one in each.items())
+            fit = [(t, spans) for t, spans in aligned if spans is not None]
             if len(fit) == 1:
-                [own] = fit
-                spans = each[own].align(value) or ()
+                [(own, spans)] = fit
                 yield TracedText(name, own, value, spans, each[own].dates)
             else:
                 dates = {date for one in each.values() for date in one.dates}
