@@ -136,9 +136,9 @@ class FileWrites:
             table = name_of(jvm.option(command.catalogTable()))
             path = command.outputPath().toString().rstrip("/")
         elif kind == "InsertIntoHiveTable":
-            mode, static, dimensions = _insert_into_hive(command)
-            table = name_of(command.table())
-            path = command.table().location().toString().rstrip("/")
+            hive = command.table()
+            mode, static, dimensions = _insert_into_hive(command, hive)
+            table, path = name_of(hive), hive.location().toString().rstrip("/")
         else:
             return None
         counts = ("numParts", "numFiles", "numOutputBytes", "numOutputRows")
@@ -339,9 +339,8 @@ def _insert_into_files(command, classes):
     return mode, static, jvm.attributes(classes, command.partitionColumns())
 
 
-def _insert_into_hive(command):
+def _insert_into_hive(command, table):
     """Give the mode of a write, its static values by column, and the dimensions of its table."""
-    table = command.table()
     fixed = {pair._1(): jvm.option(pair._2()) for pair in jvm.items(command.partition().toSeq())}
     static = {column: value for column, value in fixed.items() if value is not None}
     mode = "append"

@@ -255,8 +255,9 @@ def _v2_scan(read, node, classes, budget):
 def _hive_scan(read, scan, budget):
     table = scan.relation().tableMeta()
     base = table.location().toString().rstrip("/")
-    columns = jvm.items(scan.relation().partitionCols())
-    schema = [dimension_of(c.name(), c.dataType().simpleString()) for c in columns]
+    attributes = jvm.items(scan.relation().partitionCols())
+    schema = [dimension_of(a.name(), a.dataType().simpleString()) for a in attributes]
+    columns = [d["field"] for d in schema]
     read.update(
         format="hive",
         table=name_of(table),
@@ -272,7 +273,7 @@ def _hive_scan(read, scan, budget):
     # Hive's Partition prints as ``table(dt=2024-05-06/region=us)``, with the folders' escapes.
     found = set()
     for text in jvm.texts(pruned):
-        split = jvm.split_directory(text[text.index("(") + 1 : -1], [d["field"] for d in schema])
+        split = jvm.split_directory(text[text.index("(") + 1 : -1], columns)
         if split is None:
             message = f"partitions of a Hive table are named in an unknown way: {text[:200]}"
             raise OverBudgetError(message)
