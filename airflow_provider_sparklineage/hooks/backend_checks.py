@@ -182,7 +182,7 @@ _NEWER = "Upgrade DataHub to 1.0 or newer."
 
 
 def _checked_write(endpoint: checks.Endpoint) -> Check:
-    with_protocol = checks.Endpoint(**{**vars(endpoint), "headers": (*endpoint.headers, _PROTOCOL)})
+    with_protocol = replace(endpoint, headers=(*endpoint.headers, _PROTOCOL))
     # No DataHub stores this proposal, which has the form of real ones.
     proposals = [Proposal(_DATASET, _ASPECT, {}).request()]
     answer = checks.ask(with_protocol, "POST", _PATH, {"proposals": proposals, "async": "false"})

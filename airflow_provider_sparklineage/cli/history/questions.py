@@ -25,7 +25,6 @@ from airflow_provider_sparklineage.history.queries.impact import impact
 from airflow_provider_sparklineage.history.queries.patterns import observed
 from airflow_provider_sparklineage.history.queries.stale import plan_of, stale
 from airflow_provider_sparklineage.history.queries.trace import trace
-from airflow_provider_sparklineage.model.exceptions import UnusableInputError
 from airflow_provider_sparklineage.model.texts import some
 
 if TYPE_CHECKING:
@@ -64,14 +63,15 @@ def clear(steps: Sequence[Step], *, yes: bool) -> int:
         commands.say("There is nothing to clear.")
         return 0
     if not yes and not sys.stdin.isatty():
-        problem = "Nobody can be asked here whether to clear."
-        raise UnusableInputError(problem, "--yes clears without asking.")
+        commands.refuse(
+            "Nobody can be asked here whether to clear.", "--yes clears without asking."
+        )
     with commands.logging_to_stderr():
         try:
             from airflow_provider_sparklineage.cli.history.task_instances import TaskInstances
         except ImportError:
             fix = "Run it where Airflow has its database: airflow sparklineage …"
-            raise UnusableInputError(_NO_AIRFLOW, fix) from None
+            commands.refuse(_NO_AIRFLOW, fix)
         waves, left_out = possible(steps, TaskInstances())
     count = sum(map(len, waves))
     if not count or not (yes or _is_confirmed(count)):
@@ -159,8 +159,8 @@ def time_of(text: str | None) -> datetime | None:
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError:
-        problem = f"--as-of {text} is no time."
-        raise UnusableInputError(problem, "Write it as 2024-10-16 or 2024-10-16T08:00.") from None
+        fix = "Write it as 2024-10-16 or 2024-10-16T08:00."
+        commands.refuse(f"--as-of {text} is no time.", fix)
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
 
 
@@ -170,8 +170,8 @@ def time_of(text: str | None) -> datetime | None:
 def answer_trace(args: argparse.Namespace) -> int:
     """Print the partitions and columns from which data was made; return the exit code."""
     if args.direct and args.column is None:
-        problem = "--direct is about the sources of a column."
-        raise UnusableInputError(problem, "Name the column: --column COLUMN.")
+        fix = "Name the column: --column COLUMN."
+        commands.refuse("--direct is about the sources of a column.", fix)
     as_of = time_of(args.as_of)
     with (
         opened(args) as history,
@@ -350,8 +350,7 @@ def answer_stale(args: argparse.Namespace) -> int:
 
 def _check_plan_arguments(args: argparse.Namespace) -> None:
     if args.json and args.clear:
-        msg = "Give --json or --clear, not both."
-        raise UnusableInputError(msg)
+        commands.refuse("Give --json or --clear, not both.")
 
 
 def _print_answer(args: argparse.Namespace, rows: Sequence[tables.Document], plan: Plan) -> int:

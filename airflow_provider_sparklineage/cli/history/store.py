@@ -56,7 +56,7 @@ def store_url(args: argparse.Namespace) -> str:
         try:
             from airflow_provider_sparklineage.hooks import sources
         except ImportError:
-            raise exceptions.UnusableInputError(_NO_AIRFLOW, "Name it: --store URL.") from None
+            commands.refuse(_NO_AIRFLOW, "Name it: --store URL.")
         return sources.history_url()
 
 
@@ -70,8 +70,7 @@ def opened(args: argparse.Namespace) -> Iterator[History]:
     """
     if inputs := getattr(args, "events", None):
         if args.store:
-            msg = "Give --store or --events, not both."
-            raise exceptions.UnusableInputError(msg)
+            commands.refuse("Give --store or --events, not both.")
         with _store_of(inputs) as store, History(store) as history:
             yield history
         return
@@ -104,9 +103,8 @@ def _store_of(inputs: Sequence[str]) -> Iterator[Store]:
             built = building.build(store, sources, progress=reached)
         _note_skipped(built)
         if not built.rows["accesses"]:
-            problem = "The input names no dataset."
             fix = "Give capture bundles, or files of OpenLineage events."
-            raise exceptions.UnusableInputError(problem, fix)
+            commands.refuse("The input names no dataset.", fix)
         yield store
 
 
@@ -208,11 +206,10 @@ def _archive_url() -> str:
             from airflow_provider_sparklineage.hooks.sources import archive_url
         except ImportError:
             problem = "Without Airflow there is no configuration that has the archive."
-            raise exceptions.UnusableInputError(problem, fix) from None
+            commands.refuse(problem, fix)
         url = archive_url()
     if not url:
-        problem = "No archive is configured."
-        raise exceptions.UnusableInputError(problem, fix)
+        commands.refuse("No archive is configured.", fix)
     return url
 
 
