@@ -185,7 +185,7 @@ def stale(
             if reader not in following or _order(cause) < _order(following[reader].cause):
                 following[reader] = _StaleRun(row["ended"], cause, False)
         frontier = following
-        stale_runs = stale_runs | frontier
+        stale_runs |= frontier
     return _listed(history, stale_runs, dataset)
 
 

@@ -336,15 +336,15 @@ class Learned(NamedTuple):
         return least_share(self.support, self.seen)
 
 
-def least_share(good: int, of: int, z: float = 1.96) -> float:
+def least_share(good: int, of: int) -> float:
     """Give the lower end of Wilson's interval for a share; 0 if there are no cases.
 
     :param good: number of good cases
     :param of: number of all cases
-    :param z: quantile of the normal distribution; 1.96 for 95 %
     """
     if not of:
         return 0.0
+    z = 1.96  # quantile of the normal distribution for 95 %
     share = good / of
     middle = share + z * z / (2 * of)
     spread = z * sqrt(share * (1 - share) / of + z * z / (4 * of * of))
