@@ -2,7 +2,10 @@
 
 
 def _run_shadowed():
-    """Run the ``sitecustomize`` that ours hides, as Python would have done without our zip."""
+    """Run the ``sitecustomize`` that this file hides; do nothing if it hides none.
+
+    Without our zip on its path, Python would have run that ``sitecustomize``.
+    """
     import os
     import sys
     from importlib.machinery import PathFinder

@@ -24,7 +24,11 @@ class Replacements:
         self._replaced = []
 
     def replace(self, owner, name, new):
-        """Replace an attribute that a class itself defines, and remember the original."""
+        """Replace an attribute of a class, and remember the original.
+
+        :param owner: the class, which has to define the attribute itself
+        :param new: the new value of the attribute
+        """
         self._replaced.append((owner, name, vars(owner)[name], new))
         setattr(owner, name, new)
 
@@ -54,7 +58,7 @@ _OF_SPARK = "!/org/apache/spark/log4j2-"
 
 
 def drop_warning(client):
-    """Make Log4j drop the listener's warning that an illegal reflective access will occur.
+    """Make Log4j drop OpenLineage's warning that an illegal reflective access will occur.
 
     If Log4j does not have Spark's own settings, nothing is changed.
 
@@ -96,6 +100,8 @@ def start_callback_server(gateway):
     To end the server, py4j closes files from which the server's threads read, and waits for these
     threads without a limit. So the threads are woken first. Without the observer, a job in which
     Java calls no Python has no such threads, and does not wait.
+
+    :param gateway: the JavaGateway of the SparkContext
     """
     from py4j.java_gateway import pre_server_shutdown
     from pyspark.java_gateway import ensure_callback_server_started
@@ -112,6 +118,8 @@ def _answer_at_once(server_socket):
     Java writes a long answer in pieces of 8 KB. If a segment can hold more, the kernel sends a
     piece only after the piece before is acknowledged, and Python's side acknowledges only after
     some 40 ms.
+
+    :param server_socket: the socket on which the callback server accepts the connections
     """
     # A system without this option has slow long answers.
     with suppress(AttributeError, OSError):
@@ -127,9 +135,11 @@ def _wake_readers(server, **_):
 
 
 def java_reference(jvm, listener):
-    """Give a Java reference to a Python object.
+    """Give a Java reference to a listener that is a Python object.
 
-    If the Python object itself were passed, py4j would make a new reference in each call.
+    If the Python object were passed to Java instead, py4j would make a new reference in each call.
+
+    :param jvm: the JVM view of py4j
     """
     from sparklineage_observer.jvm import Classes
 
@@ -143,9 +153,10 @@ _DRAIN_MS = 10000
 
 
 def install():
-    """Observe each SparkSession, as soon as the job imports the module that defines SparkSession.
+    """Attach the observer to PySpark as soon as the job imports ``pyspark.sql.session``.
 
-    This function must not import pyspark itself.
+    From then on, each new SparkContext and SparkSession is observed. At exit, the observer is
+    finished. This function must not import pyspark itself.
     """
     atexit.register(_at_exit)  # registered first, so it runs last: other functions may still write
     if _MODULE in sys.modules:
@@ -155,7 +166,7 @@ def install():
 
 
 class _Finder(MetaPathFinder):
-    """An import hook for one module, which then removes itself from ``sys.meta_path``."""
+    """An import hook for ``pyspark.sql.session``, which removes itself when that is imported."""
 
     def find_spec(self, name, path, target=None):  # noqa: ARG002  (importlib gives them)
         if name != _MODULE:
@@ -220,7 +231,9 @@ def _wrap_init(of, act):
 def _wrap_jvm(of):
     """Replace the method of SparkContext that starts the JVM by one that also prepares the JVM.
 
-    The listener's warning is dropped, and a delivery is prepared, before Spark makes the listener.
+    After the JVM has started, and before Spark makes OpenLineage's listener, the listener's warning
+    is dropped (:func:`drop_warning`), the delivery of the observer's file is prepared if the
+    configuration asks for it, and the import of the observer is begun.
 
     :param of: the class SparkContext
     """
@@ -263,10 +276,10 @@ def _import_observer(_client):
 class _Attached:
     """The observer of this process, and the changes that it made to the process.
 
-    observer: None until a SparkContext with our configuration is made; settings: our configuration
-    in a process that also does other work (:mod:`.in_process`), else empty, because then Spark's
-    configuration has it; listeners: those to remove at the end of an application in such a process,
-    each after the function that removes it.
+    observer: None until a SparkContext with our configuration is made; settings: the properties
+    ``spark.sparklineage.…`` in a process that also does other work (:mod:`.in_process`), else
+    empty, because then Spark's configuration has them; listeners: in such a process, pairs
+    ``(function, listener)``, where the function removes the listener at the end of the application.
     """
 
     def __init__(self):
@@ -331,7 +344,7 @@ def _begin(context):
 
 
 def attach(session):
-    """Register a listener with a session, unless the session has our listener already."""
+    """Register a listener for ended queries with a SparkSession, unless it has ours already."""
     observer = None
     try:
         java_session = getattr(session, "_jsparkSession", None)
@@ -359,6 +372,8 @@ def _wrap_streams(observer):
     """Register a listener for streams with a session as soon as the session makes a stream.
 
     So a job without streams gets no listener for streams.
+
+    :param observer: the :class:`.observer.Observer` that records the streams
     """
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 

@@ -54,10 +54,14 @@ class Commands:
     def observe(self, kind, execution, is_hidden, budget):
         """Describe the write command of a query.
 
-        :param kind: the class name of the command, if it is known
-        :param is_hidden: a function that tells whether the listener drops the events of such a plan
-        :return: None if the query has no known write command, if the command is part of another
-            command, or if the command writes files and needs no plan
+        :param kind: the class name of the command; None if it is not known
+        :param execution: Spark's QueryExecution of the query
+        :param is_hidden: a function that tells whether the listener drops the query's events
+        :param budget: the query's time limit, a :class:`.records.Budget`
+        :return: a dict with ``node`` and ``target`` (:meth:`target_of`). If the listener reports
+            too little, it also has ``plan``, ``relations``, ``schema`` and ``columns``; or ``cut``,
+            the reason, if the plan exceeds a limit. None if :meth:`target_of` would give None, or
+            if the command writes files and needs no plan
         """
         write = _write_of(kind, execution)
         if write is None:
@@ -94,8 +98,11 @@ class Commands:
     def target_of(kind, execution):
         """Describe the write command of a query by its target alone.
 
-        :return: None if the query has no known write command, if the command is part of another
-            command, or if its target has neither a path nor a name
+        :param kind: the class name of the command; None if it is not known
+        :param execution: Spark's QueryExecution of the query
+        :return: ``{"node": kind, "target": {"path": …, "table": …}}``; None if the query has no
+            known write command, if the command is part of another command, or if its target has
+            neither a path nor a name
         """
         write = _write_of(kind, execution)
         return write and write.record()
@@ -103,8 +110,11 @@ class Commands:
     def of_batch(self, record, query, budget):
         """Add plan, schema and columns to the record of the command that writes a stream's batch.
 
+        A plan that exceeds a limit is left out, and ``cut`` in the record has the reason.
+
         :param record: the record, which has the command's target; it is changed and returned
         :param query: the plan of the rows that the batch writes
+        :param budget: the batch's time limit, a :class:`.records.Budget`
         """
         schema = json.loads(query.schema().json())
         record.update(schema=schema, columns=[field["name"] for field in schema["fields"]])
@@ -140,10 +150,13 @@ class Commands:
         return ""
 
     def _described(self, plan, leaves, budget):
-        """Give the keys ``plan`` and ``relations`` of a record; if the plan is too large, ``cut``.
+        """Give the parts ``plan`` and ``relations`` of a command's record, as a dict.
 
-        Give {} if a relation of the plan has neither path nor name, such as a table read over JDBC:
-        the listener reports such a relation.
+        If the plan is too large, the dict has only ``cut``, the reason. It is empty if a relation
+        of the plan has neither path nor name, such as a table read over JDBC: the listener reports
+        such a relation.
+
+        :param leaves: the leaves of the plan, as :func:`.relations.leaves_of` gives them
         """
         text = _JVM.sub("", plan.toJSON())
         cut = self._too_large(len(text))
@@ -166,7 +179,9 @@ class Commands:
 def _write_of(kind, execution):
     """Give the write command of a query; None if it is not known, or part of another command.
 
-    :param kind: the class name of the command, if it is known
+    :param kind: the class name of the command; None if it is not known
+    :param execution: Spark's QueryExecution of the query
+    :return: a :class:`_Write`
     """
     if kind and kind not in _KINDS:
         return None
@@ -200,14 +215,17 @@ class _Write:
         return self.plan.target() if self.kind in DELTA_CHANGES else self.plan.query()
 
     def record(self):
-        """Describe the command by its target; None if the target has neither a path nor a name."""
+        """Describe the command as ``{"node": …, "target": {"path": …, "table": …}}``.
+
+        :return: None if the target has neither a path nor a name
+        """
         path, table = self.target()
         if not path and not table:
             return None
         return {"node": self.kind, "target": {"path": path, "table": table}}
 
     def target(self):
-        """Give the path and the name of the target; a missing path is "", a missing name None."""
+        """Give the target as (path, table name); a missing path is "", a missing name None."""
         if self.kind == TABLE_AS_SELECT:
             return _made(self.plan.table().identifier(), self._execution.sparkSession())
         if self.relation is not None:
@@ -231,6 +249,8 @@ class _Write:
 
         Some commands do not have their query as a child, so Spark finds no leaves below them. For
         these commands, the leaves of the query are given.
+
+        :return: the result of :func:`.relations.leaves_of`
         """
         plans = [self.plan]
         if self.kind in (*DELTA_CHANGES, *_CREATIONS, _SAVE):
@@ -240,7 +260,7 @@ class _Write:
         return leaves_of(plans)
 
     def columns(self):
-        """List the names of the target's columns, in the order of the query's columns."""
+        """List the names of the target's columns, in the query's order; [] for a DELETE."""
         if self.kind == "DeleteCommand":
             return []
         if self.kind in (_FILES, _HIVE):
@@ -264,7 +284,7 @@ class _Write:
 
 
 def _created(resolved):
-    """Give the path and the name of a table that a V2 command created.
+    """Give (path, name) of a table that a V2 command created.
 
     The path is "" if the table does not exist any more.
 
@@ -276,9 +296,10 @@ def _created(resolved):
 
 
 def _made(identifier, session):
-    """Give the path and the name of a table in Spark's own catalog.
+    """Give (path, name) of a table in Spark's own catalog; the path is "" if it does not exist.
 
-    The path is "" if the table does not exist.
+    :param identifier: Spark's ``TableIdentifier`` of the table
+    :param session: the Java SparkSession
     """
 
     def place(session):

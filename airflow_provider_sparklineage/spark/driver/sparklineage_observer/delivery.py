@@ -60,8 +60,13 @@ _SEGMENT_BYTES = 8 * 1024 * 1024  # a segment is longer only if its first line i
 class Segments:
     """A reader that cuts a growing file into segments, and counts those that are delivered.
 
+    A segment has one or more whole lines of the file.
+
     pending: the bytes of the segment that was cut off but is not delivered yet; empty if there is
     no such segment. They do not change until the segment is delivered.
+
+    :param kind: ``events`` or ``observations``, with which the segments' file names begin
+    :param file: the path of the growing file
     """
 
     def __init__(self, kind, file):
@@ -74,7 +79,7 @@ class Segments:
 
     @property
     def name(self):
-        """The file name of the pending segment."""
+        """The file name of the pending segment, such as ``events-00001.ndjson``."""
         return f"{self.kind}-{self.delivered + 1:05d}.ndjson"
 
     def take(self):
@@ -93,7 +98,12 @@ class Segments:
         self.delivered += 1
 
     def left(self):
-        """Describe bytes after the last line end, which no segment has; "" if there are none."""
+        """Say, as an error message, how many bytes follow the file's last line end.
+
+        These bytes are in no segment.
+
+        :return: "" if there are no such bytes
+        """
         if not os.path.exists(self._file):
             return ""
         size = os.path.getsize(self._file) - self._at
@@ -132,7 +142,8 @@ class RemoteFolder:
     shares.
 
     :param jvm: the JVM view of py4j
-    :param url: the folder's URL, in Spark's form
+    :param hadoop_conf: the Hadoop configuration of the SparkContext, a Java object
+    :param url: the folder's URL, as Hadoop's file systems read it, such as ``s3a://bucket/folder``
     """
 
     def __init__(self, jvm, hadoop_conf, url):
@@ -152,7 +163,11 @@ class RemoteFolder:
             self._connected().mkdirs(self._classes.path(self.url))
 
     def put(self, name, content):
-        """Write a file; after an error, the caller has to repeat the call with the same content."""
+        """Write a file; after an error, the caller has to repeat the call with the same content.
+
+        :param name: the file's name in the folder
+        :param content: bytes
+        """
         file_system = self._connected()
         final = aside = self._path(name)
         # After an error the file may exist nevertheless, if only the answer to the write was lost.
@@ -216,7 +231,9 @@ _EXIT_S = 10
 
 
 def prepare(client):
-    """Make the folder of the files to deliver, before Spark makes a SparkContext and its listener.
+    """Make the driver's folder of the files to deliver, and delete old files in it.
+
+    This has to be done before Spark makes a SparkContext and OpenLineage's listener.
 
     :param client: the gateway client of py4j
     :return: the absolute path of the observer's file in the folder; None if nothing has to be
@@ -249,10 +266,12 @@ def begun(context, url, run, file, observer):
     """Begin to deliver the files of the observer and the listener of a driver.
 
     :param context: the SparkContext
-    :param url: the URL of the remote folder of the try
+    :param url: the URL of the remote folder of the Airflow task's try
     :param run: the OpenLineage run id of the application
     :param file: the path of the observer's file; the listener's file is in the same folder
-    :return: the Delivery
+    :param observer: the :class:`.observer.Observer`, which records failed deliveries, and from now
+        on asks for a delivery after each query that has written
+    :return: the :class:`Delivery`, which has begun
     """
     java = context._jsc.sc()
     started_ms = int(time.time() * 1000)
@@ -278,7 +297,7 @@ class Delivery:
 
     :param remote: the RemoteFolder of this driver
     :param folder: the folder with the files of the listener and the observer
-    :param start: the content of ``start.json``
+    :param start: a dict, the content of ``start.json``, the first file that is delivered
     :param record: a function that records the text of an error
     """
 

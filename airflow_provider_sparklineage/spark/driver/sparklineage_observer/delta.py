@@ -18,7 +18,11 @@ _SLACK_MS = 60000  # a commit has the time of its writer's clock, maybe on anoth
 
 
 class DeltaTables:
-    """The Delta tables that the application read or wrote."""
+    """The Delta tables that the application read or wrote.
+
+    :param tag: the text that marks the application's commits
+    :param started_ms: the time when the application began, in ms since the epoch
+    """
 
     def __init__(self, tag, started_ms):
         self._tag = tag
@@ -27,18 +31,23 @@ class DeltaTables:
         self._may_skip = []
 
     def scan(self, read):
-        """Remember the table of a file scan, if it is a Delta table."""
+        """Remember the table of a file scan, if it is a Delta table.
+
+        :param read: the description of the scan, an entry of a record's ``reads``
+        """
         if "delta" in (read.get("format") or "").lower() or "Tahoe" in read.get("index", ""):
             self._paths.update(read.get("roots", ()))
 
     def written(self, path):
-        """Remember the table of a write, if its path is known."""
+        """Remember the table of a write; do nothing if its path is None or ""."""
         if path:
             self._paths.add(path.rstrip("/"))
 
     def may_skip(self, command, session, started, ended):
         """Remember a command that writes nothing if its table exists, or if no row matches.
 
+        :param command: the Java object of the command
+        :param session: the Java SparkSession
         :param started: the time in ms when the command began
         :param ended: the time in ms when it had ended
         """
@@ -51,6 +60,10 @@ class DeltaTables:
         """Yield a record for each table: this application's commits, or the error of reading them.
 
         Tables without such commits have no record.
+
+        :param classes: the driver's :class:`.jvm.Classes`
+        :param limits: the :class:`.records.Limits`
+        :return: yields ``{"kind": "commits", "writes": [...]}`` or ``{"error": text}``
         """
         tables = {}
         for path in self._paths:
@@ -67,11 +80,14 @@ class DeltaTables:
                 yield {"kind": "commits", "writes": commits}
 
     def _commits(self, path, classes, hadoop_conf, limits):
-        """Give this application's commits in a table, and the times of all writers' commits, in ms.
+        """Read this application's commits in a table, and the times of all writers' commits.
 
         Commits from before the start of the application are left out. The times of commits with
         another tag are included, because a job may have given some of its own commits another tag
         while it ran.
+
+        :return: (writes, times): a record of the write for each commit, the oldest first; and the
+            times in ms, with None for a commit that has no time
         """
         log = classes.path(path + "/_delta_log")
         file_system = log.getFileSystem(hadoop_conf)
@@ -108,7 +124,8 @@ class DeltaTables:
 def _skipped(path, spans, times):
     """Give a record of a skipped write for each command during which the table had no commit.
 
-    :param spans: the begin and end, in ms, of each command that may have written nothing
+    :param path: the path of the table
+    :param spans: (begin, end), in ms, for each command that may have written nothing
     :param times: the times of the commits of all writers, in ms; if one time is None, no command
         counts as skipped
     """
@@ -146,14 +163,15 @@ class _Schema:
             self._incomplete = []
 
     def expect(self, write, actions):
-        """Note a write if its removed files do not show their partition columns.
+        """Remember a write that only removed files, if these do not show their partition columns.
 
         The next older commit with the table's schema then names the columns (:meth:`learn`).
 
-        A removed file has no values for partition columns that are null. Its folders may have
-        random names, which Delta 4.4 gives them in tables with column mapping, and then do not name
-        the columns either.
+        A removed file has no values for partition columns that are null. The names of its folders
+        do not show the columns either if they are random, as Delta 4.4 makes them in tables with
+        column mapping.
 
+        :param write: the record of the write
         :param actions: the lines of the write's commit, parsed
         """
         added, removed = _changed(actions)
@@ -161,7 +179,10 @@ class _Schema:
             self._incomplete.append((write, removed))
 
     def misses(self, write):
-        """Whether a write has columns that are unknown, or known only by their physical names."""
+        """Whether the names of some of a write's partition columns are still to be learned.
+
+        They are unknown, or only the physical names are known.
+        """
         if any(write is incomplete for incomplete, _ in self._incomplete):
             return True
         fields = {d["field"] for d in _dimensions(write)}
@@ -189,6 +210,9 @@ def _changed(actions):
     """Give the files that a commit added, and those that it removed, except moved data.
 
     OPTIMIZE and similar commands put the same data into other files (``dataChange`` is false).
+
+    :param actions: the lines of the commit, parsed
+    :return: two lists of dicts: the content of the actions ``add``, and of the actions ``remove``
     """
     return [
         [a[key] for a in actions if a.get(key, {}).get("dataChange")] for key in ("add", "remove")
@@ -224,7 +248,10 @@ def _write(path, version, info, actions):
 def _layouts(path, files, complete=()):
     """Give the partitions of files, as one layout for each set of partition columns.
 
-    :param files: the actions ``add`` or ``remove`` of a commit, one for each file
+    :func:`.records.layout_of` describes a layout.
+
+    :param path: the path of the table
+    :param files: the content of a commit's actions ``add`` or ``remove``, one for each file
     :param complete: the partition columns of the same commit's added files, or of the table, for
         removed files that do not show all their columns
     """
@@ -247,7 +274,11 @@ def _columns(path, values, complete):
     """Give the names of a file's partition columns.
 
     A removed file has no values for the columns that are null, so their names come from its folders
-    or else from ``complete``.
+    or else from ``complete`` (see :func:`_layouts`).
+
+    :param path: the file's path, as Delta's log has it
+    :param values: the file's partition values by column
+    :return: a tuple of names
     """
     named = _in_folders(path, values)
     if named is None and set(complete) > set(values):
@@ -288,7 +319,11 @@ _PATHS = (
 
 
 def path_of(command, session):
-    """Give the path of the table that a command writes; None if the command has no table."""
+    """Give the path of the table that a command writes; None if the command names no table.
+
+    :param command: the Java object of a command, or of a node of Delta in a physical plan
+    :param session: the Java SparkSession
+    """
 
     def of_catalog(command):
         catalog = session.sessionState().catalog()

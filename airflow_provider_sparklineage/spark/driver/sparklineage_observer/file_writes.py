@@ -25,7 +25,11 @@ _GLOB = re.compile(r"([\\{}\[\]*?,^])")
 
 
 class Folders:
-    """The folders of a table's partitions, below the folder ``base``."""
+    """The folders of a table's partitions, below the folder ``base``.
+
+    :param classes: the driver's :class:`.jvm.Classes`
+    :param budget: the query's limits of time and number, a :class:`.records.Budget`
+    """
 
     def __init__(self, classes, hadoop_conf, base, budget):
         self._classes = classes
@@ -46,7 +50,10 @@ class Folders:
             yield self._statuses(listed)
 
     def _folders(self, patterns, first):
-        """Yield the folders of the last level, as one Path[] for each call that will list them."""
+        """Yield the folders of the last level, as one Path[] for each call that will list them.
+
+        The arguments are those of :meth:`files`.
+        """
         self._budget.check()
         if not patterns:
             yield self._paths([self._base])
@@ -73,8 +80,9 @@ class Folders:
     def _listed(self, paths, *matching):
         """List the entries of some folders; leave out folders that are gone.
 
+        :param paths: a Path[]
         :param matching: a filter of paths, if not all entries are wanted
-        :return: a list of FileStatus[]
+        :return: a list of FileStatus[]: one for all folders or, if some are gone, one for each
         """
         try:
             return [self._file_system.listStatus(paths, *matching)]
@@ -126,10 +134,14 @@ class FileWrites:
         self._paths = {}
 
     def observe(self, kind, command, started_ms, budget):
-        """Describe a write command as a write; None for a command that does not write files itself.
+        """Describe a write command and the partitions that it wrote.
 
         :param kind: the class name of the command
-        :param started_ms: the time when the query began
+        :param command: the Java object of the command
+        :param started_ms: the time when the query began, in ms since the epoch
+        :param budget: the query's limits of time and number, a :class:`.records.Budget`
+        :return: a dict, an entry of the record's ``writes``; None for a command that does not write
+            files itself
         """
         if kind == "InsertIntoHadoopFsRelationCommand":
             mode, static, dimensions = _insert_into_files(command, self._classes)
@@ -160,7 +172,7 @@ class FileWrites:
         return write
 
     def gone(self, budget):
-        """List the folders that do not exist any more, of those that the job wrote.
+        """List the paths of the folders that the job wrote and that do not exist any more.
 
         Only folders that were written by a path are checked, and not those of catalog tables.
 
@@ -230,7 +242,10 @@ class FileWrites:
         That is a group of new files with the numbers of files, bytes and partitions that the
         write's metrics have.
 
-        :return: the groups of new files, by UUID; and the partitions of all listed files, by UUID
+        :param write: the description of the write, as :meth:`observe` gives it
+        :param columns: the names of the partition columns
+        :return: two dicts with the UUIDs as keys: the :class:`_Group` of the new files; and the set
+            of partitions, as tuples of values, of all listed files
         """
         own = self._own.get(base, {})
         groups = {}
@@ -258,7 +273,10 @@ class FileWrites:
     def _below(self, base, columns, static):
         """Give the folder above all partitions of a write, and the patterns of the levels below.
 
+        :param columns: the names of the partition columns
         :param static: the static values of the write for its leading partition columns
+        :return: the folder's path, and a list with the glob pattern of each level's names, such as
+            ``("/table/dt=2024-05-06", ["region=*"])``
         """
         names = [
             None if value is None else self._classes.partition_folder(column, value)
@@ -273,7 +291,11 @@ class FileWrites:
 
 
 class _Group:
-    """The files of one write job, which have the same UUID in their names."""
+    """The files of one write job, which have the same UUID in their names.
+
+    files: their number; bytes: their total length; modified: the time in ms of the last change;
+    parts: their partitions, a set of tuples of values.
+    """
 
     def __init__(self):
         self.files = 0
@@ -312,7 +334,12 @@ def _fits(group, write):
 
 
 def _leading(static, columns):
-    """Give the static values of a write for its leading partition columns; None stands for null."""
+    """Give the static values of a write for its leading partition columns; None stands for null.
+
+    :param static: the values of the static partition columns, by column
+    :param columns: the names of all partition columns, in their order
+    :return: a tuple, which ends before the first column without a static value
+    """
     values = []
     for column in columns:
         if column not in static:
@@ -325,8 +352,9 @@ def _insert_into_files(command, classes):
     """Read an InsertIntoHadoopFsRelationCommand.
 
     :param classes: the :class:`~.jvm.Classes` of the driver
-    :return: the mode of the write, the values of its static partition columns by column, and the
-        dimensions of the table's partitions
+    :return: a tuple: the mode of the write, such as ``append``; a dict of the values of its static
+        partition columns; and the table's partition columns, as :func:`.records.dimension_of`
+        describes them
     """
     static = {pair._1(): pair._2() for pair in jvm.items(command.staticPartitions().toSeq())}
     mode = command.mode().toString().lower()
@@ -340,7 +368,11 @@ def _insert_into_files(command, classes):
 
 
 def _insert_into_hive(command, table):
-    """Give the mode of a write, its static values by column, and the dimensions of its table."""
+    """Read an InsertIntoHiveTable.
+
+    :param table: Spark's CatalogTable of the target
+    :return: a tuple like that of :func:`_insert_into_files`
+    """
     fixed = {pair._1(): jvm.option(pair._2()) for pair in jvm.items(command.partition().toSeq())}
     static = {column: value for column, value in fixed.items() if value is not None}
     mode = "append"

@@ -15,7 +15,10 @@ _FILE = re.compile(r"spec_id=(\d+), partition=(PartitionData\{.*?\}), record_cou
 
 
 def table_of(spark_table):
-    """Give the Iceberg table of a Spark table; None if the table has another format."""
+    """Give the Iceberg table of a DataSource V2 table; None if the table has another format.
+
+    :param spark_table: the Java object of Spark's table; None gives None
+    """
     if spark_table is None:
         return None
     if class_name(spark_table) == "RowLevelOperationTable":
@@ -28,6 +31,7 @@ def scan(read, node, budget):
 
     :param read: the description of the scan as a read, which is changed
     :param node: the ``BatchScanExec``
+    :param budget: the query's time limit, a :class:`.records.Budget`
     :return: the read; None for a scan of a metadata table
     """
     spark_scan = node.scan()
@@ -56,7 +60,11 @@ def scan(read, node, budget):
 
 
 def _splits(node, spark_scan):
-    """Give the splits that were read after dynamic pruning; ``inputPartitions`` has all splits."""
+    """List the splits that were read after dynamic pruning; ``inputPartitions`` has all splits.
+
+    :param node: the ``BatchScanExec``
+    :param spark_scan: its Iceberg scan
+    """
     if node.runtimeFilters().isEmpty():
         return items(node.inputPartitions())
     try:
@@ -101,6 +109,10 @@ class _Collected:
         """Add the partitions of many files with few calls.
 
         One call gives the texts of all files; then only one file of each partition is read.
+
+        :param files: a java.lang.Iterable of Iceberg's files
+        :param classes: the driver's :class:`.jvm.Classes`
+        :param budget: the query's limits of time and number, a :class:`.records.Budget`
         """
         listed = classes.array_list()
         for file in each(files):
@@ -135,7 +147,9 @@ class _Collected:
     def layouts(self, base):
         """Give the partitions of the added files, as one layout for each partition spec.
 
-        :return: without files, one layout without partitions, of the table's newest spec
+        :param base: the path of the table
+        :return: a list of layouts (:func:`.records.layout_of`); without files, one layout without
+            partitions, of the table's newest spec
         """
         found = self._found or {max(self._specs.keySet()): set()}
         return [
@@ -163,11 +177,15 @@ class Snapshots:
         self._reported = {}
 
     def accessed(self, table):
-        """Remember a table that the application writes."""
+        """Remember an Iceberg table that the application writes."""
         self._tables[table.location().rstrip("/")] = table
 
     def fresh(self, application_id, classes, budget):
-        """Describe as writes the snapshots that the application made since the last call."""
+        """List the snapshots that the application made since the last call, except compactions.
+
+        :param application_id: Spark's id of the application
+        :return: a list of dicts, which are entries of a record's ``writes``
+        """
         writes = []
         for base in sorted(self._tables):
             table = self._tables[base]
@@ -207,7 +225,8 @@ def _write(base, table, snapshot, classes, budget):
 def written_table(node, execution):
     """Give the Iceberg table that a V2 write node writes; None if the table has another format.
 
-    :param execution: the execution of the query, whose logical plan names the table as well
+    :param node: the node of the physical plan
+    :param execution: Spark's QueryExecution, whose logical plan names the table as well
     """
     of_node = first_answer(
         node,

@@ -21,8 +21,8 @@ line for each query."""
 def begin(settings):
     """Observe the applications of this process from now on, until :func:`end` is called.
 
-    :param settings: the properties ``spark.sparklineage.…``, which other drivers have in Spark's
-        configuration
+    :param settings: a dict of the properties ``spark.sparklineage.…``, which other drivers have in
+        Spark's configuration
     """
     attached.begin(settings)
     for name in _LOGGERS:

@@ -131,13 +131,13 @@ def texts(sequence):
 
 
 def statuses(classes, array):
-    """Yield a tuple for each element of a FileStatus[].
-
-    The tuple has the path, whether it is a directory, the length in bytes, and the time of the last
-    change in ms.
+    """Yield (path, is directory, length in bytes, time of the last change in ms) of FileStatus[].
 
     This is a generator, because a list of so many tuples could start a full garbage collection in
     the job.
+
+    :param classes: the driver's :class:`Classes`
+    :param array: the FileStatus[]
     """
     for match in _STATUS.finditer(classes.text_of(array)):
         path, directory, length, modified = match.groups()
@@ -145,13 +145,22 @@ def statuses(classes, array):
 
 
 def qualified(classes, hadoop_conf, path):
-    """Add the scheme and host to a path, so that the path of a folder always has the same form."""
+    """Add the scheme and host to a path, so that the path of a folder always has the same form.
+
+    :param classes: the driver's :class:`Classes`
+    :param path: a text, such as ``/data/orders``
+    :return: a text, such as ``hdfs://namenode:8020/data/orders``
+    """
     hadoop_path = classes.path(path)
     return hadoop_path.getFileSystem(hadoop_conf).makeQualified(hadoop_path).toString()
 
 
 def text_of_file(classes, file_system, path):
-    """Read a text file in UTF-8."""
+    """Read a text file in UTF-8.
+
+    :param classes: the driver's :class:`Classes`
+    :param file_system: Hadoop's ``FileSystem`` that has the file
+    """
     stream = file_system.open(classes.path(path))
     try:
         return classes.content_of(stream, "UTF-8")
@@ -170,7 +179,10 @@ def metrics(known, *names):
 
 
 def dimensions(struct):
-    """Describe the fields of a StructType as dimensions with the identity transform."""
+    """Describe the fields of a StructType as partition columns.
+
+    :return: a list of dicts from :func:`.records.dimension_of`
+    """
     fields = json.loads(struct.json())["fields"]
     return [
         dimension_of(f["name"], f["type"] if isinstance(f["type"], str) else json.dumps(f["type"]))
@@ -184,7 +196,11 @@ def names_of(sequence):
 
 
 def attributes(classes, sequence):
-    """Describe partition attributes as dimensions with the identity transform, in a few calls."""
+    """Describe a Seq of attributes as partition columns, in a few calls.
+
+    :param classes: the driver's :class:`Classes`
+    :return: a list of dicts from :func:`.records.dimension_of`
+    """
     names = names_of(sequence)
     if not names:
         return []
@@ -211,10 +227,12 @@ def value_of(segment):
 
 
 def split_directory(directory, columns):
-    """Split the path of a directory into (base, values of the partition columns).
+    """Split the path of a directory into (base folder, values of the partition columns).
 
-    :return: None if the path does not end in ``column=value`` for all the columns, because the
-        partition was added with a location of its own
+    :param columns: the names of the partition columns
+    :return: such as ``("/table", ("2024-05-06",))`` for ``/table/dt=2024-05-06``; None if the path
+        does not end in ``column=value`` for all the columns, because the partition was added with
+        a location of its own
     """
     if not columns:
         return directory, ()

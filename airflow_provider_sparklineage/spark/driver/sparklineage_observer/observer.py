@@ -79,7 +79,10 @@ class Observer:
         )
 
     def failed(self, where, error):
-        """Record an error of the observer itself, with the place of the error."""
+        """Record an exception in the observer itself.
+
+        :param where: a word for the place of the exception, such as ``attach``
+        """
         self.report(records.message_of(where, error))
 
     def report(self, text):
@@ -88,7 +91,12 @@ class Observer:
             self._records.write({"error": records.shortened(text)})
 
     def finished(self, function, execution, duration_ns, exception=None):
-        """Record a query that has ended; further calls for the same query do nothing."""
+        """Record a query that has ended; further calls for the same query do nothing.
+
+        :param function: Spark's name of the query's action, such as ``collect``
+        :param execution: Spark's QueryExecution of the query
+        :param exception: the Java exception with which the query failed; None if it succeeded
+        """
 
         def look():
             # A cloned session inherits its listeners, so a query may come more than once.
@@ -167,6 +175,9 @@ class Observer:
         """Describe a scan as a read, and add the read to the ``reads`` of a query's record.
 
         A scan that reads no data of the user, such as the log of a Delta table, adds no read.
+
+        :param scan: the :class:`.plans.Scan`
+        :param budget: the query's limits of time and number, a :class:`.records.Budget`
         """
         read = scans.observe(scan.kind, scan.node, self.classes, budget)
         if read is None:
@@ -246,7 +257,12 @@ class Observer:
             self._last_writes[write["path"]] = started
 
     def _table_as_select(self, record, command, started):
-        """Record a CREATE TABLE IF NOT EXISTS AS SELECT as skipped if no query wrote the table."""
+        """Record a CREATE TABLE IF NOT EXISTS AS SELECT as skipped if no query wrote the table.
+
+        :param record: the command's record, to which the skipped write is added
+        :param command: the Java object of the command
+        :param started: the time in ms when the command began; earlier queries do not count
+        """
         target = record.get("command", {}).get("target")
         if target is None or not is_ignore(command):
             return

@@ -50,9 +50,9 @@ _MAX_DEPTH = 60  # levels of plans in plans; real plans have a handful
 class Scan:
     """A scan of a plan, with facts from the nodes above the scan.
 
-    filters: the SQL of the predicates that a V2 scan did not take over from Spark; is_limited:
-    whether the query may have ended before the whole scan was read; is_alone: whether the plan has
-    no other scan.
+    kind: the class name of the scan's node; node: the node, a Java object; filters: the SQL of the
+    predicates that a V2 scan did not take over from Spark; is_limited: whether the query may have
+    ended before the whole scan was read; is_alone: whether the plan has no other scan.
     """
 
     def __init__(self, kind, node, filters=(), is_limited=False):
@@ -68,8 +68,9 @@ class PlanParts:
 
     kind: the class name of the plan's root; scans: a list of :class:`Scan`; rows: the leaves that
     have rows in place of a scan (``LocalTableScanExec``); commands: a list of ``(class name,
-    command)`` for V1 writes; v2_writes: a list of ``(class name, node)`` for V2 writes; udfs: the
-    Python UDFs, with their argument columns.
+    command)`` for V1 writes; v2_writes: a list of ``(class name, node)`` for V2 writes; udfs: a
+    list of dicts, one for each Python UDF: ``{"result", "function", "columns", "sql"}``, where
+    columns are those in the arguments.
     """
 
     def __init__(self):
@@ -92,6 +93,7 @@ def parts_of(plan, identity, is_about_tables=bool):
     :param is_about_tables: a function that tells whether the query names tables. It is called only
         if a leaf has rows in place of a scan: if the query names tables, Spark may have answered it
         from a table's statistics.
+    :return: the :class:`PlanParts`
     """
     found = PlanParts()
     text = plan.toString()
@@ -110,6 +112,10 @@ class _Walk:
     """Collects the parts of a plan and of the plans inside it.
 
     The plan's text shows which kinds of nodes the plan has; the walk looks for no other kinds.
+
+    :param found: the :class:`PlanParts` to which the parts are added
+    :param identity: Java's ``System.identityHashCode``, which distinguishes nodes
+    :param text: the plan's text
     """
 
     def __init__(self, found, identity, text):
@@ -197,8 +203,10 @@ def _above(plan, identity, is_limited):
 
     V1 scans know all their filters, V2 scans only the filters that they took over from Spark.
 
-    :return: for each leaf, by its identity: the SQL of the filters, and whether a limit may end the
-        leaf's reading early
+    :param identity: Java's ``System.identityHashCode``, which distinguishes nodes
+    :param is_limited: whether a limit above the plan may end its reading early
+    :return: for each leaf, by its identity: a list of the filters' SQL, and whether a limit may end
+        the leaf's reading early
     """
     found = {}
     waiting = [(plan, [], is_limited)]
@@ -221,12 +229,18 @@ def _above(plan, identity, is_limited):
 
 
 def _is_around(kind):
-    """Whether a node is a wrapper of another plan."""
+    """Whether nodes of a class are wrappers of another plan, as a query stage is.
+
+    :param kind: the name of the class
+    """
     return kind.endswith("QueryStageExec") or kind in (ADAPTIVE, _CACHED, *_REUSED)
 
 
 def _inner(plan, kind):
-    """Give the plan inside a node that is a wrapper."""
+    """Give the plan inside a node that is a wrapper (:func:`_is_around`).
+
+    :param kind: the name of the node's class
+    """
     if kind == ADAPTIVE:
         return plan.executedPlan()
     if kind == _CACHED:
@@ -235,7 +249,7 @@ def _inner(plan, kind):
 
 
 def _stages(plan):
-    """Give the stages of an adaptive plan that were run, even if the final plan dropped them.
+    """List the stages of an adaptive plan that were run, even if the final plan dropped them.
 
     If one side of a join turns out to be empty, the final plan has neither side of the join.
     """

@@ -95,7 +95,7 @@ _PUT_BACK_MS = 1000
 def _ahead():
     """Give the seconds by which the driver's clock is ahead of the monotonic clock.
 
-    None if in three tries other threads ran between the two readings.
+    :return: None if, in each of three tries, more than 0.1 s passed between two readings
     """
     for _ in range(3):
         before = time.monotonic()
@@ -136,11 +136,12 @@ class Budget:
 
 
 def query_record(query, function, started, ended, duration=0):
-    """Make the record of a query without reads and writes; all times are in ms.
+    """Make the record of a query, to which its reads and writes can be added; times are in ms.
 
-    function: Spark's name of the action, such as ``command`` or ``collect``; started: the time when
-    Spark began to optimise the query, or None if it is not known; ended: a time at which the query
-    had ended; duration: the query's duration, or 0 if it is not known.
+    query: the id of the query's QueryExecution; function: Spark's name of the action, such as
+    ``command`` or ``collect``; started: the time when Spark began to optimise the query, or None if
+    it is not known; ended: a time at which the query had ended; duration: the query's duration, or
+    0 if it is not known.
     """
     if started is None:
         started = ended - duration
@@ -162,27 +163,36 @@ def query_record(query, function, started, ended, duration=0):
 
 
 def write_record(node, kind, path, mode, layouts=(), **more):
-    """Make the record of a write whose partitions are known.
+    """Make the record of a write whose partitions are known, an entry of a record's ``writes``.
 
     node: the class name of the command, or a name such as ``DeltaCommit``; kind: the format of the
-    table; layouts: the partitions that were written; more: further keys.
+    table; path: the path of the table; mode: the change to its data, such as ``append`` or
+    ``create``; layouts: the partitions that were written (:func:`layout_of`); more: further keys.
     """
     write = {"node": node, "format": kind, "path": path, "mode": mode, "how": "exact"}
     return {**write, "layouts": list(layouts), **more}
 
 
 def layout_of(base, dimensions, partitions):
-    """Give the layout of partitions, which are tuples of values (None for null), below a folder."""
+    """Give a layout, ``{"base", "dimensions", "partitions"}``: the partitions below one folder.
+
+    :param base: the path of the folder
+    :param dimensions: a list of the partition columns, from :func:`dimension_of`
+    :param partitions: tuples of values, in the order of the columns, with None for null
+    """
     return {"base": base, "dimensions": dimensions, "partitions": sorted_partitions(partitions)}
 
 
 def dimension_of(column, kind=""):
-    """Describe a partition column, whose type may be unknown, as a dimension of a layout."""
+    """Describe a partition column as ``{"field": column, "transform": "identity", "type": kind}``.
+
+    :param kind: the column's type, such as ``date``; "" if it is unknown
+    """
     return {"field": column, "transform": "identity", "type": kind}
 
 
 def sorted_partitions(partitions):
-    """Sort partitions (tuples of texts and None) into lists; None comes before all texts."""
+    """Give partitions (tuples of texts and None) as a sorted list of lists, None before texts."""
     return sorted(
         map(list, partitions), key=lambda values: [(v is not None, v or "") for v in values]
     )

@@ -17,9 +17,10 @@ _MAX_ROOTS = 20  # of one relation
 
 
 def leaves_of(plans):
-    """List the leaves of plans and of all their subqueries.
+    """List the leaves of logical plans and of all their subqueries.
 
-    :return: for each leaf: the Seq that contains the leaf, the leaf's position in the Seq, its text
+    :return: a list with a tuple for each leaf: the Seq that contains the leaf, the leaf's position
+        in the Seq, its text
     """
     found = [plan.collectLeaves() for plan in plans]
     for plan in plans:
@@ -28,9 +29,12 @@ def leaves_of(plans):
 
 
 def relations_of(leaves, position, text):
-    """Describe the relations that a leaf reads; [] if the leaf reads neither a table nor files.
+    """Describe the relations that a leaf reads.
 
     The arguments are those that :func:`leaves_of` gives for a leaf.
+
+    :return: a list of ``{"path": …, "table": …, "ids": […]}``, where the ids are the numbers of the
+        leaf's attributes, as in ``dt#12``; [] if the leaf reads neither a table nor files
     """
     if not text.startswith(("Relation ", "RelationV2", "HiveTableRelation ")):
         return []
@@ -42,7 +46,10 @@ def relations_of(leaves, position, text):
 
 
 def _places(leaf, text):
-    """Give (path, table) for each relation that a leaf reads; [] if it reads too many folders."""
+    """List (path, table name) of each relation that a leaf reads; [] if it reads too many folders.
+
+    :param text: the leaf's text
+    """
     if text.startswith("RelationV2"):
         return [place_of(leaf.table())]
     if text.startswith("HiveTableRelation"):
@@ -63,12 +70,15 @@ def _places(leaf, text):
 
 
 def path_of_feed(relation):
-    """Give the path of the Delta table to which a change data feed belongs."""
+    """Give the path of the Delta table to which a change data feed belongs.
+
+    :param relation: Delta's relation of the feed, a Java object
+    """
     return relation.snapshotWithSchemaMode().snapshot().deltaLog().dataPath().toString()
 
 
 def place_of(table):
-    """Give the path and the name of a DataSource V2 table; the path is "" if there is none."""
+    """Give (path, name) of a DataSource V2 table; the path is "" if it has none."""
     if class_name(table) == "RowLevelOperationTable":
         table = table.table()
     # The first works for Iceberg, the second for Delta.
@@ -77,7 +87,10 @@ def place_of(table):
 
 
 def name_of(table):
-    """Give the full name of a catalog's table; None if ``table`` is None."""
+    """Give the full name of a CatalogTable, such as ``spark_catalog.shop.orders``.
+
+    :return: None if ``table`` is None
+    """
     return table.identifier().unquotedString() if table is not None else None
 
 
@@ -105,6 +118,8 @@ def names_tables(execution):
     """Whether the text of a query's analysed plan names a table or files.
 
     This is also True if the text is truncated, because the missing text may name one.
+
+    :param execution: Spark's QueryExecution of the query
     """
     return bool(_RELATION.search(execution.analyzed().toString()))
 
@@ -114,7 +129,10 @@ def reads_without_scan(parts, execution):
 
     The physical plan of such a query has rows in place of all its scans.
 
-    :return: [] if the query has a scan, or names no tables and files
+    :param parts: the :class:`.plans.PlanParts` of the query
+    :param execution: Spark's QueryExecution of the query
+    :return: a list of dicts, entries of a record's ``reads``; [] if the query has a scan, or names
+        no tables and files
     """
     if parts.scans or not any(rows.rows().size() for rows in parts.rows):
         return []

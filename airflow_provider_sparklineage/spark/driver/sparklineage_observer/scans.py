@@ -35,9 +35,15 @@ _EPOCH = datetime.date(1970, 1, 1)
 
 
 def observe(kind, scan, classes, budget):
-    """Describe a scan as a read; None if the scan reads no data of the user.
+    """Describe a scan and the partitions that it selected.
 
-    If a limit was reached, the read has no partitions, and ``cut`` names the limit.
+    If a limit was reached, the partitions are left out, and ``cut`` names the limit.
+
+    :param kind: the class name of the scan's node
+    :param scan: the node, a Java object
+    :param classes: the driver's :class:`.jvm.Classes`
+    :param budget: the query's limits of time and number, a :class:`.records.Budget`
+    :return: a dict, an entry of a record's ``reads``; None if the scan reads no data of the user
     """
     read = {"node": kind}
     try:
@@ -111,7 +117,11 @@ def _file_scan(read, scan, classes, budget):
 
 
 def _feed_scan(read, scan):
-    """Add the table of a change data feed to a read, and say why its partitions are unknown."""
+    """Add the table of a change data feed to a read, and say why its partitions are unknown.
+
+    :param read: the description of the scan, a dict
+    :return: the read with ``cut``, the reason
+    """
     read.update(index=_FEED, format="delta", roots=[path_of_feed(scan.relation())])
     return {**read, "cut": "Delta reads the change data feed of a table out of Spark's sight"}
 
@@ -129,13 +139,17 @@ def _is_unopened(known):
 
 
 def is_of_stream(scan):
-    """Whether a scan reads a batch of a stream."""
+    """Whether a scan, a node of a physical plan, reads a batch of a stream."""
     link = jvm.option(scan.logicalLink())
     return link is not None and link.isStreaming()
 
 
 def _has_all_files(kind, index):
-    """Whether a file index has all files of its roots; False if that is not known."""
+    """Whether a file index has all files of its roots; False if that is not known.
+
+    :param kind: the class name of the index
+    :param index: Spark's ``FileIndex``
+    """
     try:
         if kind == "PreparedDeltaFileIndex":
             scan = index.preparedScan()
@@ -148,7 +162,11 @@ def _has_all_files(kind, index):
 
 
 def _base(roots, schema):
-    """Find the folder of a relation: the first root, without the partitions' folders at its end."""
+    """Find the folder of a relation: the first root, without the partitions' folders at its end.
+
+    :param roots: the paths of the relation's root folders
+    :param schema: the partition columns, as :func:`.records.dimension_of` describes them
+    """
     columns = {d["field"].lower() for d in schema}
     segments = roots[0].split("/") if roots else [""]
     while len(segments) > 1 and segments[-1].partition("=")[0].lower() in columns:
@@ -161,7 +179,10 @@ def _selected(selected, columns, classes, budget):
 
     The JVM gives all paths as one text, in one call of py4j.
 
-    :return: the partitions by base folder; None if a path does not name its partition
+    :param selected: the scan's selected partitions, a Java object
+    :param columns: the names of the partition columns
+    :return: for each base folder, a set of partitions, which are tuples of values; None if a path
+        does not name its partition
     """
     if jvm.is_array(selected):  # Spark 3: PartitionDirectory[]
         files = _FILE_3.findall(classes.text_of(selected))
@@ -183,8 +204,9 @@ def _by_value(selected, schema, budget):
 
     This is for partitions with locations of their own, whose folders do not name their values.
 
-    :param schema: the dimensions of the partitions
-    :return: a tuple for each partition, with the values in the order of the dimensions
+    :param selected: the scan's selected partitions, a Java object
+    :param schema: the partition columns, as :func:`.records.dimension_of` describes them
+    :return: a set with a tuple of values for each partition, in the order of the columns
     """
     if not jvm.is_array(selected):
         iterator = selected.filePartitionIterator()
@@ -225,6 +247,8 @@ def _v2_scan(read, node, classes, budget):
 
     :param read: the description of the scan as a read, which is changed and returned
     :param node: the ``BatchScanExec``
+    :param classes: the driver's :class:`.jvm.Classes`
+    :param budget: the query's time limit, a :class:`.records.Budget`
     """
     scan = node.scan()
     read.update(table=node.table().name(), description=scan.description()[:2000])
@@ -295,7 +319,13 @@ class Schemas:
         self._described = set()
 
     def describe(self, read, kind, scan):
-        """Add the columns of the full relation to a read, if it is the relation's first read."""
+        """Add the columns of the full relation to a read, if it is the relation's first read.
+
+        :param read: the description of the scan; its ``schema`` becomes the parsed JSON of Spark's
+            StructType, unless that is too long
+        :param kind: the class name of the scan's node
+        :param scan: the node, a Java object
+        """
         bases = [layout["base"] for layout in read.get("layouts", ())]
         key = (*(read.get("roots") or bases), read.get("table"))
         if key in self._described or not any(key):

@@ -37,6 +37,7 @@ class SinkLog:
         """Describe the files that a batch wrote, as an entry of a record's ``writes``.
 
         :param path: the folder of the sink
+        :param batch: the batch's number
         :param types: the types of the columns, by the columns' names
         :param began: the time in ms when the batch began, if the batch has no rows; else None. If
             the batch's log file is older than that, an earlier attempt wrote the files, and the
@@ -62,8 +63,10 @@ class SinkLog:
         return {**write, "layouts": layouts, "numFiles": len(files)}
 
     def _files(self, path, batch, budget):
-        """Give the paths of the files that a batch wrote, and the time of its log file, in ms.
+        """Give the set of paths of a batch's files, and the time of the batch's log file, in ms.
 
+        :param path: the folder of the sink
+        :param batch: the batch's number
         :raise OverBudgetError: if a batch is missing from the log, or a log file is too long
         """
         log = self._classes.path(f"{path}/_spark_metadata")
@@ -137,7 +140,11 @@ class Streams:
         registered(manager.removeListener, listener)
 
     def started(self, run, query):
-        """Remember a stream that starts; the stream's own thread waits for this call."""
+        """Remember a stream that starts; the stream's own thread waits for this call.
+
+        :param run: the id of the stream's run, a text
+        :param query: Java's StreamingQuery; nothing is done if it is None
+        """
         if query is not None:
             self._has_begun = True  # never reset: Spark reports queries later than streams
             self._running[run] = _Stream(query.streamingQuery())
@@ -149,7 +156,10 @@ class Streams:
             self._observer.observe("stream", lambda: self._batch(stream, progress))
 
     def terminated(self, run):
-        """Record the reads of the batch that a stream had begun, but not ended, when it stopped."""
+        """Record the reads of the batch that a stream had begun, but not ended, when it stopped.
+
+        :param run: the id of the stream's run, a text
+        """
         stream = self._running.pop(run, None)
         if stream is not None:
             self._observer.observe("stream", lambda: self._interrupted(stream))
@@ -197,6 +207,9 @@ class Streams:
 
         The key says that the scan has only the batch's files, and not all files of the folder. A
         table with which the stream is joined is read in full, so its read is not changed.
+
+        :param read: the description of the scan, an entry of a record's ``reads``
+        :param scan: the scan's node, a Java object
         """
         if not (self._has_begun and is_of_stream(scan)):
             return
@@ -213,7 +226,13 @@ class Streams:
 
     @staticmethod
     def _note_others(record, stream, sources):
-        """Note, once for each stream, those of its sources whose reads are not recorded."""
+        """Name in ``cut`` of a record the sources of a stream whose reads are not recorded.
+
+        This is done once for each stream.
+
+        :param stream: the :class:`_Stream`
+        :param sources: the list ``sources`` of Spark's progress report
+        """
         names = [source["description"] for source in sources]
         others = [n for n in names if not _SOURCE.match(n) and not n.startswith(_MADE_UP)]
         if others and not stream.is_noted:
@@ -223,7 +242,14 @@ class Streams:
             ]
 
     def _sink(self, record, stream, execution, progress, budget):
-        """Describe the write of a batch, from the log of a file sink or the commits of a table."""
+        """Add to a record the write of a batch, from the log of a file sink or a table's commits.
+
+        The commits of a Delta table are read only at exit.
+
+        :param stream: the :class:`_Stream`
+        :param execution: Spark's QueryExecution of the batch
+        :param progress: Spark's progress report as a dict
+        """
         sink = _SINK.match(progress["sink"]["description"])
         if sink is None:
             table = iceberg.table_of(stream.query.sink())
@@ -248,8 +274,10 @@ class Streams:
 class _Stream:
     """A running stream.
 
-    batch: the number of the latest batch that has ended, None if no batch has ended; ended: the
-    time in ms when that batch ended or, if there is none, when the stream began.
+    query: Spark's StreamExecution, a Java object; batch: the number of the latest batch that has
+    ended, None if no batch has ended; ended: the time in ms when that batch ended or, if there is
+    none, when the stream began; is_noted: whether its sources whose reads are not recorded have
+    been named in a record.
     """
 
     def __init__(self, query):
@@ -307,13 +335,19 @@ def _milliseconds(text):
 
 
 def _folders(sources):
-    """Give the folders of the sources; a source that reads no files and no Delta table has none."""
+    """Give the folders of a stream's sources; only files and Delta tables have one.
+
+    :param sources: the list ``sources`` of Spark's progress report
+    """
     found = (_SOURCE.match(source["description"]) for source in sources)
     return [match.group(1) for match in found if match]
 
 
 def _missed(folder):
-    """Describe the read of a folder by a batch whose plan is no longer available."""
+    """Describe the read of a folder by a batch whose plan is no longer available.
+
+    :return: a dict, an entry of a record's ``reads``
+    """
     cut = "the stream had gone on to its next batch before this one was looked at"
     return {"node": "FileSourceScanExec", "roots": [folder], "cut": cut}
 
