@@ -282,10 +282,11 @@ def _checked(dataset: LineageDataset, side: Side) -> dict[str, Any]:
 
 
 def _reservations(dataset: LineageDataset) -> dict[str, Any]:
-    """Give the key and value of an entry whose access failed, or is unreported or only planned.
+    """Give the part of a dataset's entry in the partition check that qualifies its partitions.
 
-    :return: ``failed``; ``unreported`` (declared, or known from the last run); or ``planned`` (the
-        partitions that Spark only planned to read), whose value is None if there are none
+    :return: a dict with one key: ``failed`` if the access failed; ``unreported`` if the dataset is
+        only declared, or known from the last run; else ``planned``, with the partitions that Spark
+        only planned to read, or None if there are none
     """
     if dataset.failed:
         return {"failed": True}
@@ -319,7 +320,10 @@ def _counted(partitions: Collection[Partition] | None) -> dict[str, Any] | None:
 
 
 def source_entries(expected: Expected) -> list[dict[str, Any]]:
-    """Describe the sources of values; :func:`.steps.texts.shortened` truncates their templates."""
+    """Describe the sources of expected values; give one dict for each, at most ``MAX_SOURCES``.
+
+    :func:`.steps.texts.shortened` truncates their templates.
+    """
     return [
         present(
             {

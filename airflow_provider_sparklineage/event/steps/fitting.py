@@ -53,6 +53,7 @@ def of_dropped(what: str, option: str, dataset: DatasetName | None = None) -> De
 
     :param what: the parts, e.g. ``3 descriptions`` or ``The column lineage of a dataset``
     :param option: the setting that allows more, as a sentence names it
+    :param dataset: the dataset that lost its one part; None if several parts were dropped
     """
     was, they = ("was", "it is") if dataset else ("were", "they are")
     return too_large(f"{what} {was} left out: {they} more", option, dataset)
@@ -79,6 +80,7 @@ def too_large(what: str, option: str, dataset: DatasetName | None = None) -> Deg
         left out: they are more``
     :param option: the setting with its section, e.g. ``[sparklineage] max_columns``; or the name of
         a fixed limit
+    :param dataset: the dataset of the part; None if the sentence is not about a single dataset
     """
     return Degradation(
         DegradationCode.DETAIL_DROPPED,
@@ -106,7 +108,10 @@ class Kind(Frozen, frozen=True):
 
 
 def everything(_facet: Facet) -> Reduced:
-    """Remove a facet as a whole."""
+    """Remove a facet as a whole.
+
+    :return: None in place of the facet, and 1 as the number of dropped parts
+    """
     return None, 1
 
 
@@ -220,7 +225,10 @@ def _without(value: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _without_comments(facet: Facet) -> Reduced:
-    """Leave the comments out of a schema; fields of an unknown shape stay as they are."""
+    """Leave the comments out of a schema; fields of an unknown shape stay as they are.
+
+    :return: the schema, and the number of dropped comments
+    """
     count = 0
 
     def bare(field: Any) -> Any:
@@ -255,6 +263,8 @@ KINDS = (
 
 def left_of(schema: dict[str, Any], is_left: Callable[[str], bool]) -> Reduced:
     """Leave only some of the columns in a schema; fields of an unknown shape stay.
+
+    :param is_left: whether the column with a name stays
 
     :return: the schema, or None if no column is left, and the number of dropped columns
     """
@@ -379,7 +389,10 @@ class MeasuredEvent:
         return name_of(owner[place.number]) if isinstance(owner, list) else None
 
     def reduce(self, place: Place, reduced: Callable[[Any], Reduced]) -> int:
-        """Replace a facet by a reduced one, or remove it; give the number of removed parts."""
+        """Replace a facet by a reduced one, or remove it; give the number of removed parts.
+
+        :param reduced: gives from a facet the reduced one, or None to remove it, and the number
+        """
         facets = self._facets_at(place)
         left, count = reduced(facets[place.key])
         if count:

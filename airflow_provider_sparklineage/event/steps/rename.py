@@ -205,7 +205,10 @@ class _Renaming:
 
 
 def _edges(event: Event) -> Iterator[tuple[Iterable[Json], Iterable[str]]]:
-    """Yield the lists of sources in the event, each with the names of the columns in its facet."""
+    """Yield each list of sources in the event, with the names of the columns next to the list.
+
+    Next to a list for all columns of an output are these columns; next to a column's list are none.
+    """
     for output in event["outputs"]:
         if facet := output["facets"].get(model.COLUMNS_KEY):
             yield facet["dataset"], facet["fields"]

@@ -215,7 +215,10 @@ def _with_short_check(facets: Facets) -> Facets:
 
 
 def with_short_templates(entry: dict[str, Any]) -> dict[str, Any]:
-    """Truncate the templates of an entry of the partition check."""
+    """Truncate the templates in an entry of the partition check; give a changed copy.
+
+    :return: the same object if no template is too long
+    """
     sources = entry.get("from", ())
     if all(len(source["template"]) <= MAX_TEMPLATE for source in sources):
         return entry

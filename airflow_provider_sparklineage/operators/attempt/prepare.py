@@ -233,7 +233,9 @@ def _carrying(run_facets: Facets, kept: Event, operator: Any) -> Facets:
 
     The facets are not changed if the try has not ended, or if the event cannot be put into a facet.
 
+    :param run_facets: the run facets of the event that is sent
     :param kept: the event in the form for XCom and archive
+    :param operator: the operator, whose own text is added to the carried event
     """
     if CAPTURE_KEY not in run_facets:
         return run_facets
@@ -285,7 +287,8 @@ def declared_in_fields(
     """Find the datasets that an operator's rendered fields name, and the expectations on them.
 
     :param texts: traced texts of the fields
-    :param partition_key: partition key of the run
+    :param rules: the user's partitioning rules
+    :param partition_key: partition key of the run; None if it has none
     :param naming: the Spark properties that can change how the listener names datasets: those of
         the submission, or if None those of the operator
     """
@@ -436,7 +439,10 @@ def hide_secrets(operator: Any) -> None:
 
 
 def _with_files(template: object, extensions: tuple[str, ...], environment: Environment) -> object:
-    """Replace the names of template files by the files' content, as rendering does."""
+    """Replace the names of template files by the files' content, as rendering does.
+
+    :param extensions: endings of the names of template files, such as ``.sql``
+    """
     if not extensions:
         return template
     if isinstance(template, str) and template.endswith(extensions) and environment.loader:

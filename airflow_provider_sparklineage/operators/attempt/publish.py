@@ -64,7 +64,10 @@ log = logger(__name__)
 
 
 def description_of_run(event: Event, how: Adaptation) -> str:
-    """Describe the run of an event in a readable text; empty if the backend does not show it."""
+    """Describe the run of an event in a readable text; empty if the backend does not show it.
+
+    :param how: the settings by which events are adapted to the backend
+    """
     return Descriptions(event).of_run() if shows_descriptions(how) else ""
 
 
