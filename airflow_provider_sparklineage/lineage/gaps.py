@@ -61,14 +61,6 @@ class ColumnWrite(NamedTuple):
             return bool(self.planned) and all(plan.is_whole for plan in self.planned)
         return bool(self.planned) and not any(column in plan.incomplete for plan in self.planned)
 
-    def loses(self, column: str) -> bool:
-        """Whether a column could not be followed through some operator of a plan.
-
-        A column that is made of a relation which is not a known dataset does not count, because the
-        listener reports that relation.
-        """
-        return any(column in plan.incomplete - plan.elsewhere for plan in self.planned)
-
     def leaves(self, column: str) -> bool:
         """Whether the write is a MERGE, UPDATE or DELETE that keeps the values of a column."""
         return bool(self.planned) and all(
@@ -91,8 +83,11 @@ def gaps(
     # A write without inputs may only have created the table that other writes filled.
     writes = [write for write in writes if write.action.inputs] or writes
     columns = dataset.column_names
-    writers = {c: [write for write in writes if not write.leaves(c)] for c in columns}
-    if columns and not any(writers.values()):
+
+    def writers(column: str) -> list[ColumnWrite]:
+        return [write for write in writes if not write.leaves(column)]
+
+    if columns and not any(map(writers, columns)):
         return  # rows were deleted, and no column set
     if lineage is None or not any(lineage.fields.values()):
         reasons = dict.fromkeys(_why_nothing(dataset, write) for write in writes)
@@ -101,13 +96,16 @@ def gaps(
         yield Degradation(DegradationCode.COLUMN_LINEAGE_MISSING, message, name)
         return
     incomplete = mapped(lineage.fields, is_incomplete)
+    # A column of a relation that is not a known dataset is not lost: the listener reports it.
+    plans = [plan for write in writes for plan in write.planned]
+    lost = {column for plan in plans for column in plan.incomplete - plan.elsewhere}
     for column in columns:
         if not lineage.fields.get(column):
-            if not writers[column]:
+            if not (setting := writers(column)):
                 continue
             late = allowance.is_over(Stage.MERGING)
             reasons = dict.fromkeys(
-                "" if late else _why(column, columns, write, functions) for write in writers[column]
+                "" if late else _why(column, columns, write, functions) for write in setting
             )
             known = [reason for reason in reasons if reason]
             why = f"it is {' or '.join(known)}" if known and all(reasons) else _perhaps(functions)
@@ -121,21 +119,21 @@ def gaps(
                 "not among its sources."
             )
             yield Degradation(DegradationCode.COLUMN_INCOMPLETE, message, name, column)
-        elif any(write.loses(column) for write in writes):
+        elif column in lost:
             message = (
                 f"{name}: column {column} could not be followed through all of Spark's plan; not "
                 "all of its sources may be known."
             )
             yield Degradation(DegradationCode.COLUMN_INCOMPLETE, message, name, column)
-    yield from _guessed(dataset, writes)
+    yield from _guessed(dataset, plans)
     if not allowance.is_over(Stage.MERGING):
         yield from _hidden(dataset, columns, writes)
 
 
-def _guessed(dataset: LineageDataset, writes: Sequence[ColumnWrite]) -> Iterator[Degradation]:
+def _guessed(dataset: LineageDataset, plans: Sequence[PlannedColumns]) -> Iterator[Degradation]:
     """Report columns made by functions of full rows (``mapInPandas``): sources are guessed."""
     guesses: dict[str, dict[str, None]] = {}
-    for plan in (plan for write in writes for plan in write.planned):
+    for plan in plans:
         for column, function in plan.guesses.items():
             guesses.setdefault(function, {})[column] = None
     for function, columns in sorted(guesses.items()):
@@ -155,6 +153,9 @@ def _hidden(
     Such sources stand in a MERGE, an UPDATE, a FILTER clause or a scalar subquery.
     """
     name = dataset.name
+    # The writes of a loop have one object of column lineage, which is searched once.
+    differing = {(w.action.sql, id(w.reported), id(w.planned)): w for w in writes}
+    writes = list(differing.values())
     pairs = ((column, w) for w in writes for column in predicates.changed(w.action.sql))
     changed = {column for column, w in pairs if not w.is_known(column)}
     filtered = {column for w in writes for column in _with(_FILTERED, w)}
