@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sparklineage.expectations import Side
@@ -39,7 +38,7 @@ from airflow_provider_sparklineage.lineage.application.repairs import (
     wraps_a_write,
 )
 from airflow_provider_sparklineage.lineage.columns.composition import Provenance
-from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage, each_once, unite_into
+from airflow_provider_sparklineage.lineage.columns.edges import ColumnLineage, unite_into
 from airflow_provider_sparklineage.lineage.observed.accesses import (
     NOTHING_OBSERVED,
     Observations,
@@ -210,6 +209,7 @@ class ReportedWrites:
         if access.ended is None:
             return
         write = ReportedWrite(access.ended, access, columns, sources)
+        locations, replaced = write.locations, write.replaced
         number = len(self._writes)
         at = bisect_right(self._writes, write.ended, key=lambda w: w.ended)
         self._writes.insert(at, write)
@@ -219,20 +219,20 @@ class ReportedWrites:
             self._now = None
         else:
             self._left.append(write)
-            if not self._written.isdisjoint(write.replaced):
+            if not self._written.isdisjoint(replaced):
                 self._now = None
             elif self._now is not None:
                 self._now.add(write)
         self._order.append(at)
-        self._written |= write.locations
-        if access.scope.locations is None or any(map(is_glob, write.locations)):
+        self._written |= locations
+        if access.scope.locations is None or any(map(is_glob, locations)):
             self._anywhere.append(number)
         else:
-            for location in write.locations:
+            for location in locations:
                 self._at.setdefault(location, []).append(number)
                 for folder in (location, *_folders_above(location)):
                     self._below.setdefault(folder, []).append(number)
-        for location in write.replaced:
+        for location in replaced:
             since = self._replaced.get(location, write.ended)
             self._replaced[location] = min(since, write.ended)
 
@@ -368,15 +368,10 @@ def overwrites_everything(action: Action, output: ActionDataset, reported: Colum
         and not _PARTITION_CLAUSE.search(action.sql)
         and not any(v.lower() == "dynamic" for v in action.properties.get(_OVERWRITE_MODE, ()))
         and not _writes_unsorted(action)
-        and not _sorts(reported)
+        and "SORT" not in reported.subtypes
         and bool(output.column_names)
         and reported.fields.keys() >= set(output.column_names)
     )
-
-
-def _sorts(reported: ColumnLineage) -> bool:
-    every = {id(ts): ts for edges in each_once(reported) for ts in edges.values()}
-    return any(t.subtype == "SORT" for t in chain.from_iterable(every.values()))
 
 
 def _writes_unsorted(action: Action) -> bool:

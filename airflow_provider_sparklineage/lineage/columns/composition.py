@@ -30,7 +30,6 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     Transformation,
     Transformations,
     count,
-    each_once,
     mapped,
 )
 from airflow_provider_sparklineage.model.allowance import Limit, SpentError, Work
@@ -379,11 +378,10 @@ def compose(
     :return: column lineage in which equal edges are one object
     :raise SpentError: if there is no time left, or the edges do not fit into memory
     """
-    used = {column for edges in each_once(lineage) for column in edges}
-    known = {dataset: provenance_of(dataset) for dataset in sorted({c.dataset for c in used})}
+    known = {dataset: provenance_of(dataset) for dataset in sorted(lineage.datasets)}
     if not any(known.values()):
         return lineage
-    names = Counter(c.field for c in used)
+    names = Counter(c.field for c in lineage.sources)
     clear = {name for name, number in names.items() if number == 1}
     composing = _Composing(known, clear, work, most)
     fields = mapped(lineage.fields, composing.edges)
@@ -505,7 +503,7 @@ def sources_of(
     :param composed: the composed columns of the write
     :param known: the provenance of each dataset that the action read
     """
-    found = {column.dataset for edges in each_once(composed) for column in edges}
+    found = set(composed.datasets)
     for name, provenance in known.items():
         if provenance is None or not provenance.internal:
             found.add(name)

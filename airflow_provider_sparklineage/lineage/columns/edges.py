@@ -7,6 +7,8 @@ the form ``legacy``, it is repeated with each column.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec import field
@@ -57,7 +59,7 @@ No function changes edges that it got or has returned, because columns may share
 """
 
 
-class ColumnLineage(Frozen, frozen=True):
+class ColumnLineage(Frozen, frozen=True, dict=True):
     """The sources of the columns of one dataset.
 
     :param fields: output column -> its input columns
@@ -70,6 +72,24 @@ class ColumnLineage(Frozen, frozen=True):
 
     def __bool__(self) -> bool:
         return bool(self.fields or self.dataset)
+
+    # A loop writes the same column lineage a thousand times, so these are found once.
+
+    @cached_property
+    def sources(self) -> frozenset[Column]:
+        """All input columns."""
+        return frozenset(chain.from_iterable(each_once(self)))
+
+    @cached_property
+    def datasets(self) -> frozenset[DatasetName]:
+        """The datasets of all input columns."""
+        return frozenset(column.dataset for column in self.sources)
+
+    @cached_property
+    def subtypes(self) -> frozenset[str | None]:
+        """The subtypes of all transformations."""
+        every = {id(ts): ts for edges in each_once(self) for ts in edges.values()}
+        return frozenset(t.subtype for t in chain.from_iterable(every.values()))
 
     def changed(self, change: Callable[[Transformations], Transformations]) -> ColumnLineage:
         """Change the transformations of all edges; an edge that is left without any is dropped.

@@ -29,8 +29,7 @@ description.
 from __future__ import annotations
 
 import re
-from functools import cache
-from itertools import chain
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -48,7 +47,6 @@ from airflow_provider_sparklineage.lineage.columns.edges import (
     Transformation,
     Transformations,
     compact,
-    each_once,
     joined,
     lists,
     mapped,
@@ -140,7 +138,6 @@ class _Reading:
                 dataset(DatasetName(namespace, name)), _unquoted(field)
             )
         )
-        self._reported = cache(_all_as_reported)
 
     def field(self, entry: _Field) -> Edges:
         """Read the edges of an output column; equal edges are one object."""
@@ -170,7 +167,7 @@ class _Reading:
         return edges
 
     def _transformations(self, entry: _InputField) -> Transformations:
-        transformations, has_pivot = self._reported(entry.transformations or ())
+        transformations, has_pivot = _all_as_reported(entry.transformations or ())
         if has_pivot:
             return tuple(_of_pivot(t, entry.field) for t in transformations)
         return transformations
@@ -184,6 +181,7 @@ def _inputs(raw: msgspec.Raw) -> list[_InputField]:
         raise msgspec.ValidationError(where) from None
 
 
+@lru_cache(maxsize=4096)  # many columns have the same few
 def _all_as_reported(given: Iterable[_Transformation]) -> tuple[Transformations, bool]:
     """Give transformations as they are reported, and whether some are those of a pivot."""
     transformations = tuple(map(_as_reported, given))
@@ -259,8 +257,7 @@ def metadata_columns_removed(
     :param has_column: a function that tells whether a dataset's schema has a column, or has the
         first part of the column's name
     """
-    used = set(chain.from_iterable(each_once(lineage)))
-    if all(lineage.fields.values()) and not any(c.field[:1] == "_" for c in used):
+    if all(lineage.fields.values()) and not any(c.field[:1] == "_" for c in lineage.sources):
         return lineage
 
     def real(edges: Edges) -> Edges:
@@ -279,8 +276,7 @@ def unsure_identities(
 
     The listener reports every column of a JDBC relation as IDENTITY, even if it is an expression.
     """
-    sources = {c.dataset for edges in each_once(lineage) for c in edges}
-    databases = {dataset for dataset in sources if is_database(dataset)}
+    databases = {dataset for dataset in lineage.datasets if is_database(dataset)}
     if not databases:
         return lineage
 
