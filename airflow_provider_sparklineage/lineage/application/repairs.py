@@ -32,6 +32,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from itertools import filterfalse
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -142,16 +143,18 @@ def _without_delta_logs(actions: Sequence[Action]) -> list[Action]:
     """Leave out the logs of Delta tables, and actions that accessed only such logs."""
     found = []
     for action in actions:
-        inputs, outputs = (
-            tuple(d for d in side if not d.name.name.endswith("/_delta_log"))
-            for side in (action.inputs, action.outputs)
-        )
-        count = len(inputs) + len(outputs)
-        if count == len(action.inputs) + len(action.outputs):
+        if not any(map(_is_delta_log, (*action.inputs, *action.outputs))):
             found.append(action)
-        elif count:
+            continue
+        sides = (action.inputs, action.outputs)
+        inputs, outputs = (tuple(filterfalse(_is_delta_log, side)) for side in sides)
+        if inputs or outputs:
             found.append(replace(action, inputs=inputs, outputs=outputs))
     return found
+
+
+def _is_delta_log(dataset: ActionDataset) -> bool:
+    return dataset.name.name.endswith("/_delta_log")
 
 
 def _without_listings(actions: Sequence[Action]) -> list[Action]:
@@ -170,12 +173,11 @@ def _without_listings(actions: Sequence[Action]) -> list[Action]:
         )
 
     def is_listing(action: Action) -> bool:
-        if action.job_type != "RDD_JOB" or action.outputs:
+        if action.job_type != "RDD_JOB" or action.outputs or _runs_python(action):
             return False
         return action.ended is None or all(map(is_covered, action.inputs))
 
-    found = (_completed_python(action) if _runs_python(action) else action for action in actions)
-    return [action for action in found if _runs_python(action) or not is_listing(action)]
+    return [_completed_python(action) for action in actions if not is_listing(action)]
 
 
 _PYTHON_OVER_FILES = re.compile(r"[._]python_\w*file_scan")
@@ -188,7 +190,7 @@ def _runs_python(action: Action) -> bool:
 
 
 def _completed_python(action: Action) -> Action:
-    if action.ended is not None:
+    if action.ended is not None or not _runs_python(action):
         return action
     return replace(action, ended=action.started, state=ActionState.COMPLETE)
 
@@ -233,8 +235,8 @@ def _within(
 
 
 def _is_bare(action: Action) -> bool:
-    node = _SCAN.search(action.job_name) or _V1_WRITE.search(action.job_name)
-    return node is not None and not action.outputs
+    name = action.job_name
+    return not action.outputs and bool(_SCAN.search(name) or _V1_WRITE.search(name))
 
 
 def _reads_for(inner: Action, outer: Action) -> bool:
