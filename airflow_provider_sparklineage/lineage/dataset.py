@@ -99,10 +99,8 @@ class LineageDataset(DecodedFacets, Frozen, frozen=True, dict=True):
     observed: bool = False
     subset: Subset | None = None
     expected: Expected | None = None
-    selected: Selected = field(default_factory=Selected)
-    check: Reconciliation = field(
-        default_factory=lambda: Reconciliation(PartitionStatus.UNDECLARED)
-    )
+    selected: Selected = Selected()
+    check: Reconciliation = Reconciliation(PartitionStatus.UNDECLARED)
     sources: frozenset[DatasetName] | None = None
     witness: Witness | None = None
     failed: bool = False
@@ -165,7 +163,8 @@ def joined(
     :param known: the earlier reports, joined; None if there are none
     :param witness: the reporter of the later action
     """
-    facets = {k: v for k, v in dataset.facets.items() if k != "columnLineage"}
+    facets = {**dataset.facets}
+    facets.pop("columnLineage", None)
     sides = {k: v for k, v in dataset.side_facets.items() if k not in _DROPPED}
     if known is None:
         return LineageDataset(dataset.name, facets, sides, dataset.locations, witness=witness)

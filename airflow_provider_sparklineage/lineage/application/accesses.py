@@ -142,6 +142,8 @@ class Timeline(Generic[T]):
 
         :param ended: None if the action never ended
         """
+        if not self._things:  # without an observer there are none
+            return []
         at = len(self._things) if ended is None else bisect_right(self._started, ended + SLACK)
         found = []
         while at and self._all_ended[at - 1] + SLACK >= started:

@@ -23,7 +23,7 @@ without facets. Mistakes in the listener's reports are repaired later (:mod:`.re
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -38,7 +38,7 @@ from airflow_provider_sparklineage.model.terms import Frozen, Witness
 from airflow_provider_sparklineage.spark.capture.lines import RawFacets, decode_facet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from airflow_provider_sparklineage.spark.capture.events import (
         EventDataset,
@@ -227,10 +227,12 @@ class DatasetReports:
             name = DatasetName(entry.namespace, entry.name)
             facets = entry.facets or {}
             sides = (entry.input_facets if is_input else entry.output_facets) or {}
-            if name not in self._of and not self._all.memory.dataset():
-                continue
+            if (reports := self._of.get(name)) is None:
+                if not self._all.memory.dataset():
+                    continue
+                reports = self._of[name] = {}
             kept = self._all.kept(name, facets, sides)
-            self._of.setdefault(name, {}).setdefault(kept, []).append(rank)
+            reports.setdefault(kept, []).append(rank)
             if kept.lost:
                 self._all.memory.left_out["facet(s)"] += kept.lost
 
@@ -253,16 +255,20 @@ class DatasetReports:
 _Chosen = tuple[Rank, msgspec.Raw]
 
 
-def _chosen(reports: Iterable[tuple[RawFacets, list[Rank]]], earliest: frozenset[str]) -> RawFacets:
+def _chosen(reports: Sequence[tuple[RawFacets, list[Rank]]], earliest: frozenset[str]) -> RawFacets:
     """Choose the value of each facet by the time of its report; at equal times, by its bytes.
 
     :param reports: the facets of each report, with the ranks of the events that had the report
     :param earliest: the facets of which the earliest value is chosen; of others it is the latest
     """
+    (one, _), *others = reports
+    if all(facets == one for facets, _ in others):  # often only statistics differ
+        return _stated(one)
     chosen: dict[str, _Chosen] = {}
     for facets, ranks in reports:
+        latest = max(ranks)
         for name, value in _stated(facets).items():
-            at = max(ranks)
+            at = latest
             if name in earliest:
                 at = min(ranks)
             elif name == _NOT_FROM_THE_END:
@@ -440,7 +446,7 @@ class _Run:
         self._failed = False
         self._sql = ""
         self._error = ""
-        self._properties: dict[str, set[str]] = {}
+        self._properties: dict[str, set[str]] = defaultdict(set)
         self._inputs = DatasetReports(inputs)
         self._outputs = DatasetReports(outputs)
 
@@ -462,7 +468,7 @@ class _Run:
             self._error = max(self._error, _error_kind(run_facets.exception))
         if run_facets and run_facets.spark_properties:
             for key, value in (run_facets.spark_properties.properties or {}).items():
-                self._properties.setdefault(key, set()).add(str(value))
+                self._properties[key].add(str(value))
         self._inputs.add(event.inputs, rank)
         self._outputs.add(event.outputs, rank)
 
