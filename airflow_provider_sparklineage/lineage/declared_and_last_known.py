@@ -143,6 +143,11 @@ def unmerged(manifest: Manifest, outcome: Outcome, last_known: BothForms) -> Com
     return completed(lineage, manifest, last_known)
 
 
+def without_datasets(manifest: Manifest, outcome: Outcome) -> Completed:
+    """Give a lineage that has only the outcome of the job and the worker's degradations."""
+    return Completed(TaskLineage(outcome, degradations=manifest.degradations))
+
+
 def _is_unreported(side: Iterable[LineageDataset], declared: Collection[DatasetName]) -> bool:
     return all(not d.facets and d.name in declared for d in side)
 

@@ -22,7 +22,11 @@ from airflow_provider_sparklineage.expectations.declarations import DatasetSubse
 from airflow_provider_sparklineage.links.lineage import LINKS, push
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.exceptions import SettingsError
-from airflow_provider_sparklineage.operators.attempt.task_try import Arguments, Try
+from airflow_provider_sparklineage.operators.attempt.task_try import (
+    Arguments,
+    Try,
+    importing_meanwhile,
+)
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 
 if TYPE_CHECKING:
@@ -520,9 +524,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
 
         This one imports, meanwhile, the modules that are needed after the job.
         """
-        from airflow_provider_sparklineage.operators.attempt import collect
-
-        return collect.importing_meanwhile()
+        return importing_meanwhile()
 
     def _is_lineage_refused(self) -> bool:
         """Whether Airflow has refused to start the job, and nothing was started before."""

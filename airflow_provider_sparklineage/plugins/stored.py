@@ -1,4 +1,4 @@
-"""Read a task's XComs, events and other instances for the tab, from database and archive."""
+"""Reads XComs, archived events and task instances, by which the tab's answers are made."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""The tab's three answers about a task instance, from Airflow's database and the archive.
+"""The tab's answers: a try's lineage, its state, and the partitions of the task's other runs.
 
-:func:`lineage` gives the lineage of a try; if there is none (yet), it gives the expectations of the
-try, and the lineage of the last run. :func:`progress` gives the state of the task instance.
-:func:`history` gives the dates in the partitions that the task's other runs read and wrote.
+They are made from Airflow's database and the archive. :func:`lineage` gives the lineage of a try;
+if there is none (yet), it gives the expectations of the try, and the lineage of the last run.
+:func:`progress` gives the state of the task instance. :func:`history` gives the dates in the
+partitions that the task's other runs read and wrote.
 """
 
 from __future__ import annotations

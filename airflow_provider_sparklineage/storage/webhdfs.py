@@ -1,4 +1,4 @@
-"""A file system of HDFS that is ``fsspec``'s WebHDFS, made reliable.
+"""A file system of HDFS: ``fsspec``'s WebHDFS, made reliable, for the active name node of several.
 
 It differs in these points: a file is written in one request, a rename replaces an existing file,
 the answers of data nodes are checked, errors are Python's own, each thread has its own session, and

@@ -9,7 +9,7 @@ import threading
 import pytest
 from airflow.sdk.exceptions import AirflowTaskTimeout
 
-from airflow_provider_sparklineage.operators.attempt import collect
+from airflow_provider_sparklineage.operators.attempt import task_try
 
 pytestmark = pytest.mark.airflow
 
@@ -17,12 +17,12 @@ pytestmark = pytest.mark.airflow
 SCRIPT = """
 import pathlib, sys
 import pytest
-from airflow_provider_sparklineage.operators.attempt import collect, task_try
+from airflow_provider_sparklineage.operators.attempt import task_try
 from airflow_provider_sparklineage.operators.spark_submit import SparkLineageSubmitOperator
 from tests import spark_submit_double
 
 folder, delay_s = sys.argv[1:]
-collect.IMPORT_DELAY_S = float(delay_s)
+task_try.IMPORT_DELAY_S = float(delay_s)
 finish = task_try.Try.finish
 
 def noting(*args):
@@ -57,9 +57,9 @@ def test_a_job_that_runs_long_enough_leaves_nothing_to_import_after_it(tmp_path,
 
 @pytest.mark.parametrize("delay_s", [0, 100])
 def test_no_thread_is_left_when_the_job_has_ended(monkeypatch, delay_s):
-    monkeypatch.setattr(collect, "IMPORT_DELAY_S", delay_s)
+    monkeypatch.setattr(task_try, "IMPORT_DELAY_S", delay_s)
     before = threading.enumerate()
-    with collect.importing_meanwhile():
+    with task_try.importing_meanwhile():
         assert len(threading.enumerate()) <= len(before) + 1
     assert threading.enumerate() == before
 
@@ -67,12 +67,12 @@ def test_no_thread_is_left_when_the_job_has_ended(monkeypatch, delay_s):
 def test_an_import_that_fails_waits_for_who_needs_it(monkeypatch):
     module = "airflow_provider_sparklineage.event.archive"
     ran = threading.Event()
-    monkeypatch.setattr(collect, "IMPORT_DELAY_S", 0)
+    monkeypatch.setattr(task_try, "IMPORT_DELAY_S", 0)
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delattr("airflow_provider_sparklineage.event.archive")
-    imports = collect._import_for_collecting  # its failure would be one of the test, in its thread
-    monkeypatch.setattr(collect, "_import_for_collecting", lambda: (imports(), ran.set()))
-    with collect.importing_meanwhile():
+    imports = task_try._import_for_collecting  # its failure would be one of the test, in its thread
+    monkeypatch.setattr(task_try, "_import_for_collecting", lambda: (imports(), ran.set()))
+    with task_try.importing_meanwhile():
         assert ran.wait(10)
 
 
@@ -94,7 +94,7 @@ def test_the_outcome_of_the_job_stays_what_it_is(monkeypatch, timer, job):
     monkeypatch.setattr(threading, "Timer", timer)
     ended = None
     try:
-        with collect.importing_meanwhile():
+        with task_try.importing_meanwhile():
             if job is not None:
                 raise job
     except ValueError as error:

@@ -329,8 +329,10 @@ def test_a_task_that_is_killed_meanwhile_has_time_left_for_its_event(of_try, of_
     for name in ("remove", "sweep"):
         monkeypatch.setattr(remote_bundles, name, lambda *_, **__: None)
     monkeypatch.setattr(remote_bundles, of_store, hang)
-    job = capture, Outcome.FAIL, lambda _: False, BothForms(), None, deadline
-    collect.clean_up(collect.collect(*job), deadline)
+    known = BothForms()
+    collected = collect.collect(capture, Outcome.FAIL, lambda _: False, known, deadline)
+    collected, events = publish.with_events(collected, known, None, deadline)
+    collect.clean_up(collected, events.kept, deadline)
     [left] = waited
     assert left <= 1  # of three; after five, Airflow ends the process
 

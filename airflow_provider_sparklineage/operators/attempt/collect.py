@@ -1,38 +1,32 @@
-"""Collect the driver's reports after the job, and merge them into the event of the try.
+"""Collect the driver's reports after the job, and merge them into the lineage of the try.
 
 Collecting never raises, even if Airflow's task timeout fires meanwhile: the end of the Spark job
-alone decides the task's outcome. Each failure becomes a degradation in the event; all failures that
-need a person's attention are in one warning. While the job runs, the modules that are needed after
-it are imported.
+alone decides the task's outcome. Each failure becomes a degradation of the lineage; all failures
+that need a person's attention are in one warning.
 """
 
 from __future__ import annotations
 
-import threading
-from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 from msgspec.structs import replace
 
-from airflow_provider_sparklineage.model.allowance import Stage
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import CaptureError, NotAwaitedError
 from airflow_provider_sparklineage.model.terms import Outcome
 from airflow_provider_sparklineage.operators.attempt.submit import safe_degradation
-from airflow_provider_sparklineage.operators.masking import masked
 from airflow_provider_sparklineage.settings.connection import DEFAULT_CONN_ID
 from airflow_provider_sparklineage.settings.option_kinds import KeepCaptures
 from airflow_provider_sparklineage.spark.capture import bundle as bundles
 from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from airflow_provider_sparklineage.event.document import Event
-    from airflow_provider_sparklineage.event.pipeline import Events
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
     from airflow_provider_sparklineage.lineage.declared_and_last_known import Completed
     from airflow_provider_sparklineage.model.last_run import BothForms
@@ -50,13 +44,12 @@ log = logger(__name__)
 class Collected(NamedTuple):
     """The outcome of collecting.
 
-    :param events: the try's event in two forms: for XCom and archive, and for the backend
-    :param lineage: the lineage of which the events were made
+    :param capture: the capture, with the degradations of collecting in its manifest
+    :param merged: the lineage of the try: for XCom and archive, and for the backend
     """
 
     capture: Capture
-    events: Events
-    lineage: TaskLineage
+    merged: Completed
 
 
 def collect(
@@ -64,10 +57,9 @@ def collect(
     outcome: Outcome,
     has_failed: Callable[[TaskLineage], bool],
     last_known: BothForms,
-    task: object,
     deadline: Deadline,
 ) -> Collected:
-    """Collect the driver's reports, and merge them into the event of the try.
+    """Collect the driver's reports, and merge them into the lineage of the try.
 
     :param outcome: outcome of the job
     :param has_failed: called with the collected lineage; gives whether the task fails because of
@@ -75,7 +67,6 @@ def collect(
         event that is sent and the bundle that is kept agree
     :param last_known: the last successful run, whose datasets take the place of inputs or outputs
         that are missing in this try's lineage
-    :param task: the operator, for which Airflow's emission policy is asked
     :param deadline: the time limit, ``collect_timeout`` from now on; this function starts its clock
     """
     bundle, own_files, settings = capture.bundle, capture.own_files, capture.settings
@@ -121,15 +112,9 @@ def collect(
             bundle = replace(bundle, report=ReadReport())
             bundle = bundle.noted(ended=datetime.now(UTC), outcome=str(outcome))
             merged = lineage_of_try(bundle, last_known, deadline.allowance())
-        if settings.relay_spark_events:
-            from airflow_provider_sparklineage.operators.attempt.publish import relayed
-
-            # Relaying gets time of its own: has_failed() may have taken long.
-            deadline.begin(timeout_s)
-            merged = merged._replace(lineage=relayed(merged.lineage, bundle, task, deadline))
-        return _with_events(replace(capture, bundle=bundle), merged, deadline)
+        return _collected(replace(capture, bundle=bundle), merged)
     except (Exception, AirflowTaskTimeout) as error:
-        return given_up(replace(capture, bundle=bundle), outcome, last_known, deadline, error)
+        return given_up(replace(capture, bundle=bundle), outcome, last_known, error)
 
 
 _ON_ITS_WAY_S = 2.0
@@ -149,16 +134,12 @@ _NOT_AWAITED = (
 
 
 def given_up(
-    capture: Capture,
-    outcome: Outcome,
-    last_known: BothForms,
-    deadline: Deadline,
-    error: BaseException,
+    capture: Capture, outcome: Outcome, last_known: BothForms, error: BaseException
 ) -> Collected:
-    """Make the event of a try whose lineage cannot be collected.
+    """Give the lineage of a try that cannot be collected, or of which no event can be made.
 
-    The event has the declared datasets and those of the last successful run. If it cannot be made
-    with these, it has only the degradations; if that fails too, it has only the header.
+    It has the declared datasets and those of the last successful run; if they cannot be read, it
+    has only the degradations.
 
     :param error: the reason, which becomes a degradation
     """
@@ -166,40 +147,21 @@ def given_up(
     code, message = _reason(error, capture)
     capture = capture.degraded(code, message)
     manifest = capture.bundle.manifest
-    try:
-        from airflow_provider_sparklineage.lineage.declared_and_last_known import unmerged
+    from airflow_provider_sparklineage.lineage import declared_and_last_known as known
 
-        return _with_events(capture, unmerged(manifest, outcome, last_known), deadline)
+    try:
+        merged = known.unmerged(manifest, outcome, last_known)
     except (Exception, AirflowTaskTimeout):  # a declaration may be the reason
-        log.debug("What is declared cannot be reported.", exc_info=True)
-        from airflow_provider_sparklineage.lineage.dataset import TaskLineage
-        from airflow_provider_sparklineage.lineage.declared_and_last_known import Completed
-
-        lineage = TaskLineage(outcome, degradations=manifest.degradations)
-    try:
-        return _with_events(capture, Completed(lineage), deadline)
-    except (Exception, AirflowTaskTimeout):  # a defect in making facets
-        from airflow_provider_sparklineage.event.document import empty, header
-        from airflow_provider_sparklineage.event.pipeline import Events
-
-        log.warning("The lineage of this try cannot be reported.", exc_info=True)
-        bare = empty(header(manifest, None), outcome)
-        return Collected(capture, Events(bare, bare), lineage)
+        log.debug("The declared datasets cannot be reported.", exc_info=True)
+        merged = known.without_datasets(manifest, outcome)
+    return _collected(capture, merged)
 
 
-def _with_events(capture: Capture, merged: Completed, deadline: Deadline) -> Collected:
-    from airflow_provider_sparklineage.event.pipeline import events_of_bundle
-
-    bundle = capture.bundle
+def _collected(capture: Capture, merged: Completed) -> Collected:
     if merged.last_known is not None:
-        bundle = bundle.noted(last_known=merged.last_known)
-    # Making the event always has its part of the time, even if a callback or the relaying has used
-    # up more than all.
-    timeout = capture.settings.collect_timeout.total_seconds()
-    deadline.begin(max(deadline.left, timeout * (1 - Stage.MERGING)))
-    left, how = deadline.allowance(Stage.MERGING), capture.settings.adaptation
-    events = events_of_bundle(bundle, merged, how, masked, left)
-    return Collected(replace(capture, bundle=bundle), events, merged.lineage)
+        bundle = capture.bundle.noted(last_known=merged.last_known)
+        capture = replace(capture, bundle=bundle)
+    return Collected(capture, merged)
 
 
 def _reason(error: BaseException, capture: Capture) -> tuple[DegradationCode, str]:
@@ -254,9 +216,12 @@ def is_kept(settings: Settings, lineage: TaskLineage, event: Event) -> bool:
     return lineage.outcome is Outcome.FAIL or bool(_serious(lineage, event))
 
 
-def clean_up(collected: Collected, deadline: Deadline) -> None:
-    """Keep or remove the capture bundle, and log the serious degradations as one warning."""
-    capture, lineage, event = collected.capture, collected.lineage, collected.events.kept
+def clean_up(collected: Collected, event: Event, deadline: Deadline) -> None:
+    """Keep or remove the capture bundle, and log the serious degradations as one warning.
+
+    :param event: the event of the try, in the form for XCom and archive
+    """
+    capture, lineage = collected.capture, collected.merged.lineage
     capture.own_files.remove()
     settings, bundle = capture.settings, capture.bundle
     serious = _serious(lineage, event)
@@ -294,49 +259,3 @@ def clean_up(collected: Collected, deadline: Deadline) -> None:
             now=now,
         )
     bundles.sweep_at_times(location.folder, older_than=settings.capture_retention, now=now)
-
-
-# Modules that are needed after the job are imported while it runs, when the task only waits for it,
-# in a thread. That is safe: the task would import these modules anyway, and an import that fails in
-# the thread fails again, and is reported, where the module is needed. The thread is joined before
-# the task goes on: Airflow's OpenLineage provider forks then, and a lock that an import holds would
-# never be released in the child.
-
-
-IMPORT_DELAY_S = 1.0
-"""Seconds to wait before importing: spark-submit, which the imports must not delay, has started by
-then, and no Spark job has ended."""
-
-
-@contextmanager
-def importing_meanwhile() -> Iterator[None]:
-    """Import the modules for collecting, in a thread, while the block with the job runs.
-
-    A block that ends before :data:`IMPORT_DELAY_S` imports nothing. An exception of the block is
-    raised as it is.
-    """
-    timer = threading.Timer(IMPORT_DELAY_S, _import_for_collecting)
-    timer.daemon = True
-    with suppress(RuntimeError):  # there may be no more threads
-        timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        with suppress(AirflowTaskTimeout):  # the job has ended
-            if timer.is_alive():
-                timer.join()
-
-
-def _import_for_collecting() -> None:
-    with suppress(Exception):
-        from airflow_provider_sparklineage.event import (  # noqa: F401
-            archive,
-            column_lineage,
-            pipeline,
-        )
-        from airflow_provider_sparklineage.event.steps import fitting  # noqa: F401
-        from airflow_provider_sparklineage.lineage import bundle  # noqa: F401
-        from airflow_provider_sparklineage.operators import partition_check  # noqa: F401
-        from airflow_provider_sparklineage.operators.attempt import publish  # noqa: F401
-        from airflow_provider_sparklineage.spark.capture import events, remote_bundles  # noqa: F401

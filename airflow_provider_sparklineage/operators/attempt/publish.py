@@ -1,4 +1,4 @@
-"""Publish the event of a try: to XCom, archive and backend, and for commands that run later.
+"""Make the event of a try and publish it: to XCom, archive and backend, and for later commands.
 
 XCom and archive have the event before it is adapted to a backend
 (:func:`~airflow_provider_sparklineage.event.pipeline.adapted`), and without the additions of
@@ -20,13 +20,18 @@ from msgspec.structs import replace
 from airflow_provider_sparklineage.event import sending, xcom
 from airflow_provider_sparklineage.event.archive import RETENTION, archive_of, name_of
 from airflow_provider_sparklineage.event.descriptions import Descriptions
-from airflow_provider_sparklineage.event.document import Written
+from airflow_provider_sparklineage.event.document import Written, empty, header
 from airflow_provider_sparklineage.event.emitter import failures
 from airflow_provider_sparklineage.event.model import DOCUMENTATION_KEY
-from airflow_provider_sparklineage.event.pipeline import shows_descriptions
+from airflow_provider_sparklineage.event.pipeline import (
+    Events,
+    events_of_bundle,
+    shows_descriptions,
+)
 from airflow_provider_sparklineage.event.steps.size import ever_smaller
 from airflow_provider_sparklineage.hooks import sources
-from airflow_provider_sparklineage.model.allowance import garbage_collector_paused
+from airflow_provider_sparklineage.lineage.declared_and_last_known import without_datasets
+from airflow_provider_sparklineage.model.allowance import Stage, garbage_collector_paused
 from airflow_provider_sparklineage.model.credentials import logger, scrub
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
 from airflow_provider_sparklineage.model.exceptions import (
@@ -34,6 +39,7 @@ from airflow_provider_sparklineage.model.exceptions import (
     CaptureError,
     SparkLineageError,
 )
+from airflow_provider_sparklineage.operators.attempt.collect import Collected, given_up
 from airflow_provider_sparklineage.operators.masking import masked, redacted
 from airflow_provider_sparklineage.settings.connection import DATAHUB_TRANSPORT, types_of
 from airflow_provider_sparklineage.spark.capture.remote import SENDING
@@ -48,6 +54,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sparklineage.event.document import Event, Facets
     from airflow_provider_sparklineage.lineage.dataset import TaskLineage
+    from airflow_provider_sparklineage.model.last_run import BothForms
     from airflow_provider_sparklineage.model.representation import Adaptation
     from airflow_provider_sparklineage.operators.attempt.submit import Capture
     from airflow_provider_sparklineage.operators.attempt.timing import Deadline
@@ -58,6 +65,58 @@ if TYPE_CHECKING:
     )
 
 log = logger(__name__)
+
+
+# --- the event ------------------------------------------------------------------------------------
+
+
+def with_events(
+    collected: Collected, last_known: BothForms, task: Any, deadline: Deadline
+) -> tuple[Collected, Events]:
+    """Make the event of a collected lineage, in the form for XCom and archive and that to send.
+
+    If the event cannot be made, it has the declared datasets and those of the last successful run.
+    If it cannot be made with these, it has only the degradations; if that fails too, it has only
+    the header.
+
+    :param task: the operator, for which Airflow's emission policy is asked
+    :return: the lineage of which the event was made, and the event
+    """
+    capture, outcome = collected.capture, collected.merged.lineage.outcome
+    try:
+        if capture.settings.relay_spark_events:
+            # Relaying gets time of its own: merging may have used all of it.
+            deadline.begin(capture.settings.collect_timeout.total_seconds())
+            lineage = relayed(collected.merged.lineage, capture.bundle, task, deadline)
+            collected = Collected(capture, collected.merged._replace(lineage=lineage))
+        return collected, _events(collected, deadline)
+    except (Exception, AirflowTaskTimeout) as error:
+        collected = given_up(capture, outcome, last_known, error)
+    try:
+        return collected, _events(collected, deadline)
+    except (Exception, AirflowTaskTimeout):  # a declaration may be the reason
+        log.debug("The declared datasets cannot be reported.", exc_info=True)
+    manifest = collected.capture.bundle.manifest
+    collected = collected._replace(merged=without_datasets(manifest, outcome))
+    try:
+        return collected, _events(collected, deadline)
+    except (Exception, AirflowTaskTimeout):  # a defect in making facets
+        log.warning("The lineage of this try cannot be reported.", exc_info=True)
+        bare = empty(header(manifest, None), outcome)
+        return collected, Events(bare, bare)
+
+
+def _events(collected: Collected, deadline: Deadline) -> Events:
+    bundle, settings = collected.capture.bundle, collected.capture.settings
+    # Making the event always has its part of the time, even if a callback or the relaying has used
+    # up more than all.
+    timeout_s = settings.collect_timeout.total_seconds()
+    deadline.begin(max(deadline.left, timeout_s * (1 - Stage.MERGING)))
+    left = deadline.allowance(Stage.MERGING)
+    return events_of_bundle(bundle, collected.merged, settings.adaptation, masked, left)
+
+
+# --- its description ------------------------------------------------------------------------------
 
 
 # In the backend, the description of a task's job is a summary of its run, then the user's own text.

@@ -23,7 +23,8 @@ from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.degradations import DegradationCode
 from airflow_provider_sparklineage.model.exceptions import ListenerError, SparkLineageError
 from airflow_provider_sparklineage.model.terms import EVENTS, OBSERVATIONS
-from airflow_provider_sparklineage.operators.attempt import collect, submit
+from airflow_provider_sparklineage.operators.attempt import submit
+from airflow_provider_sparklineage.operators.attempt.task_try import importing_meanwhile
 from airflow_provider_sparklineage.operators.masking import mask
 from airflow_provider_sparklineage.spark import in_process
 from airflow_provider_sparklineage.spark.in_process import Jvm, LateListener
@@ -240,7 +241,7 @@ class TaskDriver:
         own = os.environ.get(SUBMIT_OPTS)
         os.environ[SUBMIT_OPTS] = with_quiet_jvm(own or "")
         try:
-            with collect.importing_meanwhile():
+            with importing_meanwhile():
                 yield conf and _without_transport(conf)
         finally:
             if own is None:

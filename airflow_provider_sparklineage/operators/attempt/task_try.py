@@ -6,7 +6,8 @@ other code of this package that asks about a try ask this object.
 
 from __future__ import annotations
 
-from contextlib import suppress
+import threading
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowTaskTimeout
@@ -24,7 +25,7 @@ from airflow_provider_sparklineage.settings import resolution
 from airflow_provider_sparklineage.settings.options import OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from airflow.providers.common.compat.sdk import Context
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from airflow_provider_sparklineage.model.representation import Adaptation
     from airflow_provider_sparklineage.model.rules import PartitionRules
     from airflow_provider_sparklineage.model.terms import Outcome
+    from airflow_provider_sparklineage.operators.attempt.collect import Collected
     from airflow_provider_sparklineage.operators.attempt.prepare import Prepared
     from airflow_provider_sparklineage.operators.attempt.submit import Capture
     from airflow_provider_sparklineage.templates import TracedText
@@ -428,13 +430,15 @@ class Try:
         known = self.prepared.last(backend) if self.prepared else BothForms()
         task, deadline = context.get("task"), self.deadline
         try:
-            collected = collect.collect(self.capture, outcome, has_failed, known, task, deadline)
-        except AirflowTaskTimeout as error:  # it fired in given_up(), or between two steps
-            collected = collect.given_up(self.capture, outcome, known, deadline, error)
-        self.capture, events = collected.capture, collected.events
+            collected = collect.collect(self.capture, outcome, has_failed, known, deadline)
+            collected, events = self._with_events(collected, known, task)
+        except AirflowTaskTimeout as error:  # it fired in a fallback, or between two steps
+            collected = collect.given_up(self.capture, outcome, known, error)
+            collected, events = self._with_events(collected, known, task)
+        self.capture = collected.capture
         self.ended = replace(self.ended, events=events)
         with suppress(Exception, AirflowTaskTimeout):  # the next try sweeps
-            collect.clean_up(collected, deadline)
+            collect.clean_up(collected, events.kept, deadline)
         del collected  # the events are to be written, and the lineage of a large job is large, too
         with suppress(Exception, AirflowTaskTimeout):  # the timeout can fire in the import, too
             from airflow_provider_sparklineage.operators.attempt import publish
@@ -454,9 +458,66 @@ class Try:
                 is_for_sending=self.ended.state is None,
             )
 
+    def _with_events(
+        self, collected: Collected, known: BothForms, task: Any
+    ) -> tuple[Collected, Events]:
+        # The task's timeout can fire in this import, too.
+        from airflow_provider_sparklineage.operators.attempt import publish
+
+        return publish.with_events(collected, known, task, self.deadline)
+
     def watch_delivery(self) -> None:
         """Watch whether Airflow's client delivers this try's event, which it is about to send."""
         from airflow_provider_sparklineage.operators.attempt import publish
 
         if self.capture is not None and self.events is not None:
             publish.watch_delivery(self.capture)
+
+
+# --- imports while the job runs -------------------------------------------------------------------
+
+
+# Modules that are needed after the job are imported while it runs, when the task only waits for it,
+# in a thread. That is safe: the task would import these modules anyway, and an import that fails in
+# the thread fails again, and is reported, where the module is needed. The thread is joined before
+# the task goes on: Airflow's OpenLineage provider forks then, and a lock that an import holds would
+# never be released in the child.
+
+
+IMPORT_DELAY_S = 1.0
+"""Seconds to wait before importing: spark-submit, which the imports must not delay, has started by
+then, and no Spark job has ended."""
+
+
+@contextmanager
+def importing_meanwhile() -> Iterator[None]:
+    """Import the modules for collecting, in a thread, while the block with the job runs.
+
+    A block that ends before :data:`IMPORT_DELAY_S` imports nothing. An exception of the block is
+    raised as it is.
+    """
+    timer = threading.Timer(IMPORT_DELAY_S, _import_for_collecting)
+    timer.daemon = True
+    with suppress(RuntimeError):  # there may be no more threads
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        with suppress(AirflowTaskTimeout):  # the job has ended
+            if timer.is_alive():
+                timer.join()
+
+
+def _import_for_collecting() -> None:
+    with suppress(Exception):
+        from airflow_provider_sparklineage.event import (  # noqa: F401
+            archive,
+            column_lineage,
+            pipeline,
+        )
+        from airflow_provider_sparklineage.event.steps import fitting  # noqa: F401
+        from airflow_provider_sparklineage.lineage import bundle  # noqa: F401
+        from airflow_provider_sparklineage.operators import partition_check  # noqa: F401
+        from airflow_provider_sparklineage.operators.attempt import publish  # noqa: F401
+        from airflow_provider_sparklineage.spark.capture import events, remote_bundles  # noqa: F401

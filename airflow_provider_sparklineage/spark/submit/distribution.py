@@ -1,4 +1,4 @@
-"""Finds the Spark to which a ``spark-submit`` belongs, from files and without starting a JVM."""
+"""Finds the Spark of a ``spark-submit`` and reads ``spark-defaults.conf``, without a JVM."""
 
 from __future__ import annotations
 
