@@ -16,8 +16,6 @@ import zipfile
 import zlib
 from typing import TYPE_CHECKING
 
-import javaproperties
-
 from airflow_provider_sparklineage.model.exceptions import ListenerError
 from airflow_provider_sparklineage.model.terms import Frozen
 
@@ -121,6 +119,8 @@ def require_fit(name: str, identity: Identity, spark: str, scala: str) -> None:
 
 _LISTENER_ENTRY = LISTENER_CLASS.replace(".", "/") + ".class"
 _VERSION_ENTRY = "io/openlineage/spark/agent/version.properties"
+# Not by a reader of properties, which refuses the file for a wrong escape in any line.
+_VERSION_LINE = re.compile(rb"(?:^|[\r\n])[ \t]*version[ \t]*[=:][ \t]*(\S+)")
 # The code of this class names Scala's converters of collections, whose names tell Scala's version.
 _SCALA_ENTRY = "io/openlineage/spark/agent/util/ScalaConversionUtils.class"
 _SCALA_CLASSES = (
@@ -161,7 +161,7 @@ def read_jar(path: Path) -> Identity:
             archive.read(_LISTENER_ENTRY)  # raises a KeyError if the jar is not a listener
             names = archive.NameToInfo
             properties = archive.read(_VERSION_ENTRY) if _VERSION_ENTRY in names else b""
-            version = javaproperties.loads(properties).get("version", "").strip()
+            line = _VERSION_LINE.search(properties)
             code = archive.read(_SCALA_ENTRY) if _SCALA_ENTRY in names else b""
     except (*_DAMAGED, OSError, KeyError) as error:
         problem = f"{path} is not a readable OpenLineage listener jar ({type(error).__name__})."
@@ -176,7 +176,8 @@ def read_jar(path: Path) -> Identity:
         raise ListenerError(problem, fix)
     named = identity_of_name(path.name) or Identity(None, None)
     scala_of_code = next((scala for name, scala in _SCALA_CLASSES if name in code), None)
-    return Identity(version or named.version, scala_of_code or named.scala)
+    version = line[1].decode("latin-1") if line else named.version
+    return Identity(version, scala_of_code or named.scala)
 
 
 def digest_of(jar: Path) -> str:

@@ -33,6 +33,20 @@ def test_a_jar_has_the_identity_of_its_listener(tmp_path, name, scala, version, 
     assert listener.read_jar(listener_jar(tmp_path / name, scala, version)) == expected
 
 
+@pytest.mark.parametrize(
+    ("properties", "version"),
+    [
+        pytest.param(r"built\=C:\users" "\nversion=1.45.0\n", "1.45.0", id="in another line"),
+        pytest.param("built=C:\\users\nbuild.version=1\n", "1.53.0", id="no version in the file"),
+    ],
+)
+def test_a_wrong_escape_in_the_version_file_does_not_refuse_the_jar(tmp_path, properties, version):
+    jar = listener_jar(tmp_path / "openlineage-spark_2.13-1.53.0.jar", version=None)
+    with zipfile.ZipFile(jar, "a") as archive:
+        archive.writestr("io/openlineage/spark/agent/version.properties", properties)
+    assert listener.read_jar(jar) == Identity(version, "2.13")
+
+
 def test_a_missing_jar_is_reported_with_the_fix(tmp_path):
     with pytest.raises(ListenerError, match=r"does not exist\. Correct \[sparklineage\]"):
         listener.read_jar(tmp_path / "openlineage-spark_2.13-1.53.0.jar")
