@@ -38,7 +38,7 @@ from airflow_provider_sparklineage.model.terms import Frozen, Witness
 from airflow_provider_sparklineage.spark.capture.lines import RawFacets, decode_facet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from airflow_provider_sparklineage.spark.capture.events import (
         EventDataset,
@@ -157,7 +157,7 @@ class KeptReports:
         """
         latest = self._latest.setdefault(name, [])
         for known in latest:
-            if known.facets == facets and known.sides == sides:
+            if known.sides == sides and known.facets == facets:  # the sides are small
                 return known
         new = _Kept(name, facets, sides, self.memory)
         latest.insert(0, new)
@@ -165,8 +165,11 @@ class KeptReports:
         return new
 
 
-_LATEST = 4
-"""Number of reports kept per dataset: those of a run's start and end differ, and runs overlap."""
+_LATEST = 16
+"""Number of reports kept per dataset: those of a run's start and end differ, and runs overlap.
+
+One more costs an event a tenth of a microsecond; a report that is not kept, ten.
+"""
 
 
 class _Kept:
@@ -175,7 +178,7 @@ class _Kept:
     :ivar lost: the number of facets that did not fit into memory
     """
 
-    __slots__ = ("_alone", "facets", "locations", "lost", "name", "sides")
+    __slots__ = ("_alone", "facets", "locations", "lost", "name", "sides", "stated", "stated_sides")
 
     def __init__(
         self, name: DatasetName, facets: RawFacets, sides: RawFacets, memory: Memory
@@ -183,6 +186,7 @@ class _Kept:
         self.name = name
         self.facets = {key: memory.facet(raw) for key, raw in facets.items()}
         self.sides = {key: memory.facet(raw) for key, raw in sides.items()}
+        self.stated, self.stated_sides = _stated(self.facets), _stated(self.sides)
         self.locations = _locations(sides)
         every = (*self.facets.values(), *self.sides.values())
         self.lost = sum(value is LEFT_OUT for value in every)
@@ -191,14 +195,14 @@ class _Kept:
     def alone(self) -> ActionDataset:
         """Make the dataset of a run in which this is the only report of that dataset."""
         if self._alone is None:
-            self._alone = _action_dataset(
-                self.name, _stated(self.facets), _stated(self.sides), self.locations
-            )
+            self._alone = _action_dataset(self.name, self.stated, self.stated_sides, self.locations)
         return self._alone
 
 
 def _stated(facets: RawFacets) -> RawFacets:
     """Leave out facets that are null, {} or []."""
+    if not any(map(_is_empty, facets.values())):
+        return facets
     return {key: value for key, value in facets.items() if not _is_empty(value)}
 
 
@@ -208,17 +212,16 @@ def _is_empty(facet: msgspec.Raw) -> bool:
 
 
 class DatasetReports:
-    """The reports of all inputs, or of all outputs, of one run, collected event by event."""
+    """The reports of all inputs, or of all outputs, of one run, joined event by event."""
 
     __slots__ = ("_all", "_of")
 
     def __init__(self, of_all: KeptReports) -> None:
         self._all = of_all
-        self._of: dict[DatasetName, dict[_Kept, list[Rank]]] = {}
-        """Dataset -> each report of it, with the ranks of the events that had the report."""
+        self._of: dict[DatasetName, _Joined] = {}
 
     def add(self, datasets: list[EventDataset] | None, rank: Rank) -> None:
-        """Note the datasets that one event reports.
+        """Join the datasets that one event reports to those of the events before.
 
         :param rank: the place of the event in the order of the run's events
         """
@@ -227,62 +230,73 @@ class DatasetReports:
             name = DatasetName(entry.namespace, entry.name)
             facets = entry.facets or {}
             sides = (entry.input_facets if is_input else entry.output_facets) or {}
-            if (reports := self._of.get(name)) is None:
-                if not self._all.memory.dataset():
-                    continue
-                reports = self._of[name] = {}
+            joined = self._of.get(name)
+            if joined is None and not self._all.memory.dataset():
+                continue
             kept = self._all.kept(name, facets, sides)
-            reports.setdefault(kept, []).append(rank)
+            if joined is None:
+                joined = self._of[name] = _Joined(kept)
+            joined.add(kept, rank, _EARLIEST if is_input else _NONE)
             if kept.lost:
                 self._all.memory.left_out["facet(s)"] += kept.lost
 
     def datasets(self) -> tuple[ActionDataset, ...]:
         """Give the datasets, sorted by name, each joined from all its reports."""
-        return tuple(self._joined(self._of[name]) for name in sorted(self._of))
-
-    def _joined(self, reports: Mapping[_Kept, list[Rank]]) -> ActionDataset:
-        first = next(iter(reports))
-        if len(reports) == 1:
-            return first.alone()
-        earliest = _EARLIEST if self._all.is_input else _NONE
-        facets = _chosen([(kept.facets, ranks) for kept, ranks in reports.items()], earliest)
-        sides = _chosen([(kept.sides, ranks) for kept, ranks in reports.items()], _EARLIEST)
-        places = [kept.locations for kept in reports if kept.locations is not None]
-        locations = frozenset[str]().union(*places) if len(places) == len(reports) else None
-        return _action_dataset(first.name, facets, sides, locations)
+        return tuple(self._of[name].dataset() for name in sorted(self._of))
 
 
-_Chosen = tuple[Rank, msgspec.Raw]
+class _Joined:
+    """All reports of a dataset in one run, joined; its size does not grow with their number."""
+
+    __slots__ = ("_facets", "_first", "_is_alone", "_locations", "_sides")
+
+    def __init__(self, first: _Kept) -> None:
+        self._first = first
+        self._is_alone = True
+        self._facets: dict[str, tuple[Rank, msgspec.Raw]] = {}
+        self._sides: dict[str, tuple[Rank, msgspec.Raw]] = {}
+        self._locations = first.locations
+
+    def add(self, kept: _Kept, rank: Rank, earliest: frozenset[str]) -> None:
+        """Join one more report.
+
+        :param earliest: the facets, but for those of the side, of which the earliest value stays
+        """
+        if kept is not self._first:
+            self._is_alone = False
+            if self._locations is not None:
+                more = kept.locations
+                self._locations = None if more is None else self._locations | more
+        _choose(self._facets, kept.stated, rank, earliest)
+        _choose(self._sides, kept.stated_sides, rank, _EARLIEST)
+
+    def dataset(self) -> ActionDataset:
+        if self._is_alone:
+            return self._first.alone()
+        facets, sides = (
+            {name: value for name, (_, value) in chosen.items()}
+            for chosen in (self._facets, self._sides)
+        )
+        return _action_dataset(self._first.name, facets, sides, self._locations)
 
 
-def _chosen(reports: Sequence[tuple[RawFacets, list[Rank]]], earliest: frozenset[str]) -> RawFacets:
-    """Choose the value of each facet by the time of its report; at equal times, by its bytes.
+def _choose(
+    chosen: dict[str, tuple[Rank, msgspec.Raw]],
+    facets: RawFacets,
+    rank: Rank,
+    earliest: frozenset[str],
+) -> None:
+    """Choose between the values so far and those of one more report: by time, then by bytes.
 
-    :param reports: the facets of each report, with the ranks of the events that had the report
-    :param earliest: the facets of which the earliest value is chosen; of others it is the latest
+    :param earliest: the facets of which the earliest value stays; of others it is the latest
     """
-    (one, _), *others = reports
-    if all(facets == one for facets, _ in others):  # often only statistics differ
-        return _stated(one)
-    chosen: dict[str, _Chosen] = {}
-    for facets, ranks in reports:
-        latest = max(ranks)
-        for name, value in _stated(facets).items():
-            at = latest
-            if name in earliest:
-                at = min(ranks)
-            elif name == _NOT_FROM_THE_END:
-                at = max((rank for rank in ranks if rank[1] != _COMPLETE), default=_BEFORE_ALL)
-            new, known = (at, value), chosen.get(name)
-            if known is None or (
-                _is_later(known, new) if name in earliest else _is_later(new, known)
-            ):
-                chosen[name] = new
-    return {name: value for name, (_, value) in chosen.items()}
-
-
-def _is_later(one: _Chosen, other: _Chosen) -> bool:
-    return one[0] > other[0] or (one[0] == other[0] and bytes(one[1]) > bytes(other[1]))
+    for name, value in facets.items():
+        at = _BEFORE_ALL if name == _NOT_FROM_THE_END and rank[1] == _COMPLETE else rank
+        if known := chosen.get(name):
+            is_later = at > known[0] or (at == known[0] and bytes(value) > bytes(known[1]))
+            if is_later == (name in earliest):
+                continue
+        chosen[name] = at, value
 
 
 def _action_dataset(

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.lineage.application import accumulation
-from airflow_provider_sparklineage.lineage.application.accumulation import accumulate
+from airflow_provider_sparklineage.lineage.application.accumulation import (
+    DatasetReports,
+    KeptReports,
+    Memory,
+    accumulate,
+)
 from airflow_provider_sparklineage.model.allowance import Limit
-from airflow_provider_sparklineage.spark.capture.events import read_events
+from airflow_provider_sparklineage.spark.capture.events import EventDataset, read_events
 from airflow_provider_sparklineage.spark.capture.lines import ReadReport
 
 BEGIN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -104,15 +111,38 @@ def test_order_and_repetition_change_nothing(events, chance):
     assert accumulated(again).actions == accumulated(lines).actions
 
 
-def test_what_comes_again_is_decoded_once(monkeypatch):
+@pytest.mark.parametrize("different", [1, 16])
+def test_what_comes_again_is_decoded_once(monkeypatch, different):
     decoded = []
     original = accumulation.Memory.facet
     monkeypatch.setattr(
         accumulation.Memory, "facet", lambda self, raw: decoded.append(raw) or original(self, raw)
     )
-    entry = {"namespace": "file", "name": "/a", "facets": {"schema": {"fields": []}}}
-    accumulated([event(second, "RUNNING", [entry]) for second in range(50)])
-    assert len(decoded) == 1
+    entries = [
+        {"namespace": "file", "name": "/a", "facets": {"schema": {"fields": [n]}}}
+        for n in range(different)
+    ]
+    accumulated([event(second, "RUNNING", [entries[second % different]]) for second in range(50)])
+    assert len(decoded) == different
+
+
+@pytest.mark.parametrize("different", [1, 100])
+def test_events_in_any_number_take_the_same_memory(different):
+    entries = [
+        [EventDataset("file", "/a", {"version": msgspec.Raw(str(n).encode())})]
+        for n in range(different)
+    ]
+
+    def taken(events):
+        reports = DatasetReports(KeptReports(Memory(), is_input=False))
+        tracemalloc.start()
+        for second in range(events):
+            reports.add(entries[second % different], (BEGIN + timedelta(seconds=second), 1))
+        memory, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return memory
+
+    assert taken(4000) < taken(2000) + 10_000  # five bytes per event
 
 
 @pytest.mark.parametrize("times", [1, 3])
