@@ -191,8 +191,11 @@ _DAG_RUN_PROPERTIES = (
     "dag_bundle_version",
 )
 _TRY_PROPERTIES = ("try_number", "map_index", "rendered_map_index", "pool", "queued_dttm", "note")
-_ACCESS_SENTENCES = ("read ", "wrote ", "declared ", "expected ")
-"""The beginnings of keys in the check's facet: ``wrote revenue``, with ``dt=2024-05-06``."""
+_ACCESS_SENTENCES = ("read ", "planned to ", "wrote ", "declared to ", "last known to ")
+"""The beginnings of keys in the check's facet: ``wrote revenue``, with ``dt=2024-05-06``.
+
+``was to write`` is not among them, because a failed write has accessed nothing.
+"""
 
 
 def run_properties(subject: Subject) -> dict[str, str]:

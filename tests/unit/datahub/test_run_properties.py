@@ -7,7 +7,7 @@ import json
 import pytest
 
 from airflow_provider_sparklineage.datahub.runs import missing
-from airflow_provider_sparklineage.event.facets import with_degradations
+from airflow_provider_sparklineage.event.facets import with_degradations, with_lines
 from airflow_provider_sparklineage.event.model import CAPTURE_KEY
 from airflow_provider_sparklineage.model.datasets import DatasetName
 from airflow_provider_sparklineage.model.degradations import Degradation, DegradationCode
@@ -109,6 +109,27 @@ def test_a_run_says_which_partitions_it_read_and_wrote():
     assert found["partition_summary"].startswith("read customers all of it, orders dt=2024-05-06")
     assert found["spark_application_id"] == "app-1"
     assert found["spark_actions"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("side", "more", "sentence"),
+    [
+        ("read", {}, "read t"),
+        ("read", {"planned": {"count": 1}}, "planned to read t"),
+        ("read", {"unreported": "declared"}, "declared to read t"),
+        ("read", {"unreported": "last_known"}, "last known to read t"),
+        ("write", {}, "wrote t"),
+        ("write", {"unreported": "declared"}, "declared to write t"),
+        ("write", {"unreported": "last_known"}, "last known to write t"),
+    ],
+)
+def test_a_run_shows_each_kind_of_access(side, more, sentence):
+    entry = {"dataset": ORDERS._replace(name="t")._asdict(), "summary": "t dt=1"}
+    accesses = {"reads": [], "writes": []} | {
+        f"{side}s": [entry | {"observed": {"count": 1}} | more]
+    }
+    given = with_run_facet(event_of(FLAKY, "FAIL"), sparkLineage_partitionCheck=accesses)
+    assert shown(with_lines(given))[sentence] == "dt=1"
 
 
 def test_all_that_a_run_shows_is_bounded():
