@@ -19,7 +19,7 @@ from jinja2 import meta, nodes
 
 from airflow_provider_sparklineage.model.credentials import logger
 from airflow_provider_sparklineage.model.terms import Frozen
-from airflow_provider_sparklineage.templates.flow import DATE_VARIABLES, TemplateFlow
+from airflow_provider_sparklineage.templates.flow import DATE_VARIABLES, TemplateFlow, of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -181,7 +181,7 @@ def rerendered(template: str, environment: Environment, context: Mapping[str, An
         if not flow.closed:
             others = _dates_of_others(tree, environment, context, set())
             return Rerendered(tuple(sorted({*dates, *others})))
-        marker = _Marker(tree, flow, _texts(template, tree, environment))
+        marker = _Marker(flow, _texts(template, flow, environment))
         if not marker.insert() or not flow.flow_into(tree).repeatable:
             return Rerendered(dates)
         code = environment.compile(tree)
@@ -230,8 +230,7 @@ _INDIRECT: tuple[type[nodes.Node], ...] = (
 class _Marker:
     """Puts markers into the syntax tree of a template, and finds them in the rendered text."""
 
-    def __init__(self, tree: nodes.Template, flow: TemplateFlow, texts: Iterable[str]) -> None:
-        self._tree = tree
+    def __init__(self, flow: TemplateFlow, texts: Iterable[str]) -> None:
         self._flow = flow
         self._texts = iter(texts)
         self._expressions: list[Expression] = []
@@ -243,12 +242,12 @@ class _Marker:
         It cannot if an unevaluated expression is in a block or macro (:data:`_INDIRECT`). If there
         are more expressions than markers, :meth:`read` finds no pairs and gives no segments.
         """
-        for assign in self._tree.find_all(nodes.Assign):
+        for assign in of_kind(self._flow.nodes, nodes.Assign):
             if not self._flow.flow_into(assign.node).repeatable:
                 assign.node = nodes.Const(None)  # expressions that use it are unevaluated, too
-        blocks = self._tree.find_all(_INDIRECT)
+        blocks = of_kind(self._flow.nodes, _INDIRECT)
         indirect = {id(output) for block in blocks for output in block.find_all(nodes.Output)}
-        for output in self._tree.find_all(nodes.Output):
+        for output in of_kind(self._flow.nodes, nodes.Output):
             before = len(self._unevaluated)
             marked: list[nodes.Expr] = []
             for child in output.nodes:
@@ -345,7 +344,7 @@ def _is_text(node: nodes.Node) -> bool:
     )
 
 
-def _texts(template: str, tree: nodes.Template, environment: Environment) -> list[str]:
+def _texts(template: str, flow: TemplateFlow, environment: Environment) -> list[str]:
     """Give the source text of each output expression of the template, in order.
 
     :return: [] if the numbers of texts and of expressions differ
@@ -360,6 +359,6 @@ def _texts(template: str, tree: nodes.Template, environment: Environment) -> lis
             current = None
         elif current is not None:
             current.append(token)
-    outputs = (node for output in tree.find_all(nodes.Output) for node in output.nodes)
+    outputs = (n for output in of_kind(flow.nodes, nodes.Output) for n in output.nodes)
     count = sum(not isinstance(node, nodes.TemplateData) for node in outputs)
     return texts if count == len(texts) else []

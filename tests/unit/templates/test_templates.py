@@ -12,11 +12,19 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
-from jinja2 import ChainableUndefined, DictLoader, Environment, StrictUndefined, UndefinedError
+from jinja2 import (
+    ChainableUndefined,
+    DictLoader,
+    Environment,
+    StrictUndefined,
+    UndefinedError,
+    nodes,
+)
 from jinja2.nativetypes import NativeEnvironment
 from jinja2.sandbox import SandboxedEnvironment
 
 from airflow_provider_sparklineage.templates import DATE_VARIABLES, TracedText, Tracer
+from airflow_provider_sparklineage.templates.flow import TemplateFlow
 
 BERLIN = ZoneInfo("Europe/Berlin")
 PARTIALS = {
@@ -970,6 +978,13 @@ def test_another_date_changes_dated_characters_only(template):
         return [text.value[a:b] for a, b in between]
 
     assert frame(datetime(2024, 5, 6, tzinfo=UTC)) == frame(datetime(1999, 12, 31, tzinfo=UTC))
+
+
+def test_the_tree_of_a_template_is_walked_once(mocker):
+    tree = ENVIRONMENT.parse("{{ ds }}/" * 10)
+    walked = mocker.spy(nodes.Template, "find_all")
+    TemplateFlow(tree, ENVIRONMENT, at())
+    assert walked.call_count == 1
 
 
 @settings(deadline=None)
