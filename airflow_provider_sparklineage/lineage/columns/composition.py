@@ -279,11 +279,15 @@ def in_more_than(limit: int, sets: Sequence[int]) -> int:
     """
     if len(sets) <= limit:
         return 0
-    in_at_least = [-1] + [0] * (limit + 1)  # number -> the members of so many sets, or of more
+    in_more = [0] * (limit + 1)  # number -> the members of more sets than so many
     for members in sets:
-        for number in reversed(range(limit + 1)):
-            in_at_least[number + 1] |= in_at_least[number] & members
-    return in_at_least[-1]
+        counted = members & ~in_more[-1]
+        for number, known in enumerate(in_more):
+            in_more[number] |= counted
+            counted &= known  # goes on with those that were in more sets than so many already
+            if not counted:
+                break
+    return in_more[-1]
 
 
 class ColumnSets:
