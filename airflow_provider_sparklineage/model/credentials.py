@@ -1,4 +1,4 @@
-"""Credentials in texts that leave the worker: URLs, JDBC URLs, connection strings, messages.
+"""Credentials in texts and names that leave the worker: URLs, connection strings, messages.
 
 Two functions remove credentials, from two kinds of text:
 

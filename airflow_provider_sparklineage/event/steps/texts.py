@@ -1,4 +1,4 @@
-"""Texts of an event: removed credentials, secrets and literals, and the truncation of long ones.
+"""Texts of an event: without credentials, secrets (not in names) and literals; long ones truncated.
 
 =============================  =====================================================================
 :func:`without_literals`       ``id = 5`` is ``id = ?``, on request; this is a step of the lineage,

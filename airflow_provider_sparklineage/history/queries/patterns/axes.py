@@ -1,4 +1,4 @@
-"""Partitions as points on axes: lines of times, of whole numbers, or of texts.
+"""Partitions as points on axes of times, numbers or texts, and the step from one to the next.
 
 ==================================  ================================================================
 ``dt=2024-10-15``, ``20241015``     times, if nearly all values have one format; the finest
