@@ -148,18 +148,19 @@ class KeptReports:
     def __init__(self, memory: Memory, *, is_input: bool) -> None:
         self.memory = memory
         self.is_input = is_input
-        self._latest: dict[DatasetName, list[_Kept]] = {}
+        self._latest: dict[tuple[str, str], list[_Kept]] = {}
 
-    def kept(self, name: DatasetName, facets: RawFacets, sides: RawFacets) -> _Kept:
+    def kept(self, name: tuple[str, str], facets: RawFacets, sides: RawFacets) -> _Kept:
         """Give the kept report with the same facets; if there is none, keep and give a new one.
 
+        :param name: the dataset's namespace and name
         :param sides: the dataset's ``inputFacets`` or ``outputFacets``
         """
         latest = self._latest.setdefault(name, [])
         for known in latest:
             if known.sides == sides and known.facets == facets:  # the sides are small
                 return known
-        new = _Kept(name, facets, sides, self.memory)
+        new = _Kept(DatasetName(*name), facets, sides, self.memory)
         latest.insert(0, new)
         del latest[_LATEST:]
         return new
@@ -218,7 +219,7 @@ class DatasetReports:
 
     def __init__(self, of_all: KeptReports) -> None:
         self._all = of_all
-        self._of: dict[DatasetName, _Joined] = {}
+        self._of: dict[tuple[str, str], _Joined] = {}
 
     def add(self, datasets: list[EventDataset] | None, rank: Rank) -> None:
         """Join the datasets that one event reports to those of the events before.
@@ -227,7 +228,7 @@ class DatasetReports:
         """
         is_input = self._all.is_input
         for entry in datasets or ():
-            name = DatasetName(entry.namespace, entry.name)
+            name = (entry.namespace, entry.name)
             facets = entry.facets or {}
             sides = (entry.input_facets if is_input else entry.output_facets) or {}
             joined = self._of.get(name)
@@ -235,8 +236,8 @@ class DatasetReports:
                 continue
             kept = self._all.kept(name, facets, sides)
             if joined is None:
-                joined = self._of[name] = _Joined(kept)
-            joined.add(kept, rank, _EARLIEST if is_input else _NONE)
+                joined = self._of[name] = _Joined(kept, _EARLIEST if is_input else _NONE)
+            joined.add(kept, rank)
             if kept.lost:
                 self._all.memory.left_out["facet(s)"] += kept.lost
 
@@ -246,33 +247,46 @@ class DatasetReports:
 
 
 class _Joined:
-    """All reports of a dataset in one run, joined; its size does not grow with their number."""
+    """All reports of a dataset in one run, joined; its size does not grow with their number.
 
-    __slots__ = ("_facets", "_first", "_is_alone", "_locations", "_sides")
+    :param earliest: the facets, but for those of the side, of which the earliest value stays
+    """
 
-    def __init__(self, first: _Kept) -> None:
-        self._first = first
+    __slots__ = (
+        *("_earliest", "_facets", "_first", "_is_alone"),
+        *("_latest", "_locations", "_ranks", "_sides"),
+    )
+
+    def __init__(self, first: _Kept, earliest: frozenset[str]) -> None:
+        self._first = self._latest = first
+        self._ranks: list[Rank] = []
+        """The ranks of the latest events, which all had the latest report."""
+        self._earliest = earliest
         self._is_alone = True
-        self._facets: dict[str, tuple[Rank, msgspec.Raw]] = {}
-        self._sides: dict[str, tuple[Rank, msgspec.Raw]] = {}
+        self._facets: _Chosen = {}
+        self._sides: _Chosen = {}
         self._locations = first.locations
 
-    def add(self, kept: _Kept, rank: Rank, earliest: frozenset[str]) -> None:
-        """Join one more report.
-
-        :param earliest: the facets, but for those of the side, of which the earliest value stays
-        """
-        if kept is not self._first:
-            self._is_alone = False
+    def add(self, kept: _Kept, rank: Rank) -> None:
+        """Join one more report."""
+        # Most events report the same as the event before.
+        if kept is not self._latest or len(self._ranks) == _AT_ONCE:
+            self._choose()
+            self._is_alone = self._is_alone and kept is self._latest
+            self._latest, self._ranks = kept, []
             if self._locations is not None:
                 more = kept.locations
                 self._locations = None if more is None else self._locations | more
-        _choose(self._facets, kept.stated, rank, earliest)
-        _choose(self._sides, kept.stated_sides, rank, _EARLIEST)
+        self._ranks.append(rank)
+
+    def _choose(self) -> None:
+        _choose(self._facets, self._latest.stated, self._ranks, self._earliest)
+        _choose(self._sides, self._latest.stated_sides, self._ranks, _EARLIEST)
 
     def dataset(self) -> ActionDataset:
         if self._is_alone:
             return self._first.alone()
+        self._choose()
         facets, sides = (
             {name: value for name, (_, value) in chosen.items()}
             for chosen in (self._facets, self._sides)
@@ -280,18 +294,23 @@ class _Joined:
         return _action_dataset(self._first.name, facets, sides, self._locations)
 
 
+_AT_ONCE = 16
+"""The most events whose facets are chosen at once."""
+_Chosen = dict[str, tuple[Rank, msgspec.Raw]]
+
+
 def _choose(
-    chosen: dict[str, tuple[Rank, msgspec.Raw]],
-    facets: RawFacets,
-    rank: Rank,
-    earliest: frozenset[str],
+    chosen: _Chosen, facets: RawFacets, ranks: list[Rank], earliest: frozenset[str]
 ) -> None:
     """Choose between the values so far and those of one more report: by time, then by bytes.
 
+    :param ranks: the ranks of the events that had the report
     :param earliest: the facets of which the earliest value stays; of others it is the latest
     """
     for name, value in facets.items():
-        at = _BEFORE_ALL if name == _NOT_FROM_THE_END and rank[1] == _COMPLETE else rank
+        at = min(ranks) if name in earliest else max(ranks)
+        if name == _NOT_FROM_THE_END:
+            at = max((rank for rank in ranks if rank[1] != _COMPLETE), default=_BEFORE_ALL)
         if known := chosen.get(name):
             is_later = at > known[0] or (at == known[0] and bytes(value) > bytes(known[1]))
             if is_later == (name in earliest):
@@ -507,7 +526,7 @@ class _Run:
             inputs=self._inputs.datasets(),
             outputs=self._outputs.datasets(),
             sql=self._sql,
-            properties={k: frozenset(v) for k, v in sorted(self._properties.items())},
+            properties={k: frozenset(v) for k, v in self._properties.items()},
             error=self._error,
         )
 
