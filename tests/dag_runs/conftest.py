@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
+import multiprocessing
 import os
+import signal
 import sys
 import time
+import warnings
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import pytest
@@ -17,8 +22,17 @@ __all__ = ["spark_submit"]  # a fixture of the operators' tests as well
 
 
 @pytest.fixture(scope="session")
-def airflow_db():
-    """Make Airflow's database, once for all tests of this process."""
+def stacks(tmp_path_factory):
+    """Give a file to which this process, and each that it forks, writes its stacks on SIGUSR1."""
+    with (tmp_path_factory.mktemp("forked") / "stacks.txt").open("w+") as file:
+        faulthandler.register(signal.SIGUSR1, file)
+        yield file
+        faulthandler.unregister(signal.SIGUSR1)
+
+
+@pytest.fixture(scope="session")
+def airflow_db(stacks):
+    """Make Airflow's database, once for all tests of this process, and end Airflow's processes."""
     from airflow.utils.db import initdb
 
     Path(os.environ["AIRFLOW__CORE__DAGS_FOLDER"]).mkdir(parents=True, exist_ok=True)
@@ -26,6 +40,37 @@ def airflow_db():
     from airflow.dag_processing.bundles.manager import DagBundlesManager
 
     DagBundlesManager().sync_bundles_to_db()
+    yield
+    end_senders(stacks)
+
+
+def end_senders(stacks, limit_s=10.0):
+    """End the processes that Airflow has forked to send the events of DAG runs.
+
+    The end of this process would wait for them without a limit, and they would outlive a kill of
+    this process. They have the handler of Airflow's task runner for SIGTERM, which does nothing in
+    them, and they keep the output of the tests open.
+
+    :param limit_s: seconds to wait for each; one that hangs is killed, and a warning has its stack
+    """
+    from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
+
+    listener = get_openlineage_listener()
+    if listener._executor is not None:
+        listener._executor.shutdown(wait=False)
+        listener._executor = None
+    for process in multiprocessing.active_children():  # also of executors that Airflow has given up
+        if wait([process.sentinel], limit_s):
+            continue
+        os.kill(process.pid, signal.SIGUSR1)
+        if not wait([process.sentinel], 1.0):
+            os.kill(process.pid, signal.SIGKILL)
+            wait([process.sentinel])
+        stacks.seek(0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")  # the tests have passed
+            text = f"A process that sends the events of DAG runs hung:\n{stacks.read()}"
+            warnings.warn(text, RuntimeWarning, stacklevel=1)
 
 
 @pytest.fixture

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
+import time
 from datetime import UTC, datetime
+from multiprocessing.connection import wait
 
 import pytest
 
+from tests.dag_runs.conftest import end_senders
 from tests.dag_runs.documents import assert_document
 from tests.openlineage_spec import validate_event
 from tests.record_events import APPLICATIONS
@@ -60,3 +64,14 @@ def test_start_and_complete_carry_the_lineage_of_the_task(
     assert_document(complete, "complete", lake)
     for event in (start, complete):  # last, as it skips the test where the schemas are absent
         validate_event(event)
+
+
+def test_a_process_of_airflow_that_hangs_ends_with_the_tests(airflow_db, stacks):
+    from airflow.providers.openlineage.plugins.listener import get_openlineage_listener
+
+    end_senders(stacks)
+    get_openlineage_listener().submit_callable(time.sleep, 600)
+    [process] = multiprocessing.active_children()
+    with pytest.warns(RuntimeWarning, match=r"hung:\n.*Current thread"):
+        end_senders(stacks, limit_s=0.5)
+    assert wait([process.sentinel], 0)

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_sparklineage import cli
 from tests.conftest import GOLDEN
-from tests.dag_runs.conftest import airflow_db, run_dag, spark_on_path
+from tests.dag_runs.conftest import airflow_db, run_dag, spark_on_path, stacks
 
 pytestmark = [
     pytest.mark.long,
@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
 
-__all__ = ["airflow_db", "run_dag", "spark_on_path"]  # fixtures of the DAG runs as well
+__all__ = ["airflow_db", "run_dag", "spark_on_path", "stacks"]  # fixtures of the DAG runs as well
 
 TABLES = (
     *("accesses", "bindings", "bindings_by_run", "changes", "changes_by_run", "columns"),
