@@ -163,10 +163,12 @@ def _placed(event: dict[str, Any], task: TaskIdentity | None) -> dict[str, Any]:
 
 
 def _conversion(args: argparse.Namespace) -> Conversion:
-    """Read from ``--transport`` how to convert events for DataHub; nothing is sent to its URL.
+    """Read from the option ``--transport`` how to convert events for DataHub.
 
-    :raise UnusableInputError: if ``--transport`` is not a JSON object, or the format is not
-        DataHub's
+    The option is a JSON object, or the path of a file that has one. Nothing is sent to the URL in
+    it. Without the option, the defaults are used.
+
+    :raise UnusableInputError: if the option is neither, or is given without ``--format datahub``
     :raise SettingsError: if a key of the object is unknown, or a value impossible
     """
     from airflow_provider_sparklineage.datahub import configuration

@@ -47,7 +47,10 @@ _MOST_KINDS = 16
 
 
 def transformation_kinds(transformations: Sequence[model.Transformation]) -> tuple[str, ...]:
-    """Give each transformation's kind (``INDIRECT:FILTER``) once; skip those without a type."""
+    """Give each transformation's kind once: ``DIRECT:IDENTITY``, ``INDIRECT:FILTER``, ``DIRECT``.
+
+    Transformations without a type are skipped; at most 16 kinds are given.
+    """
     if len(transformations) == 1:  # the fast path: nearly all lists have one entry
         only = _kind_of(transformations[0])
         return (only,) if only else ()
@@ -74,7 +77,10 @@ def transform_operation(every: tuple[str, ...]) -> str:
 
 
 def is_indirect(kind: str) -> bool:
-    """Whether a source of this kind only influences a column, e.g. by a filter or a join."""
+    """Whether a source of this kind only influences a column, e.g. by a filter or a join.
+
+    :param kind: a kind of :func:`transformation_kinds`, e.g. ``INDIRECT:FILTER``
+    """
     return kind.startswith("INDIRECT")
 
 

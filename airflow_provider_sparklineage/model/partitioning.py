@@ -119,9 +119,10 @@ def hive_folders(
 ) -> Iterator[tuple[int, tuple[str, str] | None, tuple[str, int, int]]]:
     """Yield the folders of a path, each with the column and value that are its name.
 
-    :return: triples of the position where the folder begins, its column and value, and its span.
-        Column and value are None if the folder is not ``column=value``; the span is the column,
-        and the positions where its value begins and ends
+    :return: triples of the position where the folder begins, its column and value, and its span:
+        the column, and the positions where the value begins and ends. If the folder is not
+        ``column=value``, None stands for column and value, and the span is an empty text, and the
+        positions where the folder's name begins (after a leading ``=``) and ends
     """
     for folder in re.finditer("[^/]+", path):
         value = split_folder(folder[0])

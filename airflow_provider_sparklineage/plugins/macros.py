@@ -121,7 +121,11 @@ def spark_conf_dir(
 
 
 def _of_task(context: Context) -> Any:
-    """Give Airflow's context, from which the context of Jinja is made."""
+    """Give Airflow's context of the task, as a dict.
+
+    :param context: Jinja's context of the template that calls the macro; its variables are the
+        entries of Airflow's context
+    """
     return context.get_all()
 
 

@@ -77,14 +77,20 @@ class Backend(ABC):
         return event
 
     # --- pages ------------------------------------------------------------------------------------
-    # URLs in the backend's web user interface at ``web_url``; None if no page can be opened.
-
     def job_page(self, web_url: str, namespace: str, name: str) -> str | None:
-        """Give the URL of a job's page, which shows its latest run."""
+        """Give the URL of a job's page, which shows its latest run.
+
+        :param web_url: the URL of the backend's web user interface
+        :return: None if no page can be opened
+        """
         return None
 
     def dataset_page(self, web_url: str, dataset: DatasetName) -> str | None:
-        """Give the URL of a dataset's page."""
+        """Give the URL of a dataset's page.
+
+        :param web_url: the URL of the backend's web user interface
+        :return: None if no page can be opened
+        """
         return None
 
     def columns_page(
@@ -92,6 +98,8 @@ class Backend(ABC):
     ) -> str | None:
         """Give the URL of the page that draws the column lineage of an output.
 
+        :param web_url: the URL of the backend's web user interface
         :param column: the column to highlight; None for the full dataset
+        :return: None if no page can be opened
         """
         return None

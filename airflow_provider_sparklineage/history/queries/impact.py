@@ -77,8 +77,10 @@ WHERE f.of_column IS NULL OR c.in_column = f.of_column
 
 
 class Reading(NamedTuple):
-    """The reading of a dataset or column by a run; the run read a version that the query follows.
+    """A run's read of a dataset or column: of the question's subject, or of data made from it.
 
+    :param run_id: the run that read
+    :param started: when that run started
     :param column: None for all columns of the dataset, or if columns are not known
     """
 
@@ -90,7 +92,10 @@ class Reading(NamedTuple):
 
 
 Readings = dict[Reading, tuple[set[str], bool]]
-"""For each reading, the run_ids of the versions that it read, and whether any is certain."""
+"""For each reading, the run_ids of the versions that it read, and whether any is certain.
+
+The set of run_ids is without versions whose run is not known, so it may be empty.
+"""
 
 
 def add_reading(readings: Readings, reading: Reading, via: str | None, certain: object) -> None:

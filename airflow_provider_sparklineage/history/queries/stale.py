@@ -158,17 +158,18 @@ def stale(
     progress: Callable[[int], None] | None = None,
     ignored: Collection[DatasetName] = (),
 ) -> list[answers.Stale]:
-    """List the stale versions that still exist, in order of dataset and partition.
+    """List the versions that stale runs wrote and that still exist, by dataset and partition.
 
-    A run is stale if, after it had started, another run overwrote, appended to or removed a
-    partition that it read. A change does not count if the other run started before the reading run
-    started, and ended before the reading run ended. New partitions of a dataset that the run read
-    whole do not make the run stale. A run that read a version written by a stale run is stale, too.
+    A run with state COMPLETE is stale if, after it had started, another run overwrote, appended to
+    or removed a partition that it read. A change does not count if the other run started before the
+    reading run started, and ended before the reading run ended. New partitions of a dataset that
+    the run read whole do not make the run stale. A run with state COMPLETE is stale, too, if it
+    read a version that a stale run wrote and that still exists.
 
     :param dataset: None for all datasets
     :param progress: a function that is called with the number of stale runs so far
-    :param ignored: datasets whose changes make no run stale, such as a dimension table that is
-        overwritten each day
+    :param ignored: datasets that make no run stale, such as a dimension table that is overwritten
+        each day
     """
     without = sql.lists(_IGNORED, ignored)
     rows = history.rows(_DIRECT, without)

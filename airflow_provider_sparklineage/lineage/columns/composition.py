@@ -2,9 +2,10 @@
 
 The rule for two transformations in a row is the listener's own
 (``io.openlineage.client.utils.TransformationInfo.merge``), so that lineage through a staging table
-reads like lineage within one query. So do the descriptions: ``sum(amount_eur) AS revenue`` of an
-intermediate whose ``amount_eur`` was ``(amount * rate) AS amount_eur`` becomes
-``sum((amount * rate)) AS revenue``; the sources are the columns that this text names.
+reads like lineage within one query. The descriptions are composed, too. If a job first writes the
+column ``(amount * rate) AS amount_eur`` of a staging table, and then ``sum(amount_eur) AS revenue``
+of another table, ``revenue`` gets the description ``sum((amount * rate)) AS revenue``, and comes
+from ``amount`` and ``rate``. In a description that would be too long, … stands for the inner text.
 
 Where each of 200 columns is made of 200 columns that are made of 200 columns, there are 8 million
 ways, but only 40,000 edges. So work that is the same for many sources is done once, for a set of

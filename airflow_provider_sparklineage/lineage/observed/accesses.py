@@ -176,10 +176,14 @@ class ObservedAccesses:
         return all(access.chosen for access in self._of[side])
 
     def is_internal(self, read: Access) -> bool | None:
-        """Whether the queries of an action read only partitions that the application had written.
+        """Whether the queries of an action read only *owned* partitions.
 
-        :return: None if no write was observed, if no query of the action was observed, or if the
-            partitions that decide are not known
+        The module's docstring defines which partitions are owned.
+
+        :param read: the action's read of this dataset; its ``queries`` are the observed ones
+        :return: None if no write was observed; if no query of the action was observed; if the
+            partitions of one of the queries are not known; or if other partitions were read, and
+            they could be owned, because the partitions of an earlier write are not known
         """
         queries = read.queries
         if not self._of[Side.WRITE] or not queries:
@@ -214,7 +218,8 @@ class ObservedAccesses:
     def subset(self, side: Side, work: Work = lambda _: None) -> Subset | None:
         """Give the partitions that were read from outside, or written.
 
-        A partition is read from outside if the application itself had not written it before.
+        A partition is read from outside if it was not *owned* when the read started. The module's
+        docstring defines which partitions are owned.
 
         :return: None if the dataset is not partitioned, if all of it was read and some of its data
             is in no partition, or if no access was observed

@@ -261,6 +261,8 @@ def injected(
 ) -> Capture:
     """Put the listener into the job; if that fails, or a setting is wrong, give up collecting.
 
+    The capture then has no bundle (:func:`without_bundle`).
+
     :param inject: puts the listener into the operator's submission; without a bundle it only moves
         secrets out of the arguments
     :param wrong: the error of the setting; None if the settings could be resolved
@@ -278,7 +280,12 @@ def injected(
 
 
 def without_bundle(capture: Capture, error: Exception) -> Capture:
-    """Give up collecting: remove the bundle, and note the reason for the event."""
+    """Give up collecting: remove the bundle and the try's own files, and note a degradation.
+
+    The event of the try will have the degradation.
+
+    :param error: the reason, which the degradation's message contains
+    """
     log.debug("Setting up lineage failed.", exc_info=error)
     capture.abandon()
     problem = str(error)

@@ -209,10 +209,10 @@ class Observed(NamedTuple):
 
 
 class KnownPoints:
-    """The known partitions, as points on axes; they are looked up by their points on some axes.
+    """All partitions that a run could find; they are looked up by their points on some axes.
 
-    :param since: for each partition, the time from which on it exists; None if it has always
-        existed
+    :param since: for each partition, as points on all axes, the time from which on it exists; None
+        if it has always existed
     :param kept: indexes of the axes by whose points partitions are looked up, see
         :attr:`.Relation.kept`
     """
@@ -239,20 +239,32 @@ class KnownPoints:
 def judged(relation: Relation, run: Observed, known: KnownPoints) -> float:
     """Give a run's score: 1 if it follows the relation, 0.9 if it does so partly, else 0.
 
-    A run follows partly if it found only some of the expected points, and the others did not exist
-    yet.
+    The relation gives the partitions that are expected for the run's *given* ones; the run's
+    *found* partitions are compared with them. The module's docstring explains these words, and
+    how a run follows. It follows partly if some expected partitions were not there at the time of
+    the run, so that it could not find them. Partitions are compared by their points on the axes
+    that have a rule (:attr:`.Relation.kept`).
 
-    :param known: the found partitions that exist, with the times from which on they exist
+    :param run: the given and the found partitions of the run
+    :param known: all partitions that a run could find
     """
     boxes = relation.boxes(run.given)
     kept = set(relation.on_kept(run.found))
     if not all(map(_inside(boxes), kept)) or any(True for _ in _missing(run, known, boxes)):
         return 0
-    return 1 if _size_of_boxes(boxes) <= len(kept) else _PARTIAL
+    return 1 if _has_all(kept, boxes) else _PARTIAL
 
 
-def _size_of_boxes(boxes: Iterable[Box]) -> int:
-    return sum(prod(map(len, box)) for box in boxes)
+def _has_all(kept: Collection[Points], boxes: Iterable[Box]) -> bool:
+    # The size is compared first, because a box may stand for too many points to look at.
+    return all(
+        _size_of(box) <= len(kept) and all(points in kept for points in product(*box))
+        for box in boxes
+    )
+
+
+def _size_of(box: Box) -> int:
+    return prod(map(len, box))
 
 
 def _inside(boxes: Sequence[Box]) -> Callable[[Points], bool]:
@@ -273,17 +285,21 @@ def _has(box: Box, points: Points) -> bool:
 def _missing(run: Observed, known: KnownPoints, boxes: Sequence[Box]) -> Iterator[Points]:
     """Yield the expected points that existed at the time of the run, but that the run did not find.
 
-    The expected points are all points in the boxes.
+    Each is given once. The expected points are all points in the boxes, which may overlap.
 
-    :param known: the found partitions that exist, with the times from which on they exist
+    :param known: all partitions that a run could find
     """
     expected: Iterable[Points]
-    if _size_of_boxes(boxes) <= 20 * len(run.found) + 1_000:
+    yielded: set[Points] = set()
+    if sum(map(_size_of, boxes)) <= 20 * len(run.found) + 1_000:
         expected = (points for box in boxes for points in product(*box))
     else:
         expected = filter(_inside(boxes), known)
-    for points in expected:
-        yield from (p for p in known.there(points, run.pair.at) if p not in run.found)
+    for kept in expected:
+        for points in known.there(kept, run.pair.at):
+            if points not in run.found and points not in yielded:
+                yielded.add(points)
+                yield points
 
 
 def deviation(
@@ -292,7 +308,7 @@ def deviation(
     """Give the missing and the unexpected partitions of a run that does not follow a relation.
 
     :param run: the points of ``pair``; None if the axes can parse no partition of the run
-    :param known: the found partitions that exist, with the times from which on they exist
+    :param known: all partitions that a run could find
     :return: canonical texts of both, at most :data:`SHOWN` of each
     """
     if run is None:
@@ -385,9 +401,10 @@ def _whole(given: Axes, pairs: Sequence[Pair]) -> Learned:
 
 
 def _explained(learned: Learned) -> int:
-    """Count the axes of the found partitions whose rules depend on the given partitions.
+    """Count the rules of a relation by which found partitions depend on the given ones.
 
-    Found partitions are e.g. those that a run read, given ones those that it wrote.
+    The module's docstring explains *found* and *given*. A relation has a rule for each axis of the
+    found partitions; the rules of kind ``every`` and ``constant`` need no given partition.
     """
     rules = [link.rule for link in learned.relation.links]
     return sum(rule.kind not in ("every", "constant") for rule in rules)
@@ -396,7 +413,8 @@ def _explained(learned: Learned) -> int:
 def _variants(learned: Learned, pairs: Sequence[Pair]) -> Iterator[tuple[Axes, Axes]]:
     """Yield a relation's axes with one change: the numbers on an axis count periods since 1970.
 
-    There are no variants if rules explain all axes of the found partitions already.
+    There are no variants if all axes of the found partitions have rules that :func:`_explained`
+    counts.
 
     :return: pairs of the axes of the given and of the found partitions
     """

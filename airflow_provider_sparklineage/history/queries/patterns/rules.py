@@ -15,6 +15,7 @@ after another run has written a partition that the task reads.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import cache
 from itertools import islice, product
 from typing import TYPE_CHECKING, NamedTuple
@@ -42,9 +43,9 @@ _FARTHEST = 4_000_000_000
 class Rule(Frozen, frozen=True):
     """A rule by which points on an axis follow from points on another axis.
 
-    It leads from an axis of the given partitions, e.g. those that a run wrote, to an axis of the
-    found ones, e.g. those that the run read. This base class of all rules is the rule for texts:
-    the found text is the same as the given one.
+    It leads from an axis of the given side to an axis of the found side; the module's docstring
+    defines both sides. This base class of all rules is the rule for texts: the found text is the
+    same as the given one.
 
     :param given: unit of the axis of the given partitions
     :param found: unit of the axis of the found partitions
@@ -58,11 +59,19 @@ class Rule(Frozen, frozen=True):
     """A simpler rule has a lower order; it is preferred to others that explain the same runs."""
 
     def following(self, point: Point) -> Collection[Point]:
-        """Map a given point to the found points that follow from it."""
+        """Map a point of the given side to the points of the found side that follow from it.
+
+        The module's docstring defines both sides.
+        """
         return (point,)
 
     def inverse(self, point: Point) -> Collection[Point] | None:
-        """Map a found point to the given points from which it follows; None allows every point."""
+        """Map a point of the found side to the points of the given side from which it follows.
+
+        The module's docstring defines both sides.
+
+        :return: None if it follows from every point
+        """
         return (point,)
 
     def described(self, label: str) -> str:
@@ -78,8 +87,8 @@ class Bound(Frozen, frozen=True):
 
     :param anchor: unit of the period whose first (last) point this bound is; empty if the bound is
         always the same point
-    :param shift: number of such periods from the period that contains the given point; if the
-        anchor is empty, the number of the bound's point
+    :param shift: number of such periods from the period that contains the point of the given side;
+        if the anchor is empty, the number of the bound's point
     """
 
     anchor: str
@@ -87,7 +96,7 @@ class Bound(Frozen, frozen=True):
 
 
 class Span(Rule, frozen=True):
-    """A rule: all points between two bounds, which move with the given point.
+    """A rule: all points between two bounds, which move with the point of the given side.
 
     If both units and both anchors are equal, the span is the same point, a point n units away, or a
     window of n points. The rules "month of a day" and "days of a month" are spans whose bounds both
@@ -127,17 +136,22 @@ class Span(Rule, frozen=True):
         return self.first.anchor == self.found
 
     def following(self, point: Point) -> range:
-        """Give the points between the bounds; an empty range outside of the years 1 to 9999."""
+        """Map a point of the given side to the points of the found side between the bounds.
+
+        The module's docstring defines both sides.
+
+        :return: an empty range outside of the years 1 to 9999
+        """
         try:
             return range(self._first(int(point)), self._last(int(point)) + 1)
         except (ValueError, OverflowError):
             return range(0)
 
     def inverse(self, point: Point) -> range:
-        """Map a found point to the given points whose span contains it.
+        """Map a point of the found side to the points of the given side whose span contains it.
 
-        The result is a range, which a bisection finds, because both bounds grow with the given
-        point.
+        The module's docstring defines both sides. The result is a range, which a bisection finds,
+        because both bounds grow with the point of the given side.
         """
         at = int(point)
         return range(_least(lambda n: self._last(n) >= at), _least(lambda n: self._first(n) > at))
@@ -186,11 +200,11 @@ class Offsets(Rule, frozen=True):
     order = 3
 
     def following(self, point: Point) -> Collection[Point]:
-        """Give the point plus each offset."""
+        """Give a point of the given side plus each offset."""
         return tuple(int(point) + offset for offset in self.offsets)
 
     def inverse(self, point: Point) -> Collection[Point] | None:
-        """Give the point minus each offset."""
+        """Give a point of the found side minus each offset."""
         return tuple(int(point) - offset for offset in reversed(self.offsets))
 
     def described(self, label: str) -> str:
@@ -210,14 +224,17 @@ class Months(Rule, frozen=True):
     order = 5
 
     def following(self, point: Point) -> Collection[Point]:
-        """Give the point that is so many months later; () if outside of the years 1 to 9999."""
+        """Give the point that is so many months after a point of the given side.
+
+        :return: () if outside of the years 1 to 9999
+        """
         try:
             return (months_later(self.found, int(point), self.months),)
         except (ValueError, OverflowError):
             return ()
 
     def inverse(self, point: Point) -> range:
-        """Give the points that are so many months before a point.
+        """Give the points that are so many months before a point of the found side.
 
         They can be several: with one month, 28 February follows from 28, 29, 30 and 31 January.
         """
@@ -234,7 +251,7 @@ class Months(Rule, frozen=True):
 
 
 class Constant(Rule, frozen=True):
-    """A rule: the found points are always the same, whatever the given point is."""
+    """A rule: the same points of the found side follow from each point of the given side."""
 
     points: tuple[Point, ...]
 
@@ -242,13 +259,13 @@ class Constant(Rule, frozen=True):
     order = 7
 
     def following(self, point: Point) -> Collection[Point]:
-        """Give the rule's own points, for any given point."""
+        """Give the rule's own points, for any point of the given side."""
         return self.points
 
     def inverse(self, point: Point) -> Collection[Point] | None:
-        """Tell whether the found point is one of the rule's own points.
+        """Tell whether a point of the found side is one of the rule's own points.
 
-        :return: None, which allows every given point, if it is; else ()
+        :return: None, which allows every point of the given side, if it is; else ()
         """
         return None if point in self.points else ()
 
@@ -258,13 +275,13 @@ class Constant(Rule, frozen=True):
 
 
 class Every(Rule, frozen=True):
-    """A rule for an axis whose points do not follow from a given point: any point can be found."""
+    """A rule for an axis of the found side: each point can be there with each given partition."""
 
     kind = "every"
     order = 8
 
     def inverse(self, point: Point) -> Collection[Point] | None:
-        """Give None, because a found point is allowed with every given point."""
+        """Give None, which allows every point of the given side."""
         return None
 
     def described(self, label: str) -> str:
@@ -371,7 +388,7 @@ class Relation(Frozen, frozen=True):
         """Apply the rules to given points; return the found points that follow from them, as boxes.
 
         A box has a set of points for each axis of :attr:`kept`, and stands for all combinations of
-        these points.
+        these points. Boxes with ranges that differ on one axis only are merged; others may overlap.
         """
         links = [self.links[n] for n in self.kept]
         axes = [link.axis for link in links]
@@ -380,11 +397,14 @@ class Relation(Frozen, frozen=True):
             tuple(link.rule.following(at) for link, at in zip(links, points, strict=True))
             for points in distinct
         )
-        return (
-            [(merged,) for merged in _merged(box[0] for box in each)]
-            if len(axes) == 1
-            else [*dict.fromkeys(each)]
-        )
+        if len(axes) == 1:
+            return [(merged,) for merged in _merged(box[0] for box in each)]
+        boxes = [box for box in dict.fromkeys(each) if all(box)]
+        for n, link in enumerate(links):
+            # Only these ranges can overlap, and to merge others first could keep them apart.
+            if isinstance(link.rule, Span) and any(len(box[n]) > 1 for box in boxes):
+                boxes = _merged_along(n, boxes)
+        return boxes
 
     def on_kept(self, found: Iterable[Points]) -> Iterable[Points]:
         """Reduce found points to their coordinates on the axes of :attr:`kept`."""
@@ -432,6 +452,20 @@ def _merged(sets: Iterable[Collection[Point]]) -> list[Collection[Point]]:
         else:
             joined.append(one)
     return joined
+
+
+def _merged_along(
+    axis: int, boxes: Iterable[tuple[Collection[Point], ...]]
+) -> list[tuple[Collection[Point], ...]]:
+    """Join boxes that are equal on all axes but one, as far as their ranges on it can be joined."""
+    ranges = defaultdict(list)
+    for box in boxes:
+        ranges[box[:axis], box[axis + 1 :]].append(box[axis])
+    return [
+        (*before, joined, *after)
+        for (before, after), on_axis in ranges.items()
+        for joined in _merged(on_axis)
+    ]
 
 
 class InverseRelation:

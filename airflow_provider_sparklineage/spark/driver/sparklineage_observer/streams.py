@@ -42,6 +42,8 @@ class SinkLog:
         :param began: the time in ms when the batch began, if the batch has no rows; else None. If
             the batch's log file is older than that, an earlier attempt wrote the files, and the
             described write has no partitions.
+        :param budget: a ``records.Budget``, which limits the time and the number of logged files.
+            Above these limits the files are unknown, and ``cut`` of the write has the reason
         """
         write = records.write_record("FileSink", "files", path, "append")
         try:
@@ -67,7 +69,8 @@ class SinkLog:
 
         :param path: the folder of the sink
         :param batch: the batch's number
-        :raise OverBudgetError: if a batch is missing from the log, or a log file is too long
+        :raise OverBudgetError: if a batch is missing from the log, a log file is too long, or the
+            time of ``budget`` is up
         """
         log = self._classes.path(f"{path}/_spark_metadata")
         file_system = log.getFileSystem(self._conf)
@@ -242,13 +245,21 @@ class Streams:
             ]
 
     def _sink(self, record, stream, execution, progress, budget):
-        """Add to a record the write of a batch, from the log of a file sink or a table's commits.
+        """Note the write of a batch, in a way that depends on the stream's sink.
 
-        The commits of a Delta table are read only at exit.
+        - files: the batch's write, as the sink's log has it, is added to the record
+        - Iceberg: the table is remembered; the snapshots that the application made in all
+          remembered tables since they were last listed are added
+        - Delta: no write is added. The table is remembered, and its commits are read when the
+          driver ends
+        - other sinks: nothing is added
+
+        For files and Delta, the record also gets the batch's ``command``.
 
         :param stream: the :class:`_Stream`
         :param execution: Spark's QueryExecution of the batch
         :param progress: Spark's progress report as a dict
+        :param budget: a ``records.Budget``: the limits on looking at one batch
         """
         sink = _SINK.match(progress["sink"]["description"])
         if sink is None:

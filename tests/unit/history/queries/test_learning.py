@@ -10,8 +10,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_sparklineage.history.queries.patterns import rules
-from airflow_provider_sparklineage.history.queries.patterns.learning import Pair, learn
-from airflow_provider_sparklineage.history.queries.patterns.rules import InverseRelation
+from airflow_provider_sparklineage.history.queries.patterns.axes import axes_of
+from airflow_provider_sparklineage.history.queries.patterns.learning import (
+    KnownPoints,
+    Observed,
+    Pair,
+    deviation,
+    judged,
+    learn,
+)
+from airflow_provider_sparklineage.history.queries.patterns.rules import (
+    Bound,
+    InverseRelation,
+    Link,
+    Offsets,
+    Relation,
+    Rule,
+    Span,
+)
+from airflow_provider_sparklineage.model.timestamps import number_of
 
 FIRST = date(2024, 1, 1)
 START = datetime(2024, 1, 1)  # noqa: DTZ001  (times of the tables have no zone)
@@ -206,6 +223,70 @@ def test_cells_at_the_ends_of_time_and_without_sense_harm_nothing(cell):
     assert (learned.relation.kind, learned.support) == ("offset", 20)
     assert len(expected(learned.relation, [cell])) < 2
     assert len(InverseRelation(learned.relation).given_cells(cell)) < 2
+
+
+SAME = Rule("text", "text")
+TWO_DAYS = Span("day", "day", Bound("day", -1), Bound("day", 0))
+A_WEEK_APART = Offsets("day", "day", (-7, 0))
+SINCE_A_DAY = Span("day", "day", Bound("", number_of("day", START)), Bound("day", 0))
+OVERLAPPING = {
+    "two days": ({"dt": TWO_DAYS, "region": SAME}, [(3, "eu"), (4, "eu")], 3),
+    "region first": ({"region": SAME, "dt": TWO_DAYS}, [("eu", 3), ("eu", 4)], 3),
+    "a week apart": ({"dt": A_WEEK_APART, "region": SAME}, [(10, "eu"), (3, "eu")], 3),
+    "both axes": ({"dt": TWO_DAYS, "due": TWO_DAYS}, [(10, 10), (11, 11)], 7),
+    "steps": (
+        {"dt": TWO_DAYS, "due": Span("day", "day", Bound("day", 0), Bound("day", 0))},
+        [(10, 10), (10, 11), (11, 11), (11, 12)],
+        7,
+    ),
+    "many": ({"dt": SINCE_A_DAY, "region": SAME}, [(n, "eu") for n in range(1_500)], 1_500),
+}
+
+
+def run_of_all(rules, given):
+    """Make a relation of several dimensions, and a run that found all that follows from it."""
+    cells = [
+        "/".join(
+            f"{label}={FIRST + timedelta(value) if isinstance(value, int) else value}"
+            for label, value in zip(rules, values, strict=True)
+        )
+        for values in given
+    ]
+    other = "/".join(f"{label}={'us' if label == 'region' else FIRST}" for label in rules)
+    axes = axes_of([*cells, other])
+    labels = [axis.labels[0] for axis in axes.axes]
+    links = tuple(Link(n, rules[label]) for n, label in enumerate(labels))
+    points = [axes.read(cell) for cell in cells]
+    found = {
+        at
+        for one in points
+        for at in product(
+            *(link.rule.following(point) for link, point in zip(links, one, strict=True))
+        )
+    }
+    return Relation(axes, axes, links), Observed(Pair("1", cells, None), points, found)
+
+
+@pytest.mark.parametrize(("rules", "given", "count"), OVERLAPPING.values(), ids=OVERLAPPING)
+def test_a_run_that_found_all_follows_fully_if_partitions_follow_from_several(rules, given, count):
+    relation, run = run_of_all(rules, given)
+    assert len(run.found) == count
+    known = KnownPoints(dict.fromkeys(run.found), relation.kept)
+    assert judged(relation, run, known) == 1
+    without = run._replace(found=run.found - {run.given[0]})
+    assert judged(relation, without, KnownPoints({}, relation.kept)) == 0.9
+    assert judged(relation, without, known) == 0
+
+
+@pytest.mark.parametrize(("rules", "given", "_"), OVERLAPPING.values(), ids=OVERLAPPING)
+def test_a_missing_partition_that_follows_from_several_is_listed_once(rules, given, _):
+    relation, run = run_of_all(rules, given)
+    missing = sorted(run.found)[:20]
+    without = run._replace(found=run.found - set(missing))
+    known = KnownPoints(dict.fromkeys(run.found), relation.kept)
+    listed, unexpected = deviation(relation, without, run.pair, known)
+    assert sorted(listed) == sorted(map(relation.found.write, missing))
+    assert unexpected == ()
 
 
 @settings(deadline=None)
