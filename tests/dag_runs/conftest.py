@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import json
 import multiprocessing
@@ -40,16 +41,23 @@ def airflow_db(stacks):
     from airflow.dag_processing.bundles.manager import DagBundlesManager
 
     DagBundlesManager().sync_bundles_to_db()
+    os.register_at_fork(after_in_child=_end_with_parent)
     yield
     end_senders(stacks)
+
+
+def _end_with_parent():
+    """Let the kernel kill this process when its parent has ended, even if that was killed."""
+    pr_set_pdeathsig = 1
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
 def end_senders(stacks, limit_s=10.0):
     """End the processes that Airflow has forked to send the events of DAG runs.
 
-    The end of this process would wait for them without a limit, and they would outlive a kill of
-    this process. They have the handler of Airflow's task runner for SIGTERM, which does nothing in
-    them, and they keep the output of the tests open.
+    The end of this process would wait for them without a limit. SIGTERM does not end them: they
+    have the handler of Airflow's task runner, which does nothing in them.
 
     :param limit_s: seconds to wait for each; one that hangs is killed, and a warning has its stack
     """

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import select
 import shutil
+import signal
+import sys
 import time
 from datetime import UTC, datetime
 from multiprocessing.connection import wait
@@ -75,3 +79,23 @@ def test_a_process_of_airflow_that_hangs_ends_with_the_tests(airflow_db, stacks)
     with pytest.warns(RuntimeWarning, match=r"hung:\n.*Current thread"):
         end_senders(stacks, limit_s=0.5)
     assert wait([process.sentinel], 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no such request to other kernels")
+def test_a_process_that_is_forked_ends_with_its_parent_that_is_killed(airflow_db):
+    read, write = os.pipe()
+    parent = os.fork()
+    if not parent:
+        try:
+            if os.fork():
+                os.read(read, 1)
+                os.kill(os.getpid(), signal.SIGKILL)
+            signal.signal(signal.SIGTERM, lambda *_: None)  # as of Airflow's task runner
+            os.write(write, b".")
+            time.sleep(60)
+        finally:
+            os._exit(1)
+    os.close(write)
+    os.waitpid(parent, 0)
+    assert select.select([read], [], [], 10)[0]  # the other end is closed
+    os.close(read)
