@@ -12,6 +12,8 @@ import pytest
 
 from tests.adoption.adopting import ALL, ALL_BUT_SWITCHED, DAGS, STOCK_CLASS, WEB_URL
 
+pytestmark = pytest.mark.long
+
 READ = ["/lake/customers", "/lake/orders", "/lake/rates"]
 WRITTEN = ["/lake/revenue", "/lake/staging/enriched_orders"]
 LINKS = {"Lineage job", "Output columns"}

@@ -10,6 +10,8 @@ from tests.browser.events import partitioned_event, source, wide_event
 from tests.browser.lists import option
 from tests.conftest import Recorded
 
+pytestmark = pytest.mark.long
+
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 THEMES = ["light", pytest.param("dark", marks=pytest.mark.long)]
 STAGING = Recorded("staging_chain").event

@@ -14,6 +14,7 @@ EXAMPLES = Path(__file__).parents[2] / "dags_examples"
 
 pytestmark = [
     pytest.mark.airflow,
+    pytest.mark.long,
     # Airflow's database connections outlive a test.
     pytest.mark.filterwarnings("ignore:unclosed database:ResourceWarning"),
 ]

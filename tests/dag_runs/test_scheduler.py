@@ -133,6 +133,7 @@ def test_a_task_that_is_marked_as_failed_leaves_no_process_and_one_event_of_its_
     assert start["run"]["runId"] == end["run"]["runId"]
 
 
+@pytest.mark.long
 def test_a_task_that_is_cleared_while_it_runs_reports_both_tries(airflow):
     runs(airflow.fakes["cleared"], sleep=90)
     given = airflow.begin("cleared")
@@ -204,6 +205,7 @@ def test_the_run_after_the_retry_begins_with_what_the_retry_accessed(airflow, de
     assert datasets(start) == datasets(complete) == (READ, WRITTEN)
 
 
+@pytest.mark.long
 def test_each_try_of_a_job_that_fails_has_its_event(airflow):
     fake, home = airflow.fakes["failing"], airflow.home
     gates = [home / "gate1", home / "gate2", home / "gate3"]
@@ -222,6 +224,7 @@ def test_each_try_of_a_job_that_fails_has_its_event(airflow):
     assert [outcome(bundle) for bundle in airflow.bundles("failing")] == ["FAIL", "FAIL"]
 
 
+@pytest.mark.long
 def test_a_task_that_times_out_reports_what_its_job_has_done(airflow):
     runs(airflow.fakes["timed_out"], sleep=90)
     given = airflow.begin("timed_out")
@@ -232,6 +235,7 @@ def test_a_task_that_times_out_reports_what_its_job_has_done(airflow):
     assert not any(Path(file).exists() for file in given.files)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     not hasattr(OutletEventAccessor, "add_partitions"),
     reason="Airflow records partitions of assets from 3.3 on",

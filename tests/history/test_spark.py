@@ -18,7 +18,7 @@ from tests.conftest import GOLDEN
 from tests.history import events, simulation
 from tests.spark import submissions
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 duckdb = pytest.importorskip("duckdb")
 
 TORN = '{"eventType": "COMPLETE", "run": {"runId"'
@@ -129,12 +129,10 @@ def test_both_engines_make_the_same_tables_row_by_row(work, tmp_path):
     assert_same_tables(tmp_path, work / "worlds", [work / "archive", work / AWKWARD])
 
 
-@pytest.mark.long
 def test_both_engines_make_the_same_tables_of_recorded_events(more, tmp_path):
     assert_same_tables(tmp_path, more / "of_recorded", [more / "recorded"])
 
 
-@pytest.mark.long
 def test_tables_of_iceberg_have_the_same_rows_and_are_of_one_build(spark, work, more):
     submissions.require(spark, "iceberg")
     tables = json.loads((more / "iceberg.json").read_text())
@@ -186,7 +184,6 @@ def test_tables_lie_in_their_order(work):
         assert found
 
 
-@pytest.mark.long
 def test_each_engine_goes_on_from_what_the_other_has_built(work, more):
     by_both = Store.open(str(more / "begun"))
     by_spark = Store.open(str(work / "worlds"))

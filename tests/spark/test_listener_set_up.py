@@ -108,6 +108,7 @@ def ran(spark, orders_lake, tmp_path_factory):
     return SimpleNamespace(**locals())
 
 
+@pytest.mark.long
 def test_a_visitor_of_an_extension_adds_columns_that_the_listener_misses(ran, recorded):
     def sources(lineage):
         [scored] = [d for d in lineage.outputs if d.name.name.endswith("scored_orders")]
@@ -120,15 +121,18 @@ def test_a_visitor_of_an_extension_adds_columns_that_the_listener_misses(ran, re
     assert sources(task_lineage(ran.bundle))["score"] == ["amount"]
 
 
+@pytest.mark.long
 def test_an_extension_is_not_taken_for_a_second_listener(ran):
     assert [entry.name for entry in ran.found] == [str(ran.spark.listener)]
 
 
+@pytest.mark.long
 def test_the_users_backend_gets_the_events_with_its_key(ran):
     assert ran.backend.authorizations == {f"Bearer {SECRET}"}
     assert ran.backend.tenants == {f"{SECRET}-tenant"}
 
 
+@pytest.mark.long
 def test_its_key_can_be_read_in_no_command_line_log_or_bundle(ran):
     assert any("spark" in line for line in ran.backend.command_lines)
     assert [line for line in ran.backend.command_lines if SECRET in line] == []

@@ -22,7 +22,7 @@ from tests.openlineage_spec import validate_event
 from tests.spark import submissions
 from tests.spark.lakes import lines
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 SCHEMAS = Path(airflow_provider_sparklineage.__file__).parent / "event" / "schemas"
 

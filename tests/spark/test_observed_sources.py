@@ -8,7 +8,7 @@ from tests import record_events
 from tests.spark import submissions
 from tests.spark.lakes import Lake, distinct, planned_cases
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 # Twice of what all cases need, and half of what the queries after them would.
 BYTES = 120_000

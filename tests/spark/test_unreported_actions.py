@@ -19,7 +19,7 @@ from tests import record_events
 from tests.openlineage_spec import validate_event
 from tests.spark import submissions
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 ALL = None
 """Of a dataset that is not partitioned."""
