@@ -45,7 +45,7 @@ def measured() -> Iterator[Result | Curve]:
     """Measure all of it; memory first, see :func:`.peak_mb`."""
     yield remembering()
     yield against_decoding(FEW, LAKES, goal=None)  # the fixed costs of merging dominate
-    yield against_decoding(MANY, LAKES, goal=1.2)
+    yield against_decoding(MANY, LAKES, goal=1.3)
     yield against_decoding(MANY, None, goal=1.5)
     yield against_decoding(2 * MANY, None, goal=2.5)
     yield from growing()

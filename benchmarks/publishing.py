@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 RUNS = 5
-GOAL_MS = 250
+GOAL_MS = 400
 WRITES, COLUMNS = 10, 200
 SIZES = (1, 3, 10, 30)
 
