@@ -74,7 +74,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the ``sparklineage`` command."""
+    """Run the ``sparklineage`` command; return its exit code.
+
+    :param argv: the arguments after the command's name; None for those of this process
+    """
     args = _parser().parse_args(argv)
     return _guarded(args.run, args)
 

@@ -309,7 +309,10 @@ class Survey(Frozen, frozen=True):
 
 
 def survey(dags: Iterable[Any], rules: Rules) -> Survey:
-    """Decide for each task of a Spark operator whether it is adopted, and check the rules."""
+    """Decide for each task of a Spark operator whether it is adopted, and check the rules.
+
+    :param dags: Airflow's DAG objects
+    """
     tasks = [(task, adopting.names_of(task)) for dag in dags for task in dag.tasks]
     of_spark = [(task, names) for task, names in tasks if names is not None]
     names = [names for _, names in of_spark]

@@ -166,6 +166,7 @@ class Merged(NamedTuple):
 
     :param bundle: the bundle before merging
     :param manifest: the manifest after merging
+    :param written: the event that was made from the bundle
     :param unfinished: reason why the job is not known to have ended; empty if it is known to have
         ended
     """
@@ -194,7 +195,9 @@ class Merged(NamedTuple):
 def merge_bundle(located: LocatedBundle, work: Path, budget: Budget) -> Merged:
     """Merge a bundle as if it had not been merged before.
 
+    :param located: the bundle and its place
     :param work: an empty folder, into which a bundle at a URL is downloaded
+    :param budget: the time for downloading the bundle
     :raise CaptureError: if the bundle cannot be read, or its manifest names no task
     """
     before = located.manifest
@@ -325,6 +328,7 @@ class Collector:
     def _sending(self, bundle: LocatedBundle, name: str) -> dict[str, Any] | None:
         """Give the part that Airflow's provider adds to an event, from its bundle or the archive.
 
+        :param name: the name of the event in the archive
         :return: None if the event must not be sent
         :raise CaptureError: if neither the bundle nor the archive has this part
         """
@@ -337,7 +341,7 @@ class Collector:
             raise
 
     def plan(self, events: Sequence[Event]) -> None:
-        """Add a line to :attr:`lines` for each event that would be sent."""
+        """Add to :attr:`lines` a line for each event that would be sent, and their number."""
         self.lines += planned(self._chosen(events))
 
     def collect(self, events: Sequence[Event]) -> None:
@@ -374,7 +378,7 @@ class Collector:
         return [e for e in stored if e.sending is None or e.candidate.name in sender.sent]
 
     def _stored(self, events: Iterable[Event]) -> list[Event]:
-        """Replace the tasks' events in the archive by these events; return the stored ones."""
+        """Replace the tasks' events in the archive by these; return the events that were stored."""
         stored = []
         for one in events:
             is_unsent = one.sending is not None and self._archive.has_marks
@@ -438,6 +442,7 @@ _STATES = {
 def state_of(task: capture.TaskIdentity) -> str:
     """Ask Airflow's database whether a try's job runs, or how it ended; never raises.
 
+    :param task: the try
     :return: RUNNING, COMPLETE or FAIL; empty if that is not known
     """
     try:
@@ -461,6 +466,8 @@ def replace_xcom(
     pushed none, if another try has begun since, or if a custom backend stores XComs elsewhere.
     Never raises.
 
+    :param task: the try
+    :param written: the new event
     :param is_first: whether to add the XCom if there is none, because the try itself pushes no
         event
     """

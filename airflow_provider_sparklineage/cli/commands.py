@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 
 class Argument(Frozen, frozen=True):
-    """An argument of a command, in the words that argparse and Airflow's ``Arg`` share."""
+    """An argument of a command, in the words that argparse and Airflow's ``Arg`` share.
+
+    :param settings: further parameters of argparse's ``add_argument``
+    """
 
     flags: tuple[str, ...]
     settings: dict[str, Any]
@@ -37,14 +40,16 @@ class Argument(Frozen, frozen=True):
 def argument(flag: str, metavar: str | None, help_: str, **settings: Any) -> Argument:
     """Describe an argument with a value.
 
+    :param flag: the option, e.g. ``--run``, or the name of a positional argument
     :param metavar: name of the value in the help; None if the help lists its choices
+    :param help_: the text of the argument in the help
     :param settings: more parameters of argparse's ``add_argument``
     """
     return Argument((flag,), {"metavar": metavar, "help": help_, **settings})
 
 
 def switch(flag: str, help_: str) -> Argument:
-    """Describe an argument that is true if it is given."""
+    """Describe an option without a value, e.g. ``--json``, that is true if it is given."""
     return Argument((flag,), {"action": "store_true", "help": help_})
 
 
@@ -144,7 +149,7 @@ def logging_to_stderr() -> Iterator[None]:
 
 
 def quietly(made: Callable[[], T]) -> T:
-    """Call a function and give its result; keep Airflow's log and prints of DAG files off stdout.
+    """Call ``made`` and give its result; keep Airflow's log and prints of DAG files off stdout.
 
     Stdout is for the command's answer, which can be JSON.
     """

@@ -153,7 +153,7 @@ def trace_text(text: str, number: int, run: DryRun) -> list[TracedText]:
     """Render a template of the command line for a run, and trace where its values come from.
 
     :param number: place of the template among the arguments, from 0
-    :return: a list of the rendered text with its sources; [] if it cannot be traced
+    :return: a list with the rendered text and its sources; [] if it cannot be traced
     :raise UnusableInputError: if the template cannot be rendered; if a variable is missing, the
         message names the variables that a run can have
     """
@@ -179,6 +179,8 @@ def _hint(error: Exception) -> str:
 class ExplainedTask(Frozen, frozen=True):
     """A task that was rendered and not run.
 
+    :param subject: the task, as ``dag_id.task_id``; a mapped task has its index after it, in
+        brackets
     :param texts: the rendered texts that differ from their templates
     """
 
@@ -190,6 +192,8 @@ class ExplainedTask(Frozen, frozen=True):
 def explain_task(dag_id: str, task_id: str, run: DryRun, rules: PartitionRules) -> ExplainedTask:
     """Render a task as the task runner would, and give the task's texts and expectations.
 
+    :param run: the run for which the templates are rendered
+    :param rules: the organisation's rules for partitions
     :raise UnusableInputError: if Airflow cannot find the DAG or the task, or the task has no
         lineage or cannot be rendered
     """
@@ -288,6 +292,7 @@ def explanation(
 
     :param subject: the DAG's task that is explained; empty for texts of the command line
     :param texts: the traced texts; the document has only those that differ from their templates
+    :param expectations: the expected reads and writes
     :param limits: limits of the partitions that the document names
     :param problems: sentences, each on a part that could not be explained
     """

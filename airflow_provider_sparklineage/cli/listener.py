@@ -40,7 +40,10 @@ def fetch_listener(args: argparse.Namespace) -> int:
 
 
 def _add_observer(cache: Path) -> None:
-    """Put the observer's zip next to the jar, because an image for drivers needs both files."""
+    """Put the observer's zip next to the jar, because an image for drivers needs both files.
+
+    :param cache: the folder of the jar
+    """
     observer = cache / submitted_files.OBSERVER_ZIP
     try:
         observer.write_bytes(submitted_files.observer_zip())

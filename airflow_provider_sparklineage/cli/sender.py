@@ -143,7 +143,7 @@ def _read_entries(
 
 
 def planned(chosen: Choice) -> list[str]:
-    """Describe the events that would be sent, each in a line, and their number in the last line."""
+    """Give a line for each event that would be sent, and at the end the number of chosen events."""
     if not chosen.events:
         return ["There is nothing to send."]
     lines = [_described(one, is_asked=one in chosen.events) for one in chosen.in_order]

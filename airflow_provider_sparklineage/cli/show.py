@@ -178,7 +178,10 @@ _COLOURS = {
 
 
 def _print_check(out: Console, event: model.Event, labels: Mapping[DatasetName, str]) -> None:
-    """Print whether partitions are as expected, and which template gave each expected value."""
+    """Print whether partitions are as expected, and which template gave each expected value.
+
+    :param labels: the short names of the datasets
+    """
     statuses, origins = folding_table(4), folding_table(4)
     for verb, side in (("read", Side.READ), ("written", Side.WRITE)):
         for entry in event.check.of_side(side):

@@ -181,7 +181,10 @@ class DatasetSubset:
 
 
 def _with_leaves(changed: Callable[[Any], Any], value: Any) -> Any:
-    """Change the values in nested mappings, lists and tuples by a function."""
+    """Copy nested mappings, lists and tuples, with ``changed(…)`` in place of each value in them.
+
+    The copies are dicts and lists. Any other value counts as a single value.
+    """
     if isinstance(value, Mapping):
         return {str(key): _with_leaves(changed, item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -193,7 +196,7 @@ def _with_leaves(changed: Callable[[Any], Any], value: Any) -> Any:
 
 
 def declared_partitions(entry: DatasetSubset) -> tuple[Partition, ...] | None:
-    """List the partitions of a declaration; None for the full dataset.
+    """List the partitions of the declaration ``entry``; None for the full dataset.
 
     :raise DeclarationError: if the partitions are invalid, or more than :data:`MAX_PARTITIONS`
     """

@@ -55,6 +55,8 @@ class TaskFields(Frozen, frozen=True):
     :param reads: the value that the author gave: one declaration, or a collection of declarations;
         the same holds for ``writes``
     :param partition_key: the partition key of the run; None if it has none
+    :param partition_key_dimensions: the dimensions of the key, as for :func:`from_partition_key`;
+        None if the author gave none
     """
 
     texts: Sequence[TracedText] = ()
@@ -71,6 +73,7 @@ def declared(
 ) -> Declared:
     """Find the datasets that a task names, and the expectations that the task gives.
 
+    :param locator: finds the dataset and the partition of a path
     :param named: a function that gives the dataset of an object, such as an asset, or None if it is
         not known
     :return: the datasets and expectations, and a problem for each invalid declaration; no error is
@@ -122,6 +125,9 @@ def _subsets(name: str, entries: object) -> Iterator[tuple[str, DatasetSubset]]:
     """Yield the declarations of ``reads`` or ``writes``, each with its place, as in ``reads[0]``.
 
     A declaration whose template could not be rendered is left out, because it names no dataset.
+
+    :param name: ``reads`` or ``writes``
+    :param entries: the value of that argument, as in :class:`TaskFields`
     """
     for number, entry in enumerate(listed(entries)):
         subset = entry if isinstance(entry, DatasetSubset) else DatasetSubset(entry)
@@ -140,7 +146,10 @@ def from_declaration(
 
     If the declaration has no partitions, the partition in its URI or path is expected.
 
+    :param side: READ for a declaration of ``reads``, WRITE for one of ``writes``
+    :param subset: the declaration, rendered
     :param texts: the traced texts of the declaration
+    :param locator: as for :func:`declared`
     :param named: as for :func:`declared`
     :raise DeclarationError: if the declaration is invalid, or cannot be written as JSON, which
         manifest and event need
@@ -214,7 +223,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")  # half of a pair, which JSON and Jav
 
 
 def from_arguments(texts: Iterable[TracedText], locator: Locator) -> list[Expectation]:
-    """Find dates, and partitions in paths, in a job's arguments, in time linear to their length."""
+    """Find dates, and partitions in paths, in a job's arguments, in time linear to their length.
+
+    :param texts: the traced texts of the arguments
+    :param locator: as for :func:`declared`
+    """
     return [
         expectation
         for text in texts
@@ -302,8 +315,10 @@ def _source(
 ) -> Source:
     """Make the :class:`Source` of a value, such as that of a partition, or a predicate.
 
+    :param kind: the kind of the expectation that has the value
     :param text: the text that has the value
     :param spans: the spans of the text that gave the value
+    :param dimension: the value's dimension; empty if it is not known, or there is none
     :param template: the part of the field's template that gave the value; None for the whole
         template
     """
@@ -323,7 +338,7 @@ def _source(
 def _dimensions(
     dataset: DatasetName, labels: Iterable[str], rules: PartitionRules
 ) -> tuple[Dimension, ...]:
-    """Give the dimension of each label; a label without one in the rule names a column."""
+    """Give each label's dimension from the rule for a dataset; a label not in it names a column."""
     ruled = rules.dimensions(dataset)
     return tuple(ruled.get(label) or Dimension.of_column(label) for label in labels)
 

@@ -222,6 +222,7 @@ def references(text: str, locator: Locator = DEFAULT_LOCATOR) -> tuple[Reference
     """Find the data that a text names, in the order of the text, in time linear to its length.
 
     :param text: an argument, or the value of a Spark property or environment variable, rendered
+    :param locator: finds the dataset and the partition of a path
     """
     named = (_reference(path, locator) for path in paths_in(text))
     return tuple(sorted(filter(None, named), key=lambda one: (one.start, one.end)))

@@ -148,7 +148,7 @@ class Bound:
         self.left = limit
 
     def takes(self, amount: int = 1) -> bool:
-        """Count ``amount`` more and return True; if they exceed the limit, return False."""
+        """Count ``amount`` more and return True; count none and return False if they do not fit."""
         if amount > self.left:
             return False
         self.left -= amount

@@ -166,11 +166,11 @@ def entry_values(text: str) -> Iterator[int]:
 
 
 def _secret_keys(text: str, sign: str, longest: int, of_key: str) -> Iterator[tuple[int, str]]:
-    """Find the keys of secrets before a sign, such as ``password`` before ``=``.
+    """Find each sign that follows the key of a secret, such as ``=`` after ``password``.
 
     :param longest: the number of characters before the sign that are read
     :param of_key: all characters that a key may have
-    :return: pairs of the sign's position and the text before the key
+    :return: pairs of the sign's position, and the part of those characters that is before the key
     """
     at = -1
     while (at := text.find(sign, at + 1)) >= 0:

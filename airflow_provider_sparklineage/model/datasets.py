@@ -80,7 +80,7 @@ class Naming(Frozen, frozen=True):
         """Trim partition directories off the end of a dataset name, until nothing changes.
 
         ``k=v`` segments, date directories (``2024-05-06``, ``20240506``, ``06.05.2024``, with a
-        time or not), year-month directories and ``yyyy/MM[/dd]`` families are cut off, unless their
+        time or not), year-month directories and ``yyyy/MM[/dd]`` series are cut off, unless their
         trimmers are disabled. The first segment is never cut off.
         """
         trimmers = _trimmers(self.disabled_trimmers)

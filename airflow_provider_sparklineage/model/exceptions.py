@@ -96,7 +96,7 @@ class CaptureError(SparkLineageError):
 
 
 class ArchiveError(SparkLineageError):
-    """Raised when the archive does not store or give an event in time; the message has its URL."""
+    """Raised when the archive does not store or give an event in time; the message has the URL."""
 
 
 class BackendError(SparkLineageError):

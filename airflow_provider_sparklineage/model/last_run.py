@@ -63,9 +63,10 @@ class BothForms(NamedTuple):
 
     :param kept: the form that XCom or archive have
     :param sent: the form that the backend got
+    :param versions_by_schema: whether the backend makes a version of a dataset for each schema that
+        it meets in a run
     """
 
     kept: LastRun = NO_LAST_RUN
     sent: LastRun = NO_LAST_RUN
     versions_by_schema: bool = False
-    """As :attr:`~airflow_provider_sparklineage.event.backends.base.Backend.versions_by_schema`."""

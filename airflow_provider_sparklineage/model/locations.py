@@ -130,7 +130,10 @@ class Locator(Frozen, frozen=True):
 
 
 class RememberingLocator(Locator, frozen=True):
-    """A locator that remembers the location of each path, for paths that are located often."""
+    """A locator that remembers the location of each path, for paths that are located often.
+
+    :param known: the remembered locations, by path
+    """
 
     known: dict[str, Location | None] = field(default_factory=dict)
 

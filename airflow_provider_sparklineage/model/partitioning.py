@@ -56,7 +56,7 @@ class Dimension:
     def of_column(
         cls, column: str, transform: str = IDENTITY, name: str = "", type: str = ""
     ) -> Dimension:
-        """Make the dimension of a single column."""
+        """Make the dimension of one column; the other values are those of :class:`Dimension`."""
         return cls((column,), transform, name, type=type)
 
     @property
@@ -95,7 +95,7 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """Read a column name or value from a folder's name."""
+    """Undo :func:`escape`: read a column name or value from a folder's name."""
     return _ESCAPED.sub(lambda m: chr(int(m.group(1), 16)), text)
 
 
@@ -106,12 +106,14 @@ def split_folder(folder: str) -> tuple[str, str] | None:
 
 
 class Fit(NamedTuple):
-    """The partition of a path, and the places of its values in the path."""
+    """The partition of a path, and the places of its values in the path.
+
+    :param spans: label, start and end of each value in the path; a label with several fields has
+        several such triples
+    """
 
     partition: Partition
     spans: tuple[tuple[str, int, int], ...]
-    """Label, start and end of each value in the path; a label with several fields has several such
-    triples."""
 
 
 def hive_folders(
@@ -119,10 +121,10 @@ def hive_folders(
 ) -> Iterator[tuple[int, tuple[str, str] | None, tuple[str, int, int]]]:
     """Yield the folders of a path, each with the column and value that are its name.
 
-    :return: triples of the position where the folder begins, its column and value, and its span:
-        the column, and the positions where the value begins and ends. If the folder is not
-        ``column=value``, None stands for column and value, and the span is an empty text, and the
-        positions where the folder's name begins (after a leading ``=``) and ends
+    :return: triples of the position where the folder begins; its column and value; and its span:
+        the column, and the positions where the value begins and ends. For a folder that is not
+        ``column=value``, the second is None, and the span is ``""`` with the positions where the
+        folder's name begins (after a leading ``=``) and ends
     """
     for folder in re.finditer("[^/]+", path):
         value = split_folder(folder[0])

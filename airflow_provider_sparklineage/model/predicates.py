@@ -439,7 +439,10 @@ def _in(node: Node, naming: _Naming) -> Condition | None:
 
 
 def _not_null(node: Node, naming: _Naming) -> str | None:
-    """Give the field of ``x IS NOT NULL`` or ``isnotnull(x)``; None for any other node."""
+    """Give the field of ``x IS NOT NULL`` or ``isnotnull(x)``; None for any other node.
+
+    :param naming: as for :func:`comparisons`
+    """
     if node.key == "not":
         test = bare(node.this)
         if test.key == "is" and test.expression.key == "null":
@@ -504,6 +507,7 @@ _LITERALS = frozenset({"literal", "null", "boolean"})
 def without_columns(statement: str, columns: Sequence[str]) -> dict[str, str]:
     """Name the output columns that are a literal or a ``count(*)``.
 
+    :param statement: the SQL that writes the output
     :param columns: the output's columns in their order, because an INSERT does not name them
     :return: "a literal" or "a count of rows" by column; {} if the columns are not certain
     """

@@ -32,5 +32,5 @@ def facet(schema: str, **body: Any) -> dict[str, Any]:
 
 
 def present(entry: dict[str, Any]) -> dict[str, Any]:
-    """Leave out the keys with the value None, because an event has no nulls."""
+    """Give an entry of an event without the keys whose value is None; an event has no nulls."""
     return {key: value for key, value in entry.items() if value is not None}

@@ -71,6 +71,8 @@ class _Field(NamedTuple):
     """The part of a field that is in one folder's name; a field may have parts in several folders.
 
     :param occurrence: number of the field in the layout's text, equal for all parts of the field
+    :param label: the label of the dimension whose value the field has
+    :param pattern: the directives in this folder, e.g. ``%Y%m``; empty if the value is text
     """
 
     occurrence: int
@@ -81,6 +83,7 @@ class _Field(NamedTuple):
 class Layout(Frozen, frozen=True, dict=True):
     """The folders of a partition below its dataset's root; :meth:`parse` makes it.
 
+    :param text: the layout as the rule has it, e.g. ``{dt:%Y/%m/%d}/{country}``
     :param formats: pairs of label and format of its values, in the dimensions' order; the format is
         empty for text that is not a time
     """
@@ -312,7 +315,10 @@ class Rule(Frozen, frozen=True):
         return any(compiled_folders(glob).fullmatch(str(root)) for glob in self.datasets)
 
     def split(self, name: DatasetName) -> Split | None:
-        """Split a name where a partition of this rule begins; None if no glob matches the name."""
+        """Split a name where a partition of this rule begins.
+
+        :return: None if no glob matches the name, or the path below the dataset is not a partition
+        """
         for end in self._root_ends(name):
             below = name.name[end:].lstrip("/")
             fit = self.spec.fit(below)
@@ -494,7 +500,7 @@ class PartitionRules(Frozen, frozen=True):
         ``/lake/x/2024-01-01/10`` is ``/lake/x`` with ``event_date=2024-01-01, hour=10``, if a rule
         for ``/lake/*`` has a layout for it. The name of a dataset itself gives the empty partition.
 
-        :return: None if no rule is for the name
+        :return: None if no rule can split the name
         """
         return next((split for rule in self.rules if (split := rule.split(name))), None)
 

@@ -220,6 +220,7 @@ def _without_absorbed(operator: Operator, joined: Iterable[Condition]) -> Iterat
     first condition, so that the time for long lists stays linear.
 
     :param operator: the operator that joins the terms
+    :param joined: the terms
     """
     other = Operator.AND if operator is Operator.OR else Operator.OR
     factors = {term: dict.fromkeys(terms(term, other)) for term in joined}
@@ -484,7 +485,10 @@ class Evaluation:
 
 
 def _order(value: str, literal: str, dimension: Dimension) -> int | None:
-    """Compare a partition's value with a literal: -1, 0 or 1; None if their order is not known."""
+    """Compare a partition's value with a literal: -1, 0 or 1; None if their order is not known.
+
+    :param dimension: the value's dimension, whose type decides how the two are compared
+    """
     one = canonical_value(value, dimension.format, dimension)
     kind = kind_of(dimension)
     if dimension.transform in PRECISION:
@@ -520,7 +524,10 @@ def _order_of_texts(value: str, literal: str, *, is_text: bool) -> int | None:
 
 
 def _differ(value: str, literal: str, dimension: Dimension) -> bool:
-    """Whether a value surely differs from a literal, although their order is not known."""
+    """Whether a value surely differs from a literal, although their order is not known.
+
+    :param dimension: the value's dimension
+    """
     if kind_of(dimension) is ValueKind.BOOLEAN:
         return literal.casefold() in ("true", "false")
     if kind_of(dimension) not in (ValueKind.TEXT, ValueKind.UNKNOWN):
@@ -534,6 +541,9 @@ def _differ(value: str, literal: str, dimension: Dimension) -> bool:
 def _within(compare: Compare, value: str, dimension: Dimension) -> bool | None:
     """Whether all times in a partition of a transform, such as a day, fulfil a comparison.
 
+    :param value: the partition's value, e.g. ``2024-05-06`` for a day
+    :param dimension: the value's dimension; its transform is a key of
+        :data:`~.timestamps.PRECISION`
     :return: False if none of the times does; None if only some do, or if that is not known
     """
     transform = dimension.transform

@@ -53,7 +53,7 @@ class TaskNames(Frozen, frozen=True):
 class TaskRule(Frozen, frozen=True):
     """A rule for the tasks whose names match its globs.
 
-    :param globs: the globs, only for the keys that the rule has
+    :param globs: pairs of a key and its globs, only for the keys that the rule has
     :param line: the line of the file on which the rule begins; 0 if the line is not known
     """
 
@@ -81,6 +81,8 @@ def _globs_of(document: object, keys: tuple[str, ...], n: int, lines: LineNumber
     :param document: the rule; its attribute for a key is empty if the rule does not have the key
     :param keys: the keys that have globs, which are names of attributes
     :param n: the rule's number, counted from 0
+    :param lines: the rules' lines in their file, for the error
+    :return: pairs of a key and its globs, only for the keys that the rule has
     :raise RulesError: if the rule has no glob at all, so that it does not say for which tasks it is
     """
     texts = {key: getattr(document, key) for key in keys}
@@ -173,6 +175,7 @@ _ADOPTION_FILE = RuleFile(
 def load_adoption(text_or_path: str | Path) -> AdoptionRules:
     """Load the adoption rules from ``off``, ``all``, a YAML file of rules, or inline YAML.
 
+    :param text_or_path: ``off``, ``all``, or as for :func:`load_declarations`
     :raise RulesError: if a rule is invalid; the error names file, line, key and the fix
     """
     word = str(text_or_path).strip().lower()

@@ -45,7 +45,7 @@ _DIRECTIVE = re.compile("%(.?)", re.DOTALL)
 
 
 def directives(pattern: str) -> set[str]:
-    """Give the letters of a pattern's directives.
+    """Give the letters of a pattern's directives: ``{"Y", "m"}`` for ``%Y%m``.
 
     :raise ValueError: if the pattern has no directive, or an unusable one; the error names the
         usable directives
@@ -114,8 +114,9 @@ def _derived(letters: Iterable[str]) -> set[str]:
 
 
 def iso_pattern(letters: set[str]) -> str:
-    """Give the pattern of ISO 8601 that has the same precision as the given directives.
+    """Give the pattern of ISO 8601 that has the same precision as these directives together.
 
+    :param letters: the letters of the directives, as :func:`directives` gives them
     :return: empty if no pattern of ISO 8601 has exactly these parts
     """
     if {"Y", "j"} <= letters or {"G", "V", "u"} <= letters:
@@ -171,6 +172,7 @@ def from_digits(by_letter: Mapping[str, str]) -> datetime:
 
     Missing digits are those of ``2020-01-01`` at midnight.
 
+    :param by_letter: the digits by directive, e.g. ``{"Y": "2024", "m": "05"}``
     :return: a time without a zone, because names of folders have no zone
     :raise ValueError: if no such time exists
     """
@@ -247,6 +249,7 @@ def number_of(unit: str, at: datetime) -> int:
 def start_of(unit: str, number: int) -> datetime:
     """Give the time at which a period begins, by the number that :func:`number_of` gives.
 
+    :param unit: as for :func:`number_of`
     :raise ValueError, OverflowError: if the time is before the year 1 or after 9999
     """
     if unit == "year":
@@ -257,7 +260,10 @@ def start_of(unit: str, number: int) -> datetime:
 
 
 def epoch_of(unit: str) -> int:
-    """Give the number of the period that begins with 1970; Iceberg's transforms count from it."""
+    """Give the number of the period that begins with 1970; Iceberg's transforms count from it.
+
+    :param unit: as for :func:`number_of`
+    """
     return number_of(unit, _EPOCH)
 
 
@@ -325,7 +331,8 @@ def date_of_columns(values: Iterable[tuple[str, str]]) -> str | None:
 def _column(label: str) -> tuple[str, str] | None:
     """Give the prefix and the directive of a column that has a part of a date.
 
-    :return: None if the column's name does not say that it has a part of a date
+    :return: ``("event_", "Y")`` for ``event_year``; None if the column's name does not say that it
+        has a part of a date
     """
     match = _COLUMN.fullmatch(label)
     return ((match["prefix"] or "").lower(), match.lastgroup or "") if match else None
@@ -483,6 +490,7 @@ def canonical_of_transform(value: str, form: str, transform: str) -> str | None:
 def _of_ordinal(text: str, transform: str) -> str | None:
     """Write Iceberg's count of years, months, days or hours from 1970 on as a time.
 
+    :param transform: a key of :data:`PRECISION`, which names the unit
     :return: None if the text is not a whole number, or the time is before year 1 or after 9999
     """
     if not _ORDINAL.fullmatch(text):

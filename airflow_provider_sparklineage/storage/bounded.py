@@ -30,7 +30,7 @@ class StoreError(Exception):
 
 
 def within(seconds: float, action: Callable[[], T], name: str) -> T:
-    """Call a function in a thread of its own, and give its result or raise its error.
+    """Call ``action`` in a thread of its own, and give its result or raise its error.
 
     A library's own timeout is not enough, because it holds for each read: if a server sends a byte
     now and then, the library waits without end.
@@ -46,7 +46,7 @@ def within(seconds: float, action: Callable[[], T], name: str) -> T:
 
 
 def within_budget(budget: Budget, action: Callable[[], T], name: str) -> T:
-    """Call a function in a thread of its own, within a budget, and give its result.
+    """Call ``action`` in a thread of its own, within a budget, and give its result.
 
     :param name: the name of the thread
     :raise StoreError: if the call raises an error, or if no time is left before the call returns
@@ -64,7 +64,9 @@ def within_budget(budget: Budget, action: Callable[[], T], name: str) -> T:
 
 
 def started(action: Callable[[], T], name: str) -> Future[T]:
-    """Start a call in a thread of its own, which the process does not wait for when it ends.
+    """Call ``action`` in a thread of its own, and return at once with the future of its result.
+
+    The process does not wait for this thread before it ends.
 
     :param name: the name of the thread
     """
@@ -76,7 +78,7 @@ def started(action: Callable[[], T], name: str) -> Future[T]:
 
 
 def settle(call: Future[T], action: Callable[[], T]) -> None:
-    """Call a function, and give its result or its error to the threads that wait for ``call``."""
+    """Call ``action``, and give its result or its error to the threads that wait for ``call``."""
     try:
         call.set_result(action())
     except Exception as error:
@@ -86,7 +88,7 @@ def settle(call: Future[T], action: Callable[[], T]) -> None:
 
 
 def ends_within(budget: Budget, call: Future[T]) -> bool:
-    """Wait for the end of a call; return False if the budget is spent before.
+    """Wait until a call has ended or the budget is spent; return whether the call has ended.
 
     The budget is checked again and again, because other code may use it up during the call.
     """

@@ -34,6 +34,7 @@ _IN_AIRFLOWS_HOOK = {"use_ssl": "use_https", "verify": "session_verify", "cert":
 def get_fs(conn_id: str | None, storage_options: dict[str, Any] | None = None) -> WebHDFS:
     """Give the file system of a connection.
 
+    :param conn_id: the id of an Airflow connection; None for a file system without a connection
     :param storage_options: options whose ``host`` is used if the connection has no host
     :raise ValueError: if neither the connection nor the options have a host
     """
@@ -43,8 +44,8 @@ def get_fs(conn_id: str | None, storage_options: dict[str, Any] | None = None) -
 def of_url(url: str) -> WebHDFS:
     """Give the file system of ``hdfs://[connection@]namenode[:port]/…``.
 
-    Airflow's path drops the host of such a URL. Without a connection, only that host names the name
-    node.
+    Airflow's path drops the host of such a URL, although it is the name node if the URL has no
+    connection.
 
     :raise ValueError: if neither the URL nor the connection has a host
     """

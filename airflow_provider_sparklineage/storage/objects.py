@@ -54,7 +54,11 @@ class Objects(Frozen, frozen=True):
     is_for_group: bool = False
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file so that other processes see it complete or not at all."""
+        """Write a file so that other processes see it complete or not at all.
+
+        :param name: the path of the file below the URL
+        :param content: the file's bytes
+        """
         store, place = self._place(name)
         if self._scheme in _OBJECT_STORES:
             store.pipe_file(place, content)
@@ -83,6 +87,8 @@ class Objects(Frozen, frozen=True):
         processes writes it. Other stores are not known to support such a condition, so there an
         existing file is overwritten.
 
+        :param name: the path of the file below the URL
+        :param content: the file's bytes
         :return: False if S3 refused the request because the file exists
         """
         store, place = self._place(name)
@@ -96,31 +102,31 @@ class Objects(Frozen, frozen=True):
         return True
 
     def read(self, name: str, at_most: int | None = None) -> bytes:
-        """Give the content of a file, or its first ``at_most`` bytes."""
+        """Give the content of the file ``name``, or the first ``at_most`` bytes of it."""
         store, place = self._place(name)
         content: bytes = store.cat_file(place, end=at_most)
         return content
 
     def download(self, name: str, into: Path) -> None:
-        """Copy a file of any size to this machine."""
+        """Copy the file ``name``, of any size, to the path ``into`` on this machine."""
         store, place = self._place(name)
         store.get_file(place, str(into))
 
     def upload(self, name: str, file: Path) -> None:
-        """Copy a file of any size from this machine to the store."""
+        """Copy a local file of any size to the path ``name`` below the URL."""
         store, place = self._place(name)
         if self._scheme not in _OBJECT_STORES:
             store.makedirs(place.rpartition("/")[0], exist_ok=True)
         store.put_file(str(file), place)
 
     def remove(self, name: str) -> None:
-        """Delete a file; do nothing if it does not exist."""
+        """Delete the file ``name`` below the URL; do nothing if it does not exist."""
         store, place = self._place(name)
         with suppress(FileNotFoundError):
             store.rm_file(place)
 
     def remove_folder(self, name: str) -> None:
-        """Delete a folder with its content; do nothing if it does not exist."""
+        """Delete the folder ``name`` with its content; do nothing if it does not exist."""
         store, place = self._place(name)
         store.invalidate_cache()
         with suppress(FileNotFoundError):
@@ -151,8 +157,10 @@ class Objects(Frozen, frozen=True):
     def walk(self, folder: str) -> Iterator[tuple[str, datetime | None]]:
         """Yield the files below a folder, each with the time of its last write.
 
-        The time is None if the store does not give it. If the folder does not exist, no files are
-        yielded.
+        If the folder does not exist, no files are yielded.
+
+        :return: pairs of the file's path below the URL, and the time; the time is None if the store
+            does not give it
         """
         (store, place), (_, root) = self._place(folder), self._place("")
         store.invalidate_cache()
@@ -180,7 +188,7 @@ class Objects(Frozen, frozen=True):
         return self.url.partition("://")[0]
 
     def _place(self, name: str) -> tuple[Any, str]:
-        """Give the file system, and the path of a file in it.
+        """Give the file system of the URL, and the path of the file ``name`` in it.
 
         The methods do not use Airflow's path object, because it would record every file as a
         dataset of the task.
@@ -200,7 +208,10 @@ def _open_to_group(place: str, mode: int) -> None:
 
 
 def _written(info: dict[str, object]) -> datetime | None:
-    """Find the time of a file's last write, by the keys of different stores; None if not given."""
+    """Find the time of a file's last write, by the keys of different stores; else None.
+
+    :param info: the file's entry in a listing by ``fsspec``
+    """
     for key in ("mtime", "LastModified", "last_modified", "updated"):
         value = info.get(key)
         if isinstance(value, datetime):
@@ -222,6 +233,7 @@ def downloaded(
     The iteration ends when the budget is spent: it then yields no further files, and does not wait
     for unfinished downloads.
 
+    :param store: the store that has the files
     :param sizes: size in bytes by name, in the order of the result
     :param folder: an empty folder of this user; the caller has to remove the files in it
     :return: pairs of name and local file, or of name and error if the download failed

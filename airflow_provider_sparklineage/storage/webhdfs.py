@@ -60,7 +60,7 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
     # --- files ------------------------------------------------------------------------------------
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
-        """Write a file with one CREATE operation.
+        """Write the bytes ``value`` as a file, with one CREATE operation.
 
         :raise FileExistsError: if the file exists, and the mode is not ``overwrite``
         """
@@ -81,13 +81,13 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         return self._call("OPEN", path=path, offset=offset, length=end - offset).content
 
     def get_file(self, rpath: str, lpath: str, **_: Any) -> None:
-        """Copy a file to this machine, without holding the whole file in memory."""
+        """Copy the file ``rpath`` to the local ``lpath``, without holding all of it in memory."""
         with self._call("OPEN", path=rpath, stream=True) as answer, open(lpath, "wb") as file:
             for chunk in answer.iter_content(_CHUNK):
                 file.write(chunk)
 
     def mv(self, path1: str, path2: str, **_: Any) -> None:
-        """Rename a file, and replace the file that has the new name."""
+        """Rename the file ``path1`` to ``path2``, and replace a file that has the new name."""
         rename = partial(self._call, "RENAME", "put", path1, destination=path2)
         if not _refused(rename(renameoptions="OVERWRITE")):
             return
@@ -98,7 +98,7 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
             raise OSError(msg)
 
     def rm(self, path: str, recursive: bool = False, **_: Any) -> None:
-        """Delete a file or folder.
+        """Delete a file or folder; a folder that is not empty only if ``recursive`` is true.
 
         :raise FileNotFoundError: if it does not exist
         """
@@ -118,7 +118,10 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         return True
 
     def find(self, path: str, *args: Any, **kwargs: Any) -> Any:
-        """List all files below a folder; raises an error if any folder there cannot be listed."""
+        """List all files below a folder; raises an error if any folder there cannot be listed.
+
+        The arguments and the result are those of ``fsspec``.
+        """
         return super().find(path, *args, **{"on_error": "raise", **kwargs})
 
     @staticmethod
@@ -158,6 +161,8 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         """Send a request to the active name node, and to the data node that its answer names.
 
         :param op: the operation of WebHDFS, such as ``OPEN``
+        :param method: the HTTP method, e.g. ``put``
+        :param path: the path of a file or folder in HDFS
         :param data: the content for the data node
         :param redirect: whether a redirect to a data node is followed, as it always is for
             ``OPEN``; otherwise the name node's answer is returned
@@ -185,8 +190,9 @@ class WebHDFS(Base):  # type: ignore[misc]  # fsspec has no types
         )
 
     def _of_active(self, method: str, path: str, **options: Any) -> requests.Response:
-        """Give the answer of the active name node; the name node of the last answer is tried first.
+        """Send a request to the active name node; the one that answered last is tried first.
 
+        :param method: the HTTP method, e.g. ``put``
         :param path: the path of the request's URL
         :param options: further arguments of requests' ``Session.request``
         :raise OSError: if no name node is active

@@ -76,6 +76,7 @@ class Tracer:
     def trace(self, field: str, template: str, rendered: object) -> TracedText:
         """Trace one rendered template; never raises.
 
+        :param field: the place of the text, as in :class:`TracedText`
         :param rendered: the value that Airflow rendered; if native rendering gave a value that is
             not a text, its ``str()`` is traced
         """
@@ -99,6 +100,7 @@ class Tracer:
         template. Other leaves (numbers, None, assets) are left out. Keys of dicts are never
         rendered, so they are part of the field's name; elements of sets are sorted.
 
+        :param field: the place of the outermost value, e.g. ``conf``
         :return: [] if an object of the user's code raises an error
         """
         try:
@@ -108,7 +110,7 @@ class Tracer:
             return []
 
     def _pairs(self, field: str, template: object, rendered: object) -> Iterator[TracedText]:
-        """Yield the traces of a template, or of all templates in a value."""
+        """Yield the traces of one or more templates, with the parameters of :meth:`trace_all`."""
         if isinstance(template, str) and isinstance(rendered, _CONTAINERS):
             rerendering = self._rerendered(template)
             for name, leaf, spans in _leaves(rerendering, field, rendered):
@@ -130,7 +132,8 @@ class Tracer:
     ) -> Iterator[TracedText]:
         """Yield the traces of a set's elements, each with the template that renders to it.
 
-        A set has no order by which its templates and its rendered elements could be paired.
+        A set has no order by which its templates and its rendered elements could be paired. The
+        parameters are those of :meth:`trace_all`.
         """
         templates = sorted(t for t in template if isinstance(t, str) and t not in rendered)
         each = {t: self._rerendered(t) for t in templates}
@@ -155,6 +158,10 @@ def _leaves(
 
     Native rendering reads the rendered text as a Python literal. The texts are in the literal in
     the same order, in quotes; a text with escapes is not found in the literal, and has no spans.
+
+    :param rerendering: the template of the value, rendered once more
+    :param field: the place of the value
+    :return: triples of field, text and spans
     """
     text = ""
     spans: tuple[Span, ...] = ()
@@ -190,7 +197,7 @@ def _untraced(field: str, rendered: object) -> Iterator[TracedText]:
 
 
 def _texts(field: str, value: object) -> Iterator[tuple[str | None, str]]:
-    """Yield all texts in a value with their fields; the field of a dict's key is None."""
+    """Yield pairs of field and text for all texts in a value; the field of a dict's key is None."""
     if isinstance(value, str):
         yield field, value
         return
@@ -202,7 +209,7 @@ def _texts(field: str, value: object) -> Iterator[tuple[str | None, str]]:
 
 
 def _items(field: str, value: object) -> Iterator[tuple[str, object]]:
-    """Yield the items of a container with their fields; nothing for any other value."""
+    """Yield pairs of field and item for a container's items; nothing for any other value."""
     if isinstance(value, Mapping):
         yield from ((f"{field}[{key}]", item) for key, item in value.items())
     elif isinstance(value, (list, tuple, set, frozenset)):

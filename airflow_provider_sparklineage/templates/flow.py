@@ -47,7 +47,7 @@ def attribute_of(node: nodes.Getattr | nodes.Getitem) -> str | None:
 
 
 def of_kind(tree_nodes: Iterable[nodes.Node], kind: type[N] | tuple[type[N], ...]) -> Iterator[N]:
-    """Yield the nodes of a kind; it takes a tenth of the time of a walk through the tree."""
+    """Yield the nodes of a kind, in a tenth of the time of a walk through the tree."""
     return (node for node in tree_nodes if isinstance(node, kind))
 
 
@@ -58,7 +58,10 @@ def _names(target: nodes.Node) -> Iterator[str]:
 
 
 def bindings(tree_nodes: Sequence[nodes.Node]) -> Iterator[tuple[str, nodes.Node]]:
-    """Yield pairs of a name that the template defines, and a node whose value the name can get."""
+    """Yield pairs of a name that the template defines, and a node whose value the name can get.
+
+    :param tree_nodes: all nodes of the template's syntax tree
+    """
     for assign in of_kind(tree_nodes, nodes.Assign):
         yield from ((name, assign.node) for name in _names(assign.target))
     for block in of_kind(tree_nodes, nodes.AssignBlock):
@@ -102,6 +105,8 @@ def mutations(tree_nodes: Sequence[nodes.Node]) -> Iterator[tuple[str, nodes.Nod
     """Yield pairs of name and argument for each call like ``name.append(argument)``.
 
     After such a call, the value of the name may have the argument in it.
+
+    :param tree_nodes: all nodes of the template's syntax tree
     """
     for call in of_kind(tree_nodes, nodes.Call):
         method = call.node

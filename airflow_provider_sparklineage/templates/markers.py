@@ -127,10 +127,10 @@ class Rerendered(NamedTuple):
 
 
 def _starts(segments: Sequence[str], value: str) -> list[int | None] | None:
-    """Find the start of each segment in a text, in this order; None if it can have several places.
+    """Find where each segment starts in the text ``value``; None for one with several places.
 
     If the leftmost and the rightmost start of a segment are equal, it has only one place. If the
-    text does not have all segments in this order, the function returns None.
+    text does not have all segments in their order, the function returns None in place of the list.
 
     >>> _starts(["s3://", "/dt=", ""], "s3://lake/dt=5")
     [0, 9, 14]
@@ -204,6 +204,9 @@ def _dates_of_others(
 ) -> Iterator[str]:
     """Yield the date variables of the templates that a template includes, imports or extends.
 
+    :param tree: the syntax tree of the template
+    :param environment: as for :func:`rerendered`
+    :param context: as for :func:`rerendered`
     :param seen: names of templates that were visited; the function adds those that it visits
     """
     for name in meta.find_referenced_templates(tree):
@@ -278,7 +281,7 @@ class _Marker:
         return [start, *inner, end]
 
     def _is_template_text(self, part: nodes.Expr) -> bool:
-        """Whether an expression is the text of a macro or block, which has its own markers."""
+        """Whether ``part`` is the text of a macro or block, which has its own markers."""
         if isinstance(part, nodes.Name):
             return part.name in self._flow.blocks
         if not isinstance(part, nodes.Call) or not isinstance(part.node, nodes.Name):
@@ -346,6 +349,9 @@ def _is_text(node: nodes.Node) -> bool:
 
 def _texts(template: str, flow: TemplateFlow, environment: Environment) -> list[str]:
     """Give the source text of each output expression of the template, in order.
+
+    :param flow: the flow of the same template, which has its nodes
+    :param environment: the environment that reads the template
 
     :return: [] if the numbers of texts and of expressions differ
     """

@@ -199,7 +199,10 @@ def _switched_off() -> Check | None:
 
 
 def _transport_place(config_conn_id: str) -> str:
-    """Name the place of Airflow's transport: of all places, Airflow uses the first that has one."""
+    """Name the place of Airflow's transport: of all places, Airflow uses the first that has one.
+
+    :param config_conn_id: the connection that Airflow's ``[openlineage]`` names; empty for none
+    """
     if config_conn_id:
         return f"the extra of connection {config_conn_id}"
     if path := openlineage.config_path(check_legacy_env_var=False):
@@ -322,6 +325,8 @@ def _spark_connection(
 ) -> tuple[Check, str, deploy_mode.DriverHost]:
     """Check the Spark connection.
 
+    :param conn_id: the id of the Spark connection
+    :param resolved: the settings of a task
     :return: the check, the name of spark-submit, and the host on which drivers run
     """
     binary = "spark-submit"
@@ -367,7 +372,10 @@ PARSING_S = 20.0
 
 
 def adoption_checks(resolved: Settings) -> list[Check]:
-    """Check the configured rules; DAGs are parsed only if there are rules for their tasks."""
+    """Check the configured rules; DAGs are parsed only if there are rules for their tasks.
+
+    :param resolved: the settings of a task
+    """
     rules = adoption_survey.Rules.of(resolved.adopt, resolved.declarations)
     if rules.problems:
         return rules.problems
@@ -429,7 +437,10 @@ _ARCHIVE_EXAMPLE = "s3://aws_default@lineage/tasks"
 
 
 def archive_checks(resolved: Settings) -> list[Check]:
-    """Check whether events are archived, whether the archive can be used, and all were sent."""
+    """Check whether events are archived, whether the archive can be used, and all were sent.
+
+    :param resolved: the settings of a task
+    """
     archive = archive_of(resolved)
     if archive is None:
         return [_without_archive()]

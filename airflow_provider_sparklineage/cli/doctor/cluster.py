@@ -50,7 +50,11 @@ _PROBE = b"written by the doctor"
 
 
 def location_checks(settings: Settings, timeout_s: float = _PROBE_S) -> list[Check]:
-    """Write, list, read and delete a probe in the location as a worker; [] if it is not a URL."""
+    """Write, list, read and delete a probe in the capture location; [] if that is not a URL.
+
+    :param settings: the settings of a task, which have the location
+    :param timeout_s: the most seconds for all steps together
+    """
     captures = settings.capture_location
     if not captures.url:
         return []
@@ -137,6 +141,8 @@ def run(machine: spark.Machine, conn_id: str, conf: Mapping[str, str], settings:
     The application and its tables are in the folder to which the driver delivers. This folder is
     removed afterwards.
 
+    :param machine: the facts about this machine
+    :param conn_id: the id of the Spark connection
     :param conf: Spark properties of the operator
     :param settings: settings of a task; their capture location is a URL
     :raise SparkLineageError: if the bundle cannot be made, or the application not be submitted
@@ -229,6 +235,11 @@ def _submit(
 ) -> None:
     """Submit the application and wait for its end, as the operator's hook does.
 
+    :param conn_id: the id of the Spark connection
+    :param conf: Spark properties of the operator
+    :param settings: the settings of a task
+    :param bundle: the bundle in the driver's folder
+    :param in_spark: URL of the driver's folder, as Spark knows it
     :raise OutOfTimeError: if it takes too long; the application is killed then
     """
     connection = SparkSubmitHook(conn_id=conn_id)._connection  # noqa: SLF001  (as the operator)

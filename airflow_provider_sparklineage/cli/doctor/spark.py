@@ -139,7 +139,10 @@ def _mixed(spark: SparkDistribution) -> Check | None:
 
 
 def _java(env: Mapping[str, str], spark: SparkDistribution | None = None) -> Check:
-    """Check Java, and whether it fits Spark if the machine has one."""
+    """Check Java, and whether it fits Spark if the machine has one.
+
+    :param env: environment of ``spark-submit``
+    """
     if spark and (error := commands.java_refusal(env, spark)):
         return failed(JAVA, error)
     found = commands.find_java(env)
@@ -161,6 +164,9 @@ def _listener(
 ) -> tuple[list[Check], Machine | None]:
     """Check the listener that would be added, or the one that Spark has already.
 
+    :param settings: the settings of a task
+    :param machine: the machine without jars to add
+    :param env: environment of ``spark-submit``
     :return: the checks, and the machine for a trial; None for the machine if a trial could not have
         a listener
     """
@@ -340,7 +346,13 @@ def _submit(
     work: Path,
     env: Mapping[str, str],
 ) -> tuple[int | None, str]:
-    """Submit the application; give the exit code, None if it took too long, and the log."""
+    """Submit the application; give the exit code, None if it took too long, and the log.
+
+    :param bundle: the bundle into which the driver writes
+    :param links: makes links to files whose paths Spark would misread
+    :param work: a temporary folder, which has the application's tables
+    :param env: environment of ``spark-submit``
+    """
     folder = links.plain(cast("Path", bundle.path))
     jars = tuple(links.entry(jar) for jar in machine.jars)
     observer = links.entry(str(submitted_files.write_observer(folder)))

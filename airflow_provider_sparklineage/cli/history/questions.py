@@ -243,7 +243,7 @@ def _drift_columns(rows: Sequence[tables.Document]) -> Sequence[tables.Column]:
 
 
 def _change_without_names(row: tables.Document) -> str:
-    """Describe a change without its dataset and column, which have columns in the table."""
+    """Describe a change without its dataset and column: the table shows these separately."""
     if row["column"]:
         return column_change(row["kind"], row["was"], row["now"])
     return str(row["message"])

@@ -146,7 +146,7 @@ def _is_of_listener(file: Path) -> bool:
 
 
 def freshness(built_at: datetime, now: datetime) -> str:
-    """Say how old a store is, and that it does not have the runs since it was built."""
+    """Say when a store was built and how long ago, and that it does not have later runs."""
     when = built_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return f"The history was built {ago(built_at, now)}, on {when}; later runs are not in it."
 
@@ -175,7 +175,10 @@ def build(args: argparse.Namespace) -> int:
 
 
 def merged_document(folder: Path) -> tuple[bytes, Try | None]:
-    """Merge the bundle in a folder to its event; see :data:`.history.sources.Merge`."""
+    """Merge the bundle in a folder to its event; see :data:`.history.sources.Merge`.
+
+    :return: the event as JSON, and its try; None for the try if the bundle names no task
+    """
     event, manifest = _merged([str(folder)])
     of, task = None, manifest.task
     if task is not None:

@@ -42,7 +42,10 @@ name of 10,000 characters must not make all lines as long."""
 
 
 class Column(NamedTuple):
-    """A column of a table: its title, and the function that gives its text for a document."""
+    """A column of a table: its title, and the function that gives its text for a document.
+
+    :param style: rich's style of the column; empty for the default
+    """
 
     title: str
     text: Callable[[Document], str]
@@ -82,6 +85,7 @@ def labels(documents: Iterable[Document], *keys: str) -> Callable[[Document | No
     """Give a function that gives each dataset of the documents a short and unique name.
 
     :param keys: keys of a document whose values can be datasets
+    :return: the function; for None in place of a dataset it gives an empty text
     """
     names = short_names(
         DatasetName(one[key]["namespace"], one[key]["name"])
@@ -163,11 +167,12 @@ def grouped(
     is_all: bool,
     most: int = MOST_LINES,
 ) -> Sequence[Document]:
-    """Give one row for all rows with the same key: the first of them, with the group added.
+    """Give one row for all rows with the same key: the first of them, with all of them added.
 
     :param key: a function that gives the part of a row that all rows of a group have in common
     :param is_all: whether to return the rows as they are, so that each row has a line
     :param most: number of rows up to which the rows are returned as they are
+    :return: rows, of which :func:`rows_of` gives the rows of the group
     """
     if is_all or len(rows) <= most:
         return rows
@@ -198,7 +203,7 @@ def times_text(row: Document, text: Callable[[Document], str]) -> str:
 
 
 def partitions_text(row: Document) -> str:
-    """Give the partition of a row; for a group, the number of them, the first and the last."""
+    """Give the partition of a row; for a group, the number of partitions, the first and last."""
     return ends_text(partition_text(one["partition"]) for one in rows_of(row))
 
 
@@ -410,7 +415,11 @@ def _reason_text(reason: Document, name: _Names) -> str:
 
 
 def _datasets_text(row: Document, name: _Names) -> str:
-    """Name the datasets that the runs of a group read, but not the partitions: they can be many."""
+    """Name the datasets that the runs of a group read, without partitions, which can be many.
+
+    :param row: the row of the group
+    :param name: a function that gives the short name of a dataset
+    """
     reasons = [reason for one in rows_of(row) for reason in one["reasons"]]
     texts = []
     for is_direct, what in ((True, "read "), (False, f"{INDIRECTLY}: ")):
