@@ -53,7 +53,7 @@ class Check(NamedTuple):
 
 
 def assertion(subject: Subject, check: Check) -> Iterator[Proposal]:
-    """Yield the assertion of a check, and the check's result in this run if it is known."""
+    """Yield the assertion of a check, and the check's result in the event's run if it is known."""
     of = "\n".join((subject.job, check.dataset, check.key))
     # The URN is the same for each run of a job, so that DataHub has a history of the results.
     urn = f"urn:li:assertion:{sha256(of.encode()).hexdigest()[:32]}"
@@ -118,7 +118,11 @@ _CHECK_DESCRIPTIONS = {
 
 
 def partition_checks(subject: Subject) -> Iterator[Proposal]:
-    """Yield the partition checks of the datasets that a run wrote, with their results."""
+    """Yield the partition checks of the event's outputs, with their results in the event's run.
+
+    Where partitions are expected, an output has a check of its own partitions, and a check of those
+    that the run read. Nothing is yielded before the run has ended.
+    """
     if not partitions.can_be_stamped(subject):
         return
     reads = [access for access in partitions.accesses(subject, Side.READ) if _check_status(access)]
@@ -138,7 +142,9 @@ def _summed_check(subject: Subject, side: Side, accessed: list[partitions.Access
 
     The check has the result of the worst access. The check's dataset is empty; the caller sets it.
 
+    :param subject: the event's entities with their URNs
     :param side: whether the accesses are reads or writes
+    :param accessed: the accesses, all of this side
     """
     order = list(_GRAVITY)
     checked = [access for access in accessed if _check_status(access)]
@@ -154,7 +160,12 @@ def _summed_check(subject: Subject, side: Side, accessed: list[partitions.Access
 
 
 def _partition_results(checked: list[partitions.Access]) -> dict[str, str]:
-    """Give the expected and observed partitions of each dataset in words, in the given order."""
+    """Give the results of partition checks as texts, by dataset and kind: ``visits: missing``.
+
+    If there is only one access and it is a write, the keys are without the dataset.
+
+    :param checked: the accesses; only the first ``MAX_ACCESSES`` are read
+    """
     results: dict[str, str] = {}
     for access in checked[:MAX_ACCESSES]:
         is_alone = len(checked) == 1 and access.side is Side.WRITE
@@ -182,7 +193,10 @@ MAX_TESTS = 500
 
 
 def quality(subject: Subject) -> Iterator[Proposal]:
-    """Yield the data tests of a run that has ended, each once, with their results."""
+    """Yield the data tests of the event's run, each once, with their results.
+
+    Nothing is yielded before the run has ended.
+    """
     if not partitions.can_be_stamped(subject):
         return
     checks: dict[tuple[str, str], Check] = {}

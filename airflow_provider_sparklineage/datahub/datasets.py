@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def datasets(subject: Subject) -> Iterator[Proposal]:
-    """Yield the aspects of each dataset that a run accessed; nothing before the run has ended.
+    """Yield the aspects of each dataset that the event's run accessed; nothing before its end.
 
     A dataset that was both read and written is described once, as an output.
     """

@@ -101,14 +101,20 @@ def job(subject: Subject) -> Iterator[Proposal]:
 
 
 def _shared_aspects(subject: Subject, urn: str) -> Iterator[Proposal]:
-    """Yield the aspects that both a flow and a job have: status, platform instance, tags."""
+    """Yield the aspects that both a flow and a job have: status, platform instance, tags.
+
+    :param urn: URN of the event's flow or job
+    """
     yield Proposal(urn, "status", {"removed": False})
     yield from platform_instance(subject, urn)
     yield from _patched(urn, "globalTags", tags(subject.job_facets))
 
 
 def platform_instance(subject: Subject, urn: str) -> Iterator[Proposal]:
-    """Yield the platform instance of a flow, a job or a run, if an instance is configured."""
+    """Yield the platform instance of a flow, a job or a run, if an instance is configured.
+
+    :param urn: URN of the event's flow, job or run
+    """
     if instance := subject.how.platform_instance:
         platform = subject.names.orchestrator
         aspect = {
@@ -227,9 +233,10 @@ _JOB_EDGES = "inputDatajobEdges"
 
 
 def silent_jobs(subject: Subject) -> Iterator[Proposal]:
-    """Yield the aspects of DataJobs for the tasks of a DAG that send no events.
+    """Yield the aspects of DataJobs for those tasks of a DAG that send no events.
 
-    The aspects of such a task also name the tasks before it.
+    The aspects of such a task also name the tasks before it. Only an event of the DAG's run lists
+    the tasks; for any other event nothing is yielded.
     """
     if not subject.is_of_flow:
         return

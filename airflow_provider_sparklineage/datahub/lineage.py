@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def lineage(subject: Subject) -> Iterator[Proposal]:
-    """Yield the lineage of a run: the aspects of the job's Query, of the outputs and of the job.
+    """Yield the lineage of the event's run, as aspects of the job's Query, the outputs and the job.
 
     Nothing is yielded before the run has ended.
     """
@@ -85,6 +85,7 @@ def upstream_lineage(
 ) -> Iterator[Proposal]:
     """Yield the patches that add source datasets and source columns to an output's lineage.
 
+    :param subject: the event's entities with their URNs
     :param query: URN of the job's Query; None if the job has no SQL
     """
     urn = output.dataset.urn
@@ -102,6 +103,9 @@ def _table_edges(subject: Subject, output: OutputLineage, query: str | None) -> 
 
     The operations set only the values that the event has. The other values of an edge that a person
     has drawn are not changed, because those values mark the edge as drawn by a person.
+
+    :param subject: the event's entities with their URNs
+    :param query: URN of the job's Query; None if the job has no SQL
     """
     values = {
         "type": "COPY" if output.is_copy else "TRANSFORMED",
@@ -118,9 +122,12 @@ def _table_edges(subject: Subject, output: OutputLineage, query: str | None) -> 
 def _conditions_by_source(subject: Subject, output: OutputLineage) -> dict[str, str]:
     """Give the conditions on each source dataset as one text, by the dataset's URN.
 
-    The text is for one property: ``INDIRECT:FILTER amount, region; INDIRECT:JOIN id``. There is
-    not a property for each condition, because each property's name is a field in DataHub's index
-    of edges, which has room for few fields.
+    A condition is a column of the source that influences all columns of the output. The text is for
+    one property: ``INDIRECT:FILTER amount, region; INDIRECT:JOIN id``. There is not a property for
+    each condition, because each property's name is a field in DataHub's index of edges, which has
+    room for few fields.
+
+    :param subject: the event's entities with their URNs
     """
     texts: dict[str, list[str]] = {}
     for kind, sources in by_kind(output.conditions).items():
@@ -144,8 +151,9 @@ def _column_edges(subject: Subject, output: OutputLineage, query: str) -> Iterat
 def _column_groups(subject: Subject, output: OutputLineage) -> Iterator[tuple[str, str, list[str]]]:
     """Yield each column of an output once for each operation by which it is made.
 
-    :return: tuples of the operation, the URN of the column, and the URNs of the sources of which
-        this operation makes the column
+    :param subject: the event's entities with their URNs
+    :return: tuples of the operation (:func:`.transform_operation`), the URN of the column, and the
+        URNs of the source columns of which this operation makes the column
     """
     for column, sources in output.columns.fields.items():
         downstream = subject.field(output.dataset.name, column)
@@ -168,7 +176,7 @@ _LEFT_OUT = {"columnLineage": "On the dataset: that of all outputs is too much f
 
 
 def job_lineage(subject: Subject, columns: JobColumns) -> Iterator[Proposal]:
-    """Yield the aspect with the datasets and columns of a job, and the jobs before this job.
+    """Yield the aspect with the datasets and columns of the event's job, and the jobs before it.
 
     Nothing is yielded if the event has no job, or has neither datasets nor jobs before the job.
 
@@ -256,7 +264,8 @@ class JobColumns:
     def add(self, output: OutputLineage) -> None:
         """Add an output's conditions and columns.
 
-        If the conditions or the columns do not fit, the output's URN is added to ``left_out``.
+        If all conditions, or all columns, do not fit, none of them are added, and the output's URN
+        is added to ``left_out``.
         """
         has_conditions = self._conditions.take(_condition_lineages(self._subject, output))
         has_columns = self._columns.take(_column_lineages(self._subject, output))
@@ -333,7 +342,10 @@ def query_urn(subject: Subject) -> str | None:
 
 
 def job_query(subject: Subject, urn: str) -> Iterator[Proposal]:
-    """Yield the aspects of a job's Query: its SQL, and the datasets that the run accessed."""
+    """Yield the aspects of the job's Query: its SQL, and the datasets that the run accessed.
+
+    :param urn: URN of the Query
+    """
     yield Proposal(urn, "queryProperties", _query_properties(subject))
     datasets = dict.fromkeys(one.urn for one in (*subject.inputs, *subject.outputs))
     subjects = [{"entity": dataset} for dataset in list(datasets)[:_MAX_SUBJECTS]]

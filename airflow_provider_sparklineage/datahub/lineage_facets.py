@@ -148,7 +148,7 @@ class Columns(NamedTuple):
 
 
 def grouped(sources: Sources) -> dict[str, list[Source]]:
-    """Group sources by their :func:`transform_operation`."""
+    """Group sources by the text that :func:`transform_operation` gives for their kinds."""
     groups: dict[str, list[Source]] = {}
     for source, every in sources.items():
         groups.setdefault(transform_operation(every), []).append(source)
@@ -156,7 +156,10 @@ def grouped(sources: Sources) -> dict[str, list[Source]]:
 
 
 def by_kind(conditions: Sources) -> dict[str, list[Source]]:
-    """Group sources by kind; a source with several kinds is in several groups."""
+    """Group sources by kind; a source with several kinds is in several groups.
+
+    The key of sources without a kind is :data:`UNKNOWN_OPERATION`.
+    """
     groups: dict[str, list[Source]] = {}
     for source, every in conditions.items():
         for kind in every or (UNKNOWN_OPERATION,):
@@ -241,7 +244,7 @@ def _filtered(
     """Remove kinds from the sources of columns; leave out a source that has lost all its kinds.
 
     :param fields: the sources of each column
-    :param is_left: a function that tells whether a source keeps a kind
+    :param is_left: a function that tells whether a source keeps a kind of its transformations
     """
     filtered: dict[str, Sources] = {}
     for name, sources in fields.items():
@@ -273,7 +276,7 @@ class OutputLineage(NamedTuple):
 
 
 def output_lineages(subject: Subject) -> Iterator[OutputLineage]:
-    """Read the sources of each output, one output after another.
+    """Read the sources of each output of the event, one output after another.
 
     The result is an iterator, because the sources of all outputs together can take much memory.
     """
@@ -317,5 +320,8 @@ def _source_datasets(
 
 
 def _has_all_columns(output: Dataset, known: Columns) -> bool:
-    """Whether each column of the output's schema has a known source."""
+    """Whether each column of the output's schema has a source.
+
+    :param known: the sources of the output, as the event has them
+    """
     return {stored(field.name) for field in output.schema_fields} <= known.fields.keys()

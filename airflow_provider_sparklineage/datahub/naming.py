@@ -110,7 +110,10 @@ _FLOW_BYTES = 200  # leaves about as much room for the ids of the flow's jobs
 
 
 def process_instance_urn(run_id: str) -> str:
-    """Give the URN of a DataProcessInstance, which is a run."""
+    """Give the URN of the DataProcessInstance for a run.
+
+    :param run_id: OpenLineage's id of the run
+    """
     before = "urn:li:dataProcessInstance:"
     return before + fitted(run_id.strip(), before, "")
 
@@ -345,7 +348,7 @@ def tables(datasets: Iterable[model.PlainDataset], *, follow: bool) -> dict[Data
 
 
 def _preference(name: DatasetName) -> tuple[bool, bool, DatasetName]:
-    """Give a key that sorts tables: first those of Glue, then those of Hive, then all others.
+    """Give the sort key of a table's name: first those of Glue, then those of Hive, then others.
 
     The facet ``symlinks`` of the same files can have the tables in another order in each event.
     """
@@ -400,14 +403,17 @@ class JobName(NamedTuple):
     job: str = ""
 
     def flow_urn(self, how: Conversion) -> str:
-        """Give the URN of the DataFlow, with the platform instance if one is configured."""
+        """Give the URN of the DataFlow, with the platform instance if one is configured.
+
+        :param how: the settings of the conversion
+        """
         name = self.flow or "unknown"
         flow = f"{how.platform_instance}.{name}" if how.platform_instance else name
         limits = (self.orchestrator, 32), (flow, _FLOW_BYTES), (how.cluster, 32)
         return f"urn:li:dataFlow:({','.join(_shortened(*part) for part in limits)})"
 
     def job_urn(self, how: Conversion) -> str:
-        """Give the URN of the DataJob."""
+        """Give the URN of the DataJob; :meth:`flow_urn` describes ``how``."""
         before = f"urn:li:dataJob:({self.flow_urn(how)},"
         return f"{before}{fitted(self.job or self.flow or 'unknown', before, ')')})"
 
@@ -430,7 +436,8 @@ def split_job_name(orchestrator: str, name: str, *parents: str | None) -> JobNam
     The name is split after the first of ``parents`` with which the name begins, else at the first
     dot in the name.
 
-    :param parents: possible names of the parent
+    :param orchestrator: the platform that runs the flow, as in :class:`JobName`
+    :param parents: possible names of the parent; None is skipped
     :return: if the name begins with no parent's name and has no dot, flow and job both have the
         whole name
     """

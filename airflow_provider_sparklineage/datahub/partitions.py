@@ -237,7 +237,7 @@ def _listed_names(names: tuple[str, ...]) -> str:
 
 
 def accesses(subject: Subject, side: Side) -> Iterator[Access]:
-    """Yield an access for each dataset that the run read, or for each that it wrote.
+    """Yield an access for each input of the event, or for each output.
 
     A dataset that the event has twice, by its path and as a table, gives two accesses.
 
@@ -309,10 +309,10 @@ _SQL_WORD = re.compile(r"\s*([A-Za-z]+)\b")
 
 
 def operations(subject: Subject) -> Iterator[Proposal]:
-    """Yield the operations of a run that has ended, one for each written partition.
+    """Yield the operations of the event's run, one for each written part (:meth:`Access.parts`).
 
-    Nothing is yielded for the events that Spark itself sends: the event of the task that ran Spark
-    comes later, and has the operations of all its jobs.
+    Nothing is yielded before the run has ended, nor for the events that Spark itself sends: the
+    event of the task that ran Spark comes later, and has the operations of all its jobs.
     """
     if not can_be_stamped(subject) or is_below_a_task(subject):
         return
@@ -340,7 +340,10 @@ def is_below_a_task(subject: Subject) -> bool:
 
 
 def stamped(subject: Subject, part: Part) -> Json:
-    """Give the fields that all time-series aspects have: time, part of the dataset, message id."""
+    """Give the fields that all time-series aspects have: time, part of the dataset, message id.
+
+    :param part: the part of the dataset that the aspect is about
+    """
     return {
         "timestampMillis": subject.time,
         "partitionSpec": part._asdict(),
@@ -351,8 +354,10 @@ def stamped(subject: Subject, part: Part) -> Json:
 def _operation(
     subject: Subject, access: Access, part: Part, statement: str, *, is_all: bool
 ) -> Json:
-    """Describe an operation on one part of a dataset.
+    """Give the aspect ``operation`` for a write to one part of a dataset.
 
+    :param subject: the event's entities with their URNs
+    :param access: the write
     :param statement: the operation's type by the SQL statement; empty if that is not known
     :param is_all: whether the run wrote only this part of the dataset. If it wrote other parts
         too, the row count of the event is the sum for all of them, and not that of this part
@@ -383,9 +388,9 @@ def _operation_type(access: Access) -> str:
 
 
 def _statement_type(subject: Subject) -> str:
-    """Give the operation type of the run's SQL; empty if it is not known.
+    """Give the operation type of the SQL in the event; empty if the type is not known.
 
-    The type is known only if the SQL is one statement, and the run has one output.
+    The type is known only if the SQL is one statement, and the event has one output.
     """
     query = model.read_facet(subject.job_facets, "sql", model.Sql).query
     if len(subject.outputs) != 1:
@@ -416,9 +421,10 @@ _TABLE_FORMATS = ("delta", "hudi", "iceberg")
 
 
 def profiles(subject: Subject) -> Iterator[Proposal]:
-    """Yield the profiles of a run that has ended, at most one for each partition or dataset.
+    """Yield the profiles that the event's run gives, at most one for each partition or dataset.
 
-    If a task measured metrics of a part, the profile has these metrics, and not the row count of a
+    Nothing is yielded before the run has ended, nor for the events that Spark itself sends. If a
+    task measured metrics of a part, the profile has these metrics, and not the row count of a
     write.
     """
     if not can_be_stamped(subject) or is_below_a_task(subject):
@@ -439,7 +445,9 @@ def profiles(subject: Subject) -> Iterator[Proposal]:
 def _replaced_rows(subject: Subject, access: Access) -> Json:
     """Give the row count and size of the only partition that a run replaced.
 
-    :return: {} if the run wrote other parts, or did not replace the partition as a whole
+    :param access: the write
+    :return: ``rowCount``, and ``sizeInBytes`` if that is known; {} if the run wrote other parts, or
+        did not replace the partition as a whole
     """
     rows = access.statistics.rowCount
     is_claimed = subject.state == "COMPLETE" and access.is_of_this_run
@@ -460,6 +468,8 @@ def _is_replaced(access: Access) -> bool:
 def _measured_metrics(subject: Subject, access: Access) -> Json:
     """Give the metrics of a dataset that a task measured: rows, bytes, statistics of columns.
 
+    :param subject: the event's entities with their URNs
+    :param access: the access to the dataset
     :return: fields of ``datasetProfile``; {} if the event has no facet ``dataQualityMetrics``
     """
     metrics = access.read_facet("dataQualityMetrics", model.QualityMetrics)
@@ -482,7 +492,9 @@ def _size_in_bytes(size: int | None) -> Json:
 def _statistics(metrics: model.ColumnMetrics, rows: int | None) -> Json:
     """Give a column's statistics; values such as the minimum are texts for every type of column.
 
+    :param metrics: the metrics of the column in ``dataQualityMetrics``
     :param rows: the number of rows, for shares such as that of nulls; None if it is not known
+    :return: fields of ``DatasetFieldProfile``; unknown ones are left out
     """
     quantiles = {
         stored(quantile, 20): _metric_text(value)

@@ -101,7 +101,10 @@ def add(*path: str, value: Any) -> Json:
 
 
 def remove(*path: str) -> Json:
-    """Give the operation that removes a value; DataHub ignores it if the value is absent."""
+    """Give the operation that removes a value; DataHub ignores it if the value is absent.
+
+    :param path: as for :func:`add`
+    """
     return {"op": "remove", "path": f"/{'/'.join(map(escaped, path))}"}
 
 
@@ -117,6 +120,7 @@ def keyed(name: str, keys: Sequence[str], operations: list[Json]) -> Json:
 
     :param name: the name of the list in the aspect
     :param keys: the fields that identify an entry, in the order of the operations' paths
+    :param operations: the operations on the entries (:func:`add`, :func:`remove`)
     """
     return {"arrayPrimaryKeys": {name: list(keys)}, "patch": operations}
 
@@ -128,6 +132,7 @@ def job_edges(names: Iterable[str], operations: list[Json]) -> Json:
     ones where there is no aspect yet.
 
     :param names: the names of the lists of edges in ``dataJobInputOutput``
+    :param operations: the operations on the edges (:func:`add`, :func:`remove`)
     """
     keys: dict[str, list[str]] = {"inputDatasets": [], "outputDatasets": []}
     keys |= {name: ["destinationUrn"] for name in names}
@@ -146,8 +151,8 @@ MAX_NAME = 200
 def stored(text: str, limit: int = MAX_TEXT) -> str:
     """Give a text in a form that databases can store.
 
-    A text that is longer than the limit is cut and ends in a checksum, so that the results of two
-    different texts differ.
+    A text of more than ``limit`` characters is cut and ends in a checksum, so that the results of
+    two different texts differ.
     """
     if not text.isascii() or "\0" in text:  # rare
         # UTF-8 cannot have half of a surrogate pair, and databases refuse NUL in a text.
@@ -159,7 +164,7 @@ def stored(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def plain(text: str, limit: int = MAX_TEXT) -> str:
-    """Give a text in a form that can be stored, and without credentials.
+    """Give a text as :func:`stored` gives it, and without credentials.
 
     Producers copy SQL, descriptions and addresses as users wrote them, even with passwords.
     """

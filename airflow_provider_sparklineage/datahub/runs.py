@@ -91,7 +91,10 @@ def _instance_properties(subject: Subject) -> Json:
 
 
 def run_name(subject: Subject) -> str:
-    """Name a run readably: ``scheduled__2024-05-06T00:00:00+00:00, map index 3, try 2``."""
+    """Name the event's run: ``scheduled__2024-05-06T00:00:00+00:00, map index 3, try 2``.
+
+    Without a run of a DAG, the name is that of the job or the flow.
+    """
     run_id = plain(subject.dag_run.run_id or "")
     if not run_id:
         return subject.names.job or subject.names.flow
@@ -151,7 +154,8 @@ def _run_event(subject: Subject, status: str) -> Json:
 def _process_type(subject: Subject) -> str:
     """Give the ``DataProcessType``; empty if the job is not streaming and its DAG run has no type.
 
-    A streaming job has the type ``STREAMING``; any other type depends on the type of the DAG run.
+    A streaming job has the type ``STREAMING``. The type of any other job is ``BATCH_AD_HOC`` or
+    ``BATCH_SCHEDULED``, by the type of the DAG run.
     """
     if model.read_facet(subject.job_facets, "jobType", model.JobType).processingType == "STREAMING":
         return "STREAMING"
@@ -222,7 +226,10 @@ def _airflow_properties(subject: Subject) -> dict[str, str]:
 
 
 def _nominal_time(subject: Subject) -> dict[str, str]:
-    """Give the start and end of the nominal time; in Airflow, this is the data interval."""
+    """Give the start and end of the nominal time as properties.
+
+    The properties of an Airflow run are ``data_interval_start`` and ``data_interval_end``.
+    """
     nominal = model.read_facet(subject.run_facets, "nominalTime", model.NominalTime)
     start, end = nominal.nominalStartTime, nominal.nominalEndTime
     if subject.names.orchestrator == naming.AIRFLOW:
@@ -248,14 +255,17 @@ def _spark_properties(subject: Subject) -> dict[str, str]:
 
 
 def _run_tags(subject: Subject) -> dict[str, str]:
-    """Give the tags of the run: those of users, and the version of OpenLineage's client."""
+    """Give the tags of the run by key: those of users, and the version of OpenLineage's client."""
     tags = model.read_facet(subject.run_facets, "tags", model.Tags).tags[:MAX_ACCESSES]
     texts = ((name_of_property(one.key), value_of(one.value)) for one in tags)
     return {key: value for key, value in texts if key and value}
 
 
 def _task_states(subject: Subject) -> dict[str, str]:
-    """Give the tasks of a DAG's run by their state, including tasks that sent no event."""
+    """Give the tasks of a DAG's run by their state, including tasks that sent no event.
+
+    :return: e.g. ``{"tasks failed": "extract, load"}``
+    """
     states = model.read_facet(subject.run_facets, "airflowState", model.TaskStates).tasksState
     by_state = defaultdict(list)
     for task, state in states.items():
@@ -273,7 +283,11 @@ def _error(subject: Subject) -> dict[str, str]:
 
 
 def _partition_check(subject: Subject) -> dict[str, str]:
-    """Give the accessed partitions, and the result of their comparison to the expected ones."""
+    """Give the accessed partitions, and the result of their comparison to the expected ones.
+
+    :return: the status and the summary of the check, and a property for each dataset, e.g.
+        ``{"wrote revenue": "dt=2024-05-06"}``
+    """
     values = model.read_facet(subject.run_facets, model.CHECK_KEY, dict[str, model.Value])
     sentences = [key for key in values if key.startswith(_ACCESS_SENTENCES)]
     check = {"partitions": values.get("status"), "partition_summary": values.get("summary")}
@@ -310,7 +324,8 @@ def missing(facets: model.Facets) -> dict[str, str]:
     """Give the properties that describe the gaps in a run's lineage.
 
     :param facets: the facets of the run
-    :return: {} if the run has no facet ``sparkLineage_capture``
+    :return: ``lineage``, a summary, and ``missing: CODE`` for each code of the degradations; {} if
+        the run has no facet ``sparkLineage_capture``
     """
     if model.CAPTURE_KEY not in facets:
         return {}
@@ -354,7 +369,7 @@ def _listed_sentences(sentences: list[str], count: int) -> str:
 
 
 def run_datasets(subject: Subject) -> Iterator[Proposal]:
-    """Yield an aspect with the inputs of a run, and an aspect with its outputs.
+    """Yield an aspect with the inputs of the event's run, and an aspect with its outputs.
 
     Nothing is yielded before the run has ended.
 
@@ -389,6 +404,9 @@ def _joined_properties(before: dict[str, str], properties: dict[str, str]) -> di
     """Join the properties of one dataset that the event has twice: as files, and as a table.
 
     Two different values of one property are joined by a comma.
+
+    :param before: those of the earlier entries of the dataset; {} for its first entry
+    :param properties: those of its next entry
     """
     both = before | properties
     for key in before.keys() & properties.keys():

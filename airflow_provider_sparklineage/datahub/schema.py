@@ -129,9 +129,11 @@ def _unnamed(kind: str, below: list[model.NestedField]) -> list[model.NestedFiel
 
 
 def _rendered_type(kind: str, children: Sequence[Child]) -> str:
-    """Format a nested type in Spark's notation.
+    """Format a nested type in Spark's notation, e.g. ``struct<a:int,b:array<string>>``.
 
     Only the beginning is formatted, so that the time grows no more than linearly with the depth.
+
+    :param kind: ``struct``, ``array``, ``map`` or ``union``
     """
     shown = (f"{one.name}:{one.type.native}" if one.name else one.type.native for one in children)
     return _shown_type(f"{kind}<{','.join(islice(shown, MAX_NATIVE))}>")
@@ -142,7 +144,11 @@ def _rendered_type(kind: str, children: Sequence[Child]) -> str:
 
 @lru_cache(maxsize=4096)
 def _parsed_type(written: str, depth: int) -> ColumnType:
-    """Read a type from its text; a type that is not nested has no children."""
+    """Read a type from its text; a type that is not nested has no children.
+
+    :param written: the type in the producer's words
+    :param depth: the number of nested types around it
+    """
     written = written.strip()
     kind = _NESTED_TYPES.get(_base_name(written))
     if kind is None:
@@ -183,13 +189,13 @@ def _shown_type(written: str) -> str:
 
 
 def _between_brackets(written: str) -> str:
-    """Give the text between the outer brackets; empty if the type does not end in a bracket."""
+    """Give the text in a type's outer brackets; empty if the type does not end in a bracket."""
     start = _BRACKETS.search(written)
     return written[start.end() : -1].strip() if start and written[-1] in _CLOSING else ""
 
 
 def _split_list(inner: str) -> Iterator[str]:
-    """Split a list at the commas that are neither in brackets nor in backticks."""
+    """Split the text in a type's brackets at the commas outside of inner brackets and backticks."""
     start = level = 0
     is_quoted = False
     for at, char in enumerate(inner):

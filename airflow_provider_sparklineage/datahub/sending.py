@@ -70,8 +70,8 @@ def send(server: Server, proposals: Iterable[Proposal], until: float) -> int:
     :param proposals: the proposals; they are read batch by batch, so that they are not all in
         memory
     :param until: the value of ``time.monotonic()`` after which nothing is sent
-    :return: the number of stored proposals. A refused proposal of an aspect that DataHub may have
-        already is neither stored nor lost
+    :return: the number of stored proposals. A refused proposal with ``only_if_absent`` counts as
+        neither stored nor lost, because DataHub may have the aspect already
     :raise DeliveryError: if a proposal was lost; the error's text has the number of stored
         proposals, and the reasons for the lost ones
     """
@@ -151,6 +151,9 @@ class _Sending:
 
         A proposal with that flag is not lost: a GMS of a version that does not know the header of
         the proposal refuses the proposal if the aspect exists already.
+
+        :param batch: the refused proposals
+        :param answer: GMS's answer, with the reason
         """
         self.refused += [
             f"{one.aspect_name} of {one.urn} ({answer.why})"
@@ -339,7 +342,10 @@ class Gms:
         return self._answer(kind, f"{self._server.url} {_connection_problem(error)}")
 
     def _answer(self, kind: Kind, why: str) -> Answer:
-        """Make an answer; hide the token in the reason, because a server may repeat the token."""
+        """Make an answer; hide the token in the reason, because a server may repeat the token.
+
+        :param why: the reason for a failure, which may have the token
+        """
         hidden = why.replace(self._secret, "***") if self._secret else why
         return Answer(kind, truncated(" ".join(scrub(hidden).split()), _MAX_REASON))
 
@@ -376,7 +382,10 @@ Any other status is ``USELESS``: at 401 or 404 the token or the URL is wrong for
 
 
 def _json_object(response: Response, content: bytes) -> dict[str, Any] | None:
-    """Give the JSON object of an answer; None for any other answer, such as a proxy's page."""
+    """Give the JSON object of a response; None for any other response, such as a proxy's page.
+
+    :param content: the body of the response
+    """
     if "json" not in response.headers.get("Content-Type", ""):
         return None
     try:

@@ -378,7 +378,7 @@ _WEB_SCHEMES = ("http://", "https://")
 
 
 def dag_page(subject: Subject) -> str:
-    """Give the URL of a DAG's page, from the URL of a log; empty if the event has no such URL."""
+    """Give the URL of the DAG's page, from the URL of a log; empty if the event has no such URL."""
     base, is_page, _ = task_instance_page(subject).partition("/dags/")
     return f"{base}/dags/{quote(subject.names.flow, safe='')}" if is_page else ""
 

@@ -52,6 +52,7 @@ class DataHubConfig(Config):
     def from_dict(cls, params: dict[str, Any]) -> DataHubConfig:
         """Read a configuration.
 
+        :param params: the dictionary that the client has for the transport
         :raise SettingsError: if a key is unknown, or a value is impossible
         """
         return cls(configuration.read(params))
@@ -156,7 +157,7 @@ def neutral_of(run_event: RunEvent) -> Json | None:
 
     The object of the event's facet ``sparkLineage_capture`` carries the neutral form
     (:func:`.event.openlineage.with_neutral`). Airflow's additions to the event are kept: run, job,
-    time, the facets of Airflow, and its datasets if the neutral form has none.
+    time, the facets of Airflow, and the datasets of ``run_event`` if the neutral form has none.
 
     :return: None if the event carries no neutral form: it is a START event, or an event of another
         task or producer

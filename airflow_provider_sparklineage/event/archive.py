@@ -74,7 +74,11 @@ class OwnFolder(Objects, frozen=True):
         return Path(self.url.removeprefix("file://"))
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file that appears complete or not at all."""
+        """Write a file that appears complete or not at all.
+
+        :param name: path of the file below the folder; missing folders are made
+        :param content: the full content of the file
+        """
         self.make_private()
         file = self.root / name
         _make(file.parent)
@@ -93,6 +97,9 @@ class OwnFolder(Objects, frozen=True):
     def sweep(self, *, older_than: timedelta, now: datetime, seconds: float) -> int:
         """Delete the files older than ``older_than``, and the folders that are empty after that.
 
+        Files directly in the folder stay.
+
+        :param now: the current time, with a time zone
         :param seconds: time limit; files that are left after it are deleted by the next sweep
         :return: number of deleted files
         """
@@ -215,9 +222,11 @@ class Archive(Frozen, frozen=True):
     ) -> None:
         """Write the event of a try; it replaces an earlier event of the same try.
 
+        :param task: the try
+        :param written: the event, with its JSON
         :param sending: the part that Airflow adds when it sends the event; None if the event is
             not for sending
-        :param is_unsent: whether to mark it as not sent, until :meth:`unmark` is called
+        :param is_unsent: whether to mark the event as not sent, until :meth:`unmark` is called
         :raise ArchiveError: if the store did not take it in time
         """
         name, content = name_of(task), written.text
@@ -240,7 +249,7 @@ class Archive(Frozen, frozen=True):
         self._bounded(write, "written to")
 
     def read(self, task: TaskIdentity) -> dict[str, Any]:
-        """Give the event of a try.
+        """Give the event of the try ``task``, without the key ``sending``.
 
         :raise ArchiveError: if there is no event, or the store did not give it in time
         :raise DocumentError: if the file cannot be read as an event
@@ -248,7 +257,10 @@ class Archive(Frozen, frozen=True):
         return self.archived(name_of(task)).event
 
     def archived(self, name: str) -> ArchivedEvent:
-        """Give the event with this name, as archived; raise the errors of :meth:`read`."""
+        """Give an event and Airflow's part of it; raise the errors of :meth:`read`.
+
+        :param name: the event's name, as :attr:`Entry.name` has it
+        """
         content = self._bounded(lambda: self._store().read(f"{name}{_SUFFIX}"), "read from")
         event = stored(content)
         sending = event.pop(SENDING_KEY, None)
@@ -257,6 +269,7 @@ class Archive(Frozen, frozen=True):
     def tries(self, task: TaskIdentity) -> list[int]:
         """List the numbers of a task instance's tries that have an event, in ascending order.
 
+        :param task: any try of the task instance
         :raise ArchiveError: if the store did not list them in time
         """
         folder = name_of(task).rpartition("/")[0]
@@ -265,7 +278,9 @@ class Archive(Frozen, frozen=True):
         return sorted(int(stem) for stem in stems if stem.isdecimal())
 
     def entries(self, dag_id: str = "", task_id: str = "", run_id: str = "") -> list[Entry]:
-        """List the events of the archive; of one DAG, run or task only, if these are given.
+        """List the events of the archive, or only those of the DAG, task and run with these ids.
+
+        An empty id stands for all; a run's id needs its DAG's.
 
         :raise ArchiveError: if the store did not list them in time
         """
@@ -299,6 +314,8 @@ class Archive(Frozen, frozen=True):
     def unsent(self) -> list[Entry]:
         """List the events that are known not to have been sent; [] in an archive without marks.
 
+        The time in an entry is that of the event's mark.
+
         :raise ArchiveError: if the store did not list them in time
         """
         if not self.has_marks:
@@ -312,13 +329,17 @@ class Archive(Frozen, frozen=True):
         return self._bounded(entries, "read from")
 
     def mark(self, name: str) -> None:
-        """Mark an event as not sent; raise the errors of :meth:`unmark`."""
+        """Mark an event as not sent, if :attr:`has_marks`; raise the errors of :meth:`unmark`.
+
+        :param name: the event's name, as :attr:`Entry.name` has it
+        """
         if self.has_marks:
             self._bounded(lambda: self._store().write(f"{UNSENT}/{name}", b""), "written to")
 
     def unmark(self, name: str) -> None:
         """Remove the mark of an event, because it was sent.
 
+        :param name: the event's name, as :attr:`Entry.name` has it
         :raise ArchiveError: if the store did not do so in time
         """
         if self.has_marks:
@@ -327,8 +348,9 @@ class Archive(Frozen, frozen=True):
     # --- time -------------------------------------------------------------------------------------
 
     def sweep_at_times(self, *, older_than: timedelta, now: datetime) -> int:
-        """Delete old events of the default archive, at most once an hour.
+        """Delete events older than ``older_than`` from the default archive, at most once an hour.
 
+        :param now: the current time, with a time zone
         :return: number of deleted files; 0 in a configured archive
         :raise ArchiveError: if the store did not do so in time
         """
@@ -345,7 +367,7 @@ class Archive(Frozen, frozen=True):
         return self._bounded(sweep, "swept")
 
     def within(self, timeout_s: float) -> Archive:
-        """Give the same archive with a time limit of at most ``timeout_s``."""
+        """Give the same archive with a time limit of at most ``timeout_s`` seconds."""
         return replace(self, timeout_s=min(self.timeout_s, timeout_s))
 
     def _store(self) -> Objects:
@@ -364,14 +386,22 @@ class Archive(Frozen, frozen=True):
 
 
 def archive_of(settings: Settings, timeout_s: float = 10.0) -> Archive | None:
-    """Give the archive of the settings; None if they switch it off."""
+    """Give the archive of the settings; None if they switch it off.
+
+    :param timeout_s: time limit of the store for each call, in seconds
+    """
     if not settings.archive_url:
         return None
     return Archive(settings.archive_url, timeout_s, settings.archive_is_default)
 
 
 def name_of(task: TaskIdentity) -> str:
-    """Give the name of a try's event in the archive."""
+    """Give the name of a try's event in the archive.
+
+    The name is ``<dag_id>/<run_id>/<task_id>/<map_index>/<try_number>``, with encoded ids.
+
+    :param task: the try
+    """
     parts = (task.dag_id, task.run_id, task.task_id, str(task.map_index))
     return "/".join((*map(encoded, parts), str(task.try_number)))
 

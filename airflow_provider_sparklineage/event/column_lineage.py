@@ -111,6 +111,8 @@ def transformation_type(sources: list[dict[str, Any]]) -> str:
     """Give the strongest transformation of a column's sources, e.g. ``DIRECT:AGGREGATION``.
 
     It is ``UNKNOWN`` if no source has a transformation.
+
+    :param sources: the sources as :func:`input_fields` gives them
     """
     given = {id(s["transformations"]): s["transformations"] for s in sources}
     kinds = {(t["type"], t.get("subtype") or "") for ts in given.values() for t in ts}
@@ -218,16 +220,16 @@ def _number_of_texts(edges: Edges) -> int:
 
 
 def _number_of_indirect(lineage: ColumnLineage) -> int:
-    """Give the number of edges that have only INDIRECT transformations.
+    """Count the edges in an output's column lineage that have only INDIRECT transformations.
 
-    All edges of the whole dataset are such edges.
+    The edges that lead to the output as a whole, not to one column, are all of that kind.
     """
     of_columns = mapped(lineage.fields, lambda es: sum(not _direct(ts) for ts in es.values()))
     return sum(of_columns.values()) + len(lineage.dataset)
 
 
 def _bytes_of(lineage: ColumnLineage) -> int:
-    """Give a lower bound of the bytes of edges in JSON, without their transformations.
+    """Give a lower bound of the bytes that an output's edges take in JSON without transformations.
 
     The name of a column counts only if the column has a DIRECT edge, because a column without one
     is dropped together with its INDIRECT edges.
@@ -246,7 +248,7 @@ def _undescribed(transformations: Transformations) -> Transformations:
 
 
 def _without_indirect(lineage: ColumnLineage) -> ColumnLineage:
-    """Leave out the INDIRECT edges, and the columns that have no other edges."""
+    """Leave out an output's INDIRECT edges, and its columns that have no other edges."""
     direct = ColumnLineage(lineage.fields).changed(_direct)
     return ColumnLineage({name: edges for name, edges in direct.fields.items() if edges})
 

@@ -56,7 +56,10 @@ _INCOMPLETE = frozenset(str(code) for code in DegradationCode if code.needs_atte
 
 
 class Described(NamedTuple):
-    """The description of a dataset, and those of the columns that have one."""
+    """The description of a dataset, and those of the columns that have one.
+
+    :param columns: the descriptions of columns, by the column's name
+    """
 
     text: str
     columns: dict[str, str]
@@ -81,7 +84,7 @@ class Descriptions:
         return short_names([one.dataset_name for one in (*datasets, *sources)])
 
     def of_run(self) -> str:
-        """Describe the run, its mismatches and its columns.
+        """Describe the run: accesses, unexpected and missing partitions, columns of outputs.
 
         E.g. ``2024-05-07 01:02 UTC: wrote …; read …. In revenue: total = sum(amount), from …``.
         """
@@ -125,7 +128,7 @@ class Descriptions:
     # --- datasets ---------------------------------------------------------------------------------
 
     def of_datasets(self) -> dict[tuple[Side, DatasetName], Described]:
-        """Describe the datasets that the run has read or written."""
+        """Describe the datasets that the run has read or written, by side and name."""
         read = {
             (Side.READ, name): Described(self._sentence(Side.READ, name, "read"), {})
             for name in self._known[Side.READ]
@@ -160,6 +163,10 @@ class Descriptions:
         """Describe an access, e.g. ``dt=2024-05-06 written by shop.revenue, 2024-05-07 01:02 UTC``.
 
         Without a known part the sentence begins with the verb: ``Written by …``.
+
+        :param side: whether the run read or wrote the dataset
+        :param name: the dataset
+        :param verb: ``read`` or ``written``
         """
         part_of = self._part(side, name)
         by = f"by {self._event.job.name}, {self._when}"
@@ -175,7 +182,10 @@ class Descriptions:
         return f"{self._names[name]} {self._part(side, name)}".rstrip()
 
     def _part(self, side: Side, name: DatasetName) -> str:
-        """Name the accessed part of a dataset; empty if it was all of it or is unknown."""
+        """Name the accessed part of a dataset; empty if it was all of it or is unknown.
+
+        :param side: whether the part was read or written
+        """
         entry = self._entries.get((side, name))
         if entry is None or entry.accessed in ("all", "unknown"):
             return ""
@@ -201,7 +211,10 @@ class Descriptions:
         return texts
 
     def _made_of(self, sources: list[InputField], *, with_expression: bool) -> str:
-        """Describe the sources of a column, e.g. ``= round(avg(visib), 1), from weather.visib``."""
+        """Describe the sources of a column, e.g. ``= round(avg(visib), 1), from weather.visib``.
+
+        :param with_expression: whether the text begins with the expression, if that is known
+        """
         direct = [one for one in sources if any(map(_is_direct, one.transformations or ()))]
         columns = [f"{self._names[one.dataset_name]}.{one.field}" for one in direct or sources]
         origin = f"{'from' if direct else 'depends on'} {some(columns, _MAX_SOURCES)}"
@@ -236,7 +249,12 @@ or a length, which is the same in each run."""
 
 
 def _without_varying(expression: str) -> str:
-    """Leave out literals that may belong to this run alone: dates, times, numbers of batches."""
+    """Replace by ``…`` an expression's literals that may belong to one run alone.
+
+    These are the literals with six digits or more: dates, times, numbers of batches.
+
+    :param expression: an SQL expression
+    """
 
     def unless_varying(literal: re.Match[str]) -> str:
         digits = sum(map(str.isdigit, literal[0]))
@@ -256,7 +274,7 @@ _JOB_SCHEMA = f"{_FACETS}/DocumentationJobFacet.json#/$defs/DocumentationJobFace
 def described(event: Event, last: Event | None = None, upstream: Sequence[Event] = ()) -> Event:
     """Add descriptions to an event: of its datasets, and at the end of a try also of its run.
 
-    :param last: the event of the task's last successful run
+    :param last: the event of the task's last successful run; None if there is none
     :param upstream: the events of the tasks before this one, the nearest first
     """
     own = Descriptions(event)

@@ -70,6 +70,8 @@ def header(manifest: Manifest, application: SparkApplication | None) -> Header:
     Run and job are those of the manifest; if it has no job, the job is the Spark application's,
     else ``unknown``. The time is the end of the try, else the application's last event, else the
     start of the try, else the epoch.
+
+    :param application: the Spark application of the try; None if it is not known
     """
     time = manifest.ended or (application and application.last_event) or manifest.started
     job = manifest.job
@@ -93,6 +95,7 @@ def empty(header: Header | None, outcome: Outcome) -> Event:
     """Make an event without datasets and facets.
 
     :param header: None for Airflow's hooks, which fill it in themselves
+    :param outcome: the type of the event; not used if ``header`` is None
     """
     if header is None:
         return {"run": {"facets": {}}, "job": {"facets": {}}, "inputs": [], "outputs": []}
@@ -137,7 +140,11 @@ FACET_KINDS = ("facets", "inputFacets", "outputFacets")
 
 
 def with_facets(event: Event, change: Callable[[Facets], Facets]) -> Event:
-    """Give an event in which the facets of each dataset, of the run and of the job are changed."""
+    """Give an event in which the facets of each dataset, of the run and of the job are changed.
+
+    :param change: gives the new facets for a dict of facets by key, e.g. the ``inputFacets`` of one
+        dataset
+    """
 
     def changed(owner: dict[str, Any]) -> dict[str, Any]:
         return owner | {kind: change(owner[kind]) for kind in FACET_KINDS if kind in owner}
@@ -257,6 +264,8 @@ def is_unchanged(value: object, change: Callable[[str], str]) -> bool:
     All different texts are changed at once, as the lines of one text: that is far cheaper than a
     :class:`Walk`, because most texts are repeated in each dataset and each edge. A value with texts
     that need escapes in JSON is not searched, and the result is False.
+
+    :param change: gives the new text for a text
     """
     text = msgspec.json.encode(value)
     if b"\\" in text:
@@ -284,7 +293,7 @@ _PRINTABLE = bytes(range(0x20, 0x7F))
 
 
 def is_surely_within(event: Event, max_bytes: int) -> bool:
-    """Whether it is certain, by an upper bound of its size, that an event is within ``max_bytes``.
+    """Whether an event is certainly within ``max_bytes``, by an upper bound of the event's size.
 
     The size is that in the JSON of OpenLineage's client. The client's JSON is longer than that of
     the fast encoder used here: the client escapes more characters, writes spaces after separators,

@@ -63,8 +63,9 @@ class Failure(NamedTuple):
 def failures(transport: Any) -> Iterator[list[Failure]]:
     """Record the errors of a composite transport's children, which the transport only logs.
 
-    :param transport: a transport of OpenLineage's client; the list stays empty if it is not
-        composite
+    :param transport: a transport of OpenLineage's client
+    :return: a context manager with the list to which each error is added as it occurs; the list
+        stays empty if the transport is not composite
     """
     found: list[Failure] = []
     with ExitStack() as restored:
@@ -185,7 +186,9 @@ def send_all(
 ) -> None:
     """Send events in order, up to the first failure that is not about the event itself.
 
-    :param say: writes a result
+    :param client: the client that sends them
+    :param lines: the events in JSON, each as a line of the process's standard input has it
+    :param say: writes a result, by its key (``sent``, ``refused`` or ``stopped``) and its value
     :param going_on: called before each event; if it returns False, no more events are sent
     """
     sent = 0
@@ -218,7 +221,7 @@ def send_all(
 
 
 def _is_refusal(error: BaseException | None) -> bool:
-    """Whether an error, or one of its causes, is about the event itself.
+    """Whether an error, or one of its causes, is about the event itself; False for None.
 
     A composite transport raises an error of its own, with its child's error as the cause.
     """
@@ -260,10 +263,10 @@ def _no_detour(response: Any, **_: Any) -> None:
 
 
 def close(client: OpenLineageClient, seconds: float, say: Callable[[str, Any], None]) -> None:
-    """Wait until a transport has delivered its events; say how many it did not deliver.
+    """Wait until a client's transport has delivered its events; report the undelivered ones.
 
     :param seconds: time limit
-    :param say: writes a result
+    :param say: writes a result, by its key (``lost`` or ``stopped``) and its value
     """
     try:
         done = client.close(seconds)

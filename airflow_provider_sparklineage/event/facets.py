@@ -58,7 +58,10 @@ _DESCRIPTION = f"{SCHEMA_BASE}:subsetDescription:1-0-0"
 
 
 def subset_facets(dataset: LineageDataset, side: Side) -> Facets:
-    """Make the facets on the accessed part of a dataset; {} if no condition is known."""
+    """Make the facets on the accessed part of a dataset, by key; {} if no condition is known.
+
+    :param side: whether the dataset was read or written
+    """
     schema, key = _SUBSETS[side]
     condition, rest = _condition(dataset.selected.condition)
     facets: Facets = {}
@@ -114,7 +117,7 @@ def _condition(condition: subset.Condition | None) -> tuple[dict[str, Any] | Non
 
 
 def partitioning_facets(dataset: LineageDataset, *, bare: bool) -> Facets:
-    """Make the facets on an output's partitioning and the partitions that were written.
+    """Make the facets on an output's partitioning and its written partitions, by key.
 
     :param bare: whether to add the facet ``partitions`` of the OpenLineage proposal, too; it has
         only the proposal's keys
@@ -172,7 +175,9 @@ def _partitioned_by(dimensions: Sequence[Dimension]) -> str | None:
 def check_facet(
     inputs: Collection[LineageDataset], outputs: Collection[LineageDataset]
 ) -> dict[str, Any] | None:
-    """Describe each dataset's expected partitions, their sources, and the observed partitions.
+    """Make the facet ``sparkLineage_partitionCheck`` of the inputs and outputs.
+
+    It has each dataset's expected partitions with their sources, and the observed partitions.
 
     :return: None if no dataset has expectations or is partitioned
     """
@@ -237,7 +242,11 @@ def _check(reads: list[dict[str, Any]], writes: list[dict[str, Any]]) -> dict[st
 
 
 def _how(entry: Mapping[str, Any], side: Side) -> str:
-    """Give the verb for an access in the partition check, e.g. ``read`` or ``was to write``."""
+    """Give the verb for an access in the partition check, e.g. ``read`` or ``was to write``.
+
+    :param entry: the entry of the accessed dataset in the partition check
+    :param side: whether the entry is about a read or a write
+    """
     if entry.get("failed"):
         return "was to write"
     if unreported := entry.get("unreported"):
@@ -282,11 +291,12 @@ def _checked(dataset: LineageDataset, side: Side) -> dict[str, Any]:
 
 
 def _reservations(dataset: LineageDataset) -> dict[str, Any]:
-    """Give the part of a dataset's entry in the partition check that qualifies its partitions.
+    """Give one more key of a dataset's entry in the partition check, by the state of the access.
 
-    :return: a dict with one key: ``failed`` if the access failed; ``unreported`` if the dataset is
-        only declared, or known from the last run; else ``planned``, with the partitions that Spark
-        only planned to read, or None if there are none
+    :return: a dict with one key: ``failed``, which is True, if the access failed; ``unreported``,
+        which is ``declared`` or ``last_known``, if the dataset is only declared, or known from the
+        last run; else ``planned``, with the partitions that Spark only planned to read, or None if
+        there are none
     """
     if dataset.failed:
         return {"failed": True}
@@ -320,9 +330,9 @@ def _counted(partitions: Collection[Partition] | None) -> dict[str, Any] | None:
 
 
 def source_entries(expected: Expected) -> list[dict[str, Any]]:
-    """Describe the sources of expected values; give one dict for each, at most ``MAX_SOURCES``.
+    """Give the entries ``from`` of the partition check, one for each source of an expected value.
 
-    :func:`.steps.texts.shortened` truncates their templates.
+    At most ``MAX_SOURCES`` are given. :func:`.steps.texts.shortened` truncates the templates later.
     """
     return [
         present(
@@ -356,8 +366,9 @@ MORE_KEY = "and more"
 def with_lines(event: Event) -> Event:
     """Add a line of text about each dataset to the event's partition check.
 
-    Existing lines are replaced, because datasets may have got other names. An event without the
-    check, such as that of a START, is not changed.
+    If there are more than ``MAX_LINES`` datasets, the others are only counted. Existing lines are
+    replaced, because datasets may have got other names. An event without the check, such as that of
+    a START, is not changed.
     """
     facets = event["run"]["facets"]
     if model.CHECK_KEY not in facets:

@@ -135,7 +135,10 @@ _SHAPES: dict[str, type[Facet]] = {
 
 
 class Forwarding:
-    """Decodes the facets of an event's datasets; equal facets become one object."""
+    """Decodes the facets of an event's datasets; equal facets become one object.
+
+    :param allowance: once its time for facets is over, the remaining datasets get no facets
+    """
 
     def __init__(self, allowance: Allowance = UNLIMITED) -> None:
         self._allowance = allowance
@@ -145,7 +148,10 @@ class Forwarding:
         self._decoded = lru_cache(maxsize=_REMEMBERED)(_decoded)
 
     def bounded(self, dataset: LineageDataset) -> LineageDataset:
-        """Give a dataset as it is; without its facets if no time or no memory is left for them."""
+        """Give a dataset as it is, or reduced if no time or no memory is left for its facets.
+
+        Then it has only its name, the reporter of the access, and whether the access failed.
+        """
         facets = (*dataset.facets.values(), *dataset.side_facets.values())
         size = sum(len(memoryview(facet)) for facet in facets)
         if self._allowance.is_over(Stage.FACETS) or not self._memory.takes(size):
@@ -154,7 +160,11 @@ class Forwarding:
         return dataset
 
     def of(self, facets: Mapping[str, msgspec.Raw], dataset: DatasetName) -> Facets:
-        """Decode facets of a dataset; leave out and note those that are invalid."""
+        """Decode facets of a dataset; leave out invalid ones, and add a degradation for each.
+
+        :param facets: the JSON text of each facet, by key
+        :param dataset: the dataset, as a degradation names it
+        """
         kept: Facets = {}
         for name in sorted(facets):
             try:
@@ -170,7 +180,7 @@ class Forwarding:
         return kept
 
     def degradations(self) -> Iterator[Degradation]:
-        """Report the facets that were left out."""
+        """Yield a degradation for each invalid facet, and one for all reduced datasets."""
         yield from self._lost
         if self._without:
             yield cut_short(

@@ -851,7 +851,7 @@ def read_facet(facets: Mapping[str, Any], key: str, of: type[_Json]) -> _Json:
 
 
 def fitted(value: Any, of: type[_Json]) -> _Json:
-    """Convert decoded JSON to a type, part by part; its empty value if no part can be read.
+    """Convert decoded JSON to a type, part by part; the type's empty value if none can be read.
 
     :param of: the type, e.g. ``list[str]``; if it is a class, all its fields have defaults
     """
@@ -916,7 +916,10 @@ class _Fitting:
         self.left_out = 0
 
     def to(self, value: Any, of: Any) -> Any:
-        """Convert a value to a type; ``_ABSENT`` if nothing of it has the right shape."""
+        """Convert a value to a type; give ``_ABSENT`` if no part of the value has the right shape.
+
+        :param of: the type, as an annotation
+        """
         try:
             return msgspec.convert(value, of)
         except (msgspec.ValidationError, RecursionError, UnicodeError):

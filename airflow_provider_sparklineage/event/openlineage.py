@@ -41,7 +41,7 @@ class OpenLineageParts(NamedTuple):
 
 
 def parts(event: Event) -> OpenLineageParts:
-    """Give the parts of an event; OpenLineage's client writes them as the same JSON."""
+    """Give the parts of an event; OpenLineage's client writes them as the JSON of the event."""
 
     def datasets(side: str, kind: type[Any], own: str) -> list[Any]:
         return [
@@ -66,7 +66,7 @@ def with_neutral(run_facets: Facets, neutral: Event) -> Facets:
     :param run_facets: the facets as :func:`parts` gives them, or as JSON has them
     :param neutral: the event before its adaptation to a backend, with secrets hidden in facets of
         other producers; its job's ``documentation`` is the user's own, or absent if there is none
-    :return: the same object if there is no capture facet, as before the job has run
+    :return: new facets; the same object if there is no capture facet, as before the job has run
     """
     capture = run_facets.get(CAPTURE_KEY)
     if capture is None:

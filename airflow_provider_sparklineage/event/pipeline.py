@@ -87,7 +87,7 @@ if TYPE_CHECKING:
 
 
 class Others(NamedTuple):
-    """Events of other runs, with facts on datasets that this run's event does not have.
+    """Events of other runs; they have facts on this run's datasets that its own event lacks.
 
     They are :func:`adapted` to the same backend, so that a dataset has the same name in all.
 
@@ -108,7 +108,8 @@ def adapted(event: Event, how: Adaptation, is_late: Callable[[], bool] = lambda:
 
     :param event: the event for XCom and archive, or the same event before its last two steps
     :param how: the backend, and the settings for it
-    :param is_late: whether column lineage and facets have to be dropped as a whole, to end in time
+    :param is_late: tells whether time is short; then column lineage and facets are dropped as a
+        whole, which is faster
     :return: the same object if the backend needs no change
     """
     backend = backend_of(how.backend)
@@ -117,7 +118,11 @@ def adapted(event: Event, how: Adaptation, is_late: Callable[[], bool] = lambda:
 
 
 def _finished(event: Event, max_bytes: int, is_late: Callable[[], bool] = lambda: False) -> Event:
-    """Do the last two steps: add the lines of the partition check, and reduce the event's size."""
+    """Do the last two steps: add the lines of the partition check, and reduce the event's size.
+
+    :param max_bytes: limit of the event in JSON
+    :param is_late: as for :func:`adapted`
+    """
     return fitted(with_lines(event), max_bytes, SIZE_OPTION, is_late)
 
 
@@ -126,7 +131,7 @@ def sent_of(kept: Event, how: Adaptation, last: Event | None = None) -> Event:
 
     :param kept: the event as XCom or archive have it
     :param how: the backend, and the settings for it
-    :param last: such an event of the task's last successful run
+    :param last: such an event of the task's last successful run; None if there is none
     """
     return ready_to_send(adapted(kept, how), how, Others(last and adapted(last, how)))
 
@@ -147,7 +152,10 @@ def ready_to_send(event: Event, how: Adaptation, others: Others = NO_OTHERS) -> 
 
 
 def shows_descriptions(how: Adaptation) -> bool:
-    """Whether jobs, datasets and columns get descriptions before an event is sent."""
+    """Whether jobs, datasets and columns get descriptions before an event is sent.
+
+    :param how: the backend, and the settings for it
+    """
     return how.describe_datasets and backend_of(how.backend).shows_descriptions
 
 
@@ -196,9 +204,9 @@ def events_of(
 ) -> Events:
     """Make the events of a task's lineage: for XCom and archive, and for a backend.
 
-    The other parameters are those of :func:`event_of`.
+    The parameters that are not listed here are those of :func:`event_of`.
 
-    :param how: the settings of the adaptation to the backend
+    :param how: the backend, and the settings for it
     :param allowance: once its time for facets is over, the remaining datasets get no facets
     :param as_sent: the lineage for the backend; None if it is the same
     """
@@ -233,6 +241,8 @@ def events_of_bundle(
 ) -> Events:
     """Make the events of a bundle as :func:`events_of` does: for XCom and archive, and to send.
 
+    The parameters that are not listed here are those of :func:`events_of`.
+
     :param completed: the lineage for XCom and archive, and that for the backend if they differ
     """
     lineage, as_sent, _ = completed
@@ -249,6 +259,7 @@ def merged_event(
 ) -> Event:
     """Make the merged RunEvent of a bundle for XCom and archive.
 
+    :param lineage: the lineage of the bundle's try
     :param mask: hides the secrets in a text; Airflow knows them
     """
     manifest = bundle.manifest

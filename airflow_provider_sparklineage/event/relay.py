@@ -160,6 +160,7 @@ def prepare(
     Lines that are not events are left out; merging has reported them. A file that does not exist
     has no events.
 
+    :param path: file of the listener's events
     :param mask: hides the secrets in a text
     :param literals: whether literals of expressions are hidden
     :param past_deadline: asked at each line; once it gives True, the other lines are not read

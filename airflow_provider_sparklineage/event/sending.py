@@ -71,7 +71,7 @@ def neutral(event: Event, redact: Callable[[Facets], Facets], own_text: Facets |
 
 
 def redacted(event: Event, redact: Callable[[Facets], Facets]) -> Event:
-    """Hide the secrets in facets of other producers than this package.
+    """Hide the secrets in those facets of an event that other producers than this package made.
 
     :param redact: gives facets without their secrets
     """
@@ -103,8 +103,9 @@ class Candidate(NamedTuple):
     :param name: name in the archive
     :param time: time of the event
     :param state: the event's type, which tells how the try ended
+    :param job: name of its job
     :param keys: its job, and the datasets that it wrote if it succeeded: a backend shows the latest
-        event of each
+        event of each. A key is ``("job", NAMESPACE, NAME)`` or ``("dataset", NAMESPACE, NAME)``
     """
 
     name: str
@@ -182,7 +183,7 @@ def lines_of(
     :param archived: the try's event, with the part that Airflow adds
     :param how: the settings by which the event is adapted to the backend
     :param redact: hides the secrets in other producers' facets, as Airflow does
-    :param last: event of the task's last successful run before this try
+    :param last: event of the task's last successful run before this try; None if there is none
     :param with_start: whether to send the START as well
     :param with_neutral: whether there is a transport that converts events
     """

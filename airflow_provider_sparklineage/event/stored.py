@@ -100,7 +100,7 @@ def _at(value: Any, *keys: str) -> Any:
 
 
 class Stored(NamedTuple):
-    """A merged event, as JSON and decoded."""
+    """A merged event, as JSON (``document``) and decoded (``event``)."""
 
     document: dict[str, Any]
     event: model.Event
@@ -119,6 +119,7 @@ _SHOWN_FACETS = (model.CAPTURE_KEY, model.CHECK_KEY)
 def _shown(document: dict[str, Any]) -> model.Event:
     """Decode the parts of an event that commands read; the other parts may have any shape.
 
+    :param document: the event as :func:`validate` gives it
     :raise ValueError: if a part that commands read has a wrong shape; the error gives its path
     """
     run = document["run"]
@@ -131,8 +132,9 @@ def _shown(document: dict[str, Any]) -> model.Event:
 
 
 def readable(event: object) -> Stored:
-    """Give a stored event of any program, if all parts that commands read have the right shape.
+    """Check an event that any program may have stored, and decode the parts that commands read.
 
+    :param event: the event as decoded JSON
     :raise DocumentError: if a part has a wrong shape, it is not a merged event, or its version is
         too new; the error names the problem
     """

@@ -68,9 +68,11 @@ def encode(
 ) -> dict[str, Any] | None:
     """Make the XCom of an event: at most ``max_bytes`` of JSON, as Airflow writes it.
 
+    :param written: the event, with its JSON
     :param smaller: gives the event with less detail, in about the given number of bytes of JSON; it
         is called with ever smaller numbers
-    :return: the value, or None if not even the names fit
+    :return: the event itself or, under the key ``event``, compressed; None if not even the names
+        fit
     """
     allowed = before = stalled = 0
     for _ in range(_ROUNDS):
@@ -102,6 +104,7 @@ def is_storable(text: bytes) -> bool:
 def decode(value: object) -> dict[str, Any]:
     """Give the event of an XCom.
 
+    :param value: the XCom's value, as :func:`encode` makes it
     :raise DocumentError: if the XCom has no event that can be read; the error says why
     """
     if not isinstance(value, dict) or "encoding" not in value:
@@ -145,6 +148,8 @@ def expected_document(
     :param inputs: declared inputs, with or without expectations
     :param outputs: declared outputs, with or without expectations
     :param mask: hides the secrets in a text
+    :return: ``try_number``, ``entries``, and ``unlisted``: the number of entries beyond
+        ``MAX_ENTRIES``
     """
     entries = [*_entries(expectations)]
     with_expectations = {(e["side"], *e["dataset"].values()) for e in entries if "dataset" in e}
@@ -163,6 +168,7 @@ def expected_document(
 def fitted_document(document: dict[str, Any], max_bytes: int) -> dict[str, Any] | None:
     """Leave out entries until the document has at most ``max_bytes`` of JSON.
 
+    :param document: the expected accesses, as :func:`expected_document` gives them
     :return: None if no entry would be left, or a database could refuse the document
     """
     entries = document["entries"]
@@ -178,7 +184,11 @@ def fitted_document(document: dict[str, Any], max_bytes: int) -> dict[str, Any] 
 
 
 def _entries(expectations: Sequence[Expectation]) -> Iterator[dict[str, Any]]:
-    """Yield an entry for each dataset and side, and one for all dates among the arguments."""
+    """Yield one entry for each kind, side and dataset of expectations, and one for all dates.
+
+    The dates are those among the job's arguments. A path among the arguments has no entry if it is
+    also declared.
+    """
     declared = {_about(e) for e in expectations if e.kind is Kind.DECLARED}
     statements: dict[tuple[Kind, str, DatasetName], list[Expectation]] = {}
     for expectation in expectations:

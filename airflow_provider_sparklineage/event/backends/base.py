@@ -99,7 +99,7 @@ class Backend(ABC):
         """Give the URL of the page that draws the column lineage of an output.
 
         :param web_url: the URL of the backend's web user interface
-        :param column: the column to highlight; None for the full dataset
+        :param column: the column to highlight; None to highlight none
         :return: None if no page can be opened
         """
         return None

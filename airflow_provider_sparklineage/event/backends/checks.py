@@ -51,6 +51,8 @@ class Endpoint:
 
     :param url: URL of the API, as
         :func:`~airflow_provider_sparklineage.settings.connection.api_url` gives it
+    :param api_key: the key that is sent in ``Authorization: Bearer``; None if there is none
+    :param web_url: URL of the backend's web pages; None if it is not set
     :param verify: whether to check the backend's certificate, or the path of a file of trusted
         certificates; like ``verify`` of OpenLineage's HTTP transport
     :param timeout: time limit of one request, in seconds
@@ -89,8 +91,9 @@ class Answer:
 def ask(endpoint: Endpoint, method: str, path: str, document: Mapping[str, Any] = _EMPTY) -> Answer:
     """Send a request, and give the answer whatever its status; do not follow redirects.
 
+    :param method: ``GET`` or ``POST``
     :param path: path below the endpoint's URL, from its first slash on
-    :param document: body of a POST
+    :param document: body of a POST, as JSON; a GET has none
     :raise BackendError: if no complete answer came within the limits of time and size
     """
     import requests
@@ -158,9 +161,10 @@ def _answer(endpoint: Endpoint, method: str, url: str, document: Mapping[str, An
 
 
 def _authentication(endpoint: Endpoint) -> Callable[[PreparedRequest], PreparedRequest]:
-    """Authenticate by the API key, else by the URL's user and password.
+    """Give a function that authenticates requests by the API key, else by the URL's credentials.
 
-    ``requests`` never adds a password from ``.netrc`` to a request that has its own authentication.
+    If there are neither, the function changes nothing. ``requests`` never adds a password from
+    ``.netrc`` to a request that has its own authentication.
     """
     from requests.auth import HTTPBasicAuth
 
@@ -214,7 +218,9 @@ def _connection_error(endpoint: Endpoint, url: str, error: str) -> BackendError:
 def backend_answer(endpoint: Endpoint, method: str, path: str) -> Answer:
     """Send a request, and give the backend's own answer.
 
-    :raise BackendError: if there is none, or it comes from a proxy or a login page (:func:`ask`)
+    :param method: ``GET`` or ``POST``; a POST has an empty object as its body
+    :param path: path below the endpoint's URL, from its first slash on
+    :raise BackendError: if :func:`ask` gets no answer, or a proxy or a login page gave it
     """
     answer = ask(endpoint, method, path)
     refuse_other_servers(endpoint, answer, endpoint.url + path)
@@ -224,6 +230,8 @@ def backend_answer(endpoint: Endpoint, method: str, path: str) -> Answer:
 def refuse_other_servers(endpoint: Endpoint, answer: Answer, url: str) -> None:
     """Refuse an answer that does not come from the backend itself.
 
+    :param endpoint: the backend, for the message
+    :param url: the URL that gave the answer, for the message
     :raise BackendError: if a proxy or a login page gave the answer
     """
     code, place = answer.status, endpoint.place
@@ -259,7 +267,12 @@ def document_of(answer: Answer) -> dict[str, Any]:
 
 
 def _host_of(location: str) -> str:
-    """Name the host of a redirect, without path and query, which may contain a session's key."""
+    """Give the scheme and host of a redirect's target, or ``another path`` if it has no host.
+
+    Path and query are left out, because they may contain a session's key.
+
+    :param location: the target, as the header ``Location`` has it
+    """
     try:
         parts = urlsplit(location)
         host = parts.hostname or ""
@@ -285,8 +298,9 @@ def check(endpoint: Endpoint, *, is_marquez: bool = True) -> list[Check]:
     The check of events is left out if reading shows that the server is not Marquez: another backend
     might store the empty event.
 
-    :param is_marquez: False if another backend is configured; then only reading is checked, for
-        which any answer of the backend is enough
+    :param is_marquez: False if another backend is configured; then the check of events is left out,
+        too, and any answer of the backend shows that it can be read
+    :return: the results of the checks, in the order in which they were made
     """
     if is_marquez:
         return checked(endpoint, (READ, _checked_read), (WRITE, _checked_write))
@@ -296,9 +310,10 @@ def check(endpoint: Endpoint, *, is_marquez: bool = True) -> list[Check]:
 def checked(endpoint: Endpoint, *steps: tuple[str, Callable[[Endpoint], Check]]) -> list[Check]:
     """Do checks of a backend one by one; at last check its web pages, if their URL is set.
 
-    A check has failed if it raises a :exc:`.BackendError`; then the later ones are left out.
+    A check has failed if it raises a :exc:`.BackendError`; then the later ``steps`` are left out.
 
-    :param steps: the checks, each with its name
+    :param steps: the checks before that of the web pages, each with its name
+    :return: the results of the checks, in the order in which they were made
     """
     results: list[Check] = []
     for name, step in steps:
@@ -366,7 +381,7 @@ def _checked_write(endpoint: Endpoint) -> Check:
 
 
 def checked_web(endpoint: Endpoint) -> Check:
-    """Check the web pages of any backend."""
+    """Check that a backend's ``web_url`` is that of a web page; a problem is only a warning."""
     url = str(endpoint.web_url).rstrip("/")
     fix = (
         f"Correct {endpoint.web_place}: it is the URL at which you open the backend's pages in a "

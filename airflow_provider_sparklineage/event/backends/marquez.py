@@ -183,6 +183,9 @@ def _opens(kind: str, *names: str) -> bool:
     Marquez splits an id at its colons (and at ``#``); if that gives too many pieces, at the first
     colons that have neither ``//`` nor a digit after them. A name with ``%`` gives False, because
     Marquez's web application decodes URLs twice.
+
+    :param kind: first piece of the node id: ``job``, ``dataset`` or ``datasetField``
+    :param names: the other pieces: the namespace, the name, and for a column also its name
     """
     node = ":".join((kind, *names))
     if "%" in node or _LINE_BREAK.search(node) or not all(map(str.strip, names)):
@@ -264,7 +267,11 @@ class _Repairing:
         return facets if same(fixed, facets) else fixed
 
     def sized(self, output: dict[str, Any]) -> dict[str, Any]:
-        """Drop detail of an output whose page would take too long to open."""
+        """Drop detail of an output whose page would take too long to open.
+
+        :param output: the output as the event has it, with the keys ``facets`` and ``outputFacets``
+        :return: the same object if its page does not take too long
+        """
         alone = {"inputs": [], "outputs": [output], "run": {"facets": {}}, "job": {"facets": {}}}
         fits, dropped = reduced(alone, MAX_OUTPUT_BYTES, "a page of Marquez")
         if not dropped:

@@ -62,6 +62,8 @@ def of_dropped(what: str, option: str, dataset: DatasetName | None = None) -> De
 def of_column_lineage(outputs: Sequence[DatasetName], option: str) -> list[Degradation]:
     """Make the degradations for dropped column lineage.
 
+    :param outputs: the outputs that lost their column lineage
+    :param option: the setting that allows more, as a sentence names it
     :return: one for each output; if there are more than ``NAMED`` outputs, one for all of them
     """
     if len(outputs) <= NAMED:
@@ -145,7 +147,11 @@ _INDIRECT = {"type": INDIRECT}
 
 
 def _without_direct_transformations(facet: Facet) -> Reduced:
-    """Leave out the transformations that only repeat the column's ``transformationType``."""
+    """Leave out the transformations that only repeat the column's ``transformationType``.
+
+    :param facet: a facet ``columnLineage``
+    :return: the new facet, and the number of dropped transformations
+    """
 
     def left(given: list[Json], field: Json) -> Left:
         return ([], 1) if _is_of_type(given, field) else (given, 0)
@@ -180,8 +186,9 @@ def _with_fewer_sources(
 
     Columns with the same sources share one entry, which is reduced once.
 
-    :param left: gives the transformations that a source keeps, from all its transformations and the
-        column's entry
+    :param facet: a facet ``columnLineage``
+    :param left: called with all transformations of a source, and the column's entry; gives the
+        transformations that stay (None to drop the source), and the number of dropped ones
     :param without: key of the columns' entries that is also removed
     :return: the new entries by column, and the number of dropped transformations and sources
     """
@@ -225,7 +232,7 @@ def _without(value: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _without_comments(facet: Facet) -> Reduced:
-    """Leave the comments out of a schema; fields of an unknown shape stay as they are.
+    """Leave the comments out of a facet ``schema``; fields of an unknown shape stay as they are.
 
     :return: the schema, and the number of dropped comments
     """
@@ -262,10 +269,9 @@ KINDS = (
 
 
 def left_of(schema: dict[str, Any], is_left: Callable[[str], bool]) -> Reduced:
-    """Leave only some of the columns in a schema; fields of an unknown shape stay.
+    """Leave only some of the columns in a facet ``schema``; fields of an unknown shape stay.
 
-    :param is_left: whether the column with a name stays
-
+    :param is_left: tells for a column's name whether the column stays
     :return: the schema, or None if no column is left, and the number of dropped columns
     """
     fields = schema.get("fields")
@@ -293,7 +299,7 @@ def _named(output: DatasetName, facet: Mapping[str, Any]) -> Iterator[Named]:
 def _and_outer(dataset: DatasetName, column: str) -> Iterator[Named]:
     """Yield a column; for a field of a nested column (``address.city``), also the nested column.
 
-    Schemas list nested columns without their fields.
+    A column is yielded as ``(dataset, name)``. Schemas list nested columns without their fields.
     """
     yield dataset, column
     outer, dot, _ = column.partition(".")
@@ -391,7 +397,8 @@ class MeasuredEvent:
     def reduce(self, place: Place, reduced: Callable[[Any], Reduced]) -> int:
         """Replace a facet by a reduced one, or remove it; give the number of removed parts.
 
-        :param reduced: gives from a facet the reduced one, or None to remove it, and the number
+        :param reduced: gives from a facet the reduced one, or None to remove it, and the number of
+            its parts that this removes; if that is 0, the facet stays
         """
         facets = self._facets_at(place)
         left, count = reduced(facets[place.key])
@@ -440,7 +447,8 @@ class Fitting:
     The capture facet, in which the dropped parts are declared, counts for the size, too.
 
     :param option: the setting of the limit, as a sentence names it
-    :param is_late: whether column lineage and facets have to be dropped as a whole, to end in time
+    :param is_late: tells whether time is short; then column lineage and facets are dropped as a
+        whole, which is faster
     :param cost: gives the size of a facet from its key and its value; by default the limit is in
         bytes
     """
@@ -533,7 +541,11 @@ class Fitting:
             yield
 
     def _leave_named(self, place: Place, named: Counter[Named]) -> None:
-        """Leave only those columns in the schema at a place that column lineage names."""
+        """Drop the columns of a schema that no column lineage names.
+
+        :param place: the place of the schema in the event
+        :param named: the columns that column lineage names, as :meth:`_named_columns` counts them
+        """
         dataset = self._measured.dataset(place)
         if dataset is None or self._measured.facet(place) is None:
             return
@@ -543,7 +555,7 @@ class Fitting:
             self._note(_COLUMNS_OF[place.group], gone)
 
     def _named_columns(self) -> Counter[Named]:
-        """Count for each column the outputs whose column lineage names it."""
+        """Count, by dataset and column, the outputs whose column lineage names the column."""
         places = self._measured.places(COLUMNS_KEY, group="outputs")
         return Counter(chain.from_iterable(map(self._named_by, places)))
 

@@ -205,9 +205,10 @@ class _Renaming:
 
 
 def _edges(event: Event) -> Iterator[tuple[Iterable[Json], Iterable[str]]]:
-    """Yield each list of sources in the event, with the names of the columns next to the list.
+    """Yield the lists of sources in an event's column lineage, each with names of columns.
 
-    Next to a list for all columns of an output are these columns; next to a column's list are none.
+    If the sources are those of an output as a whole, the names are those of the output's columns;
+    if they are those of one column, there are no names.
     """
     for output in event["outputs"]:
         if facet := output["facets"].get(model.COLUMNS_KEY):

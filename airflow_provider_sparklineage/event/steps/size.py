@@ -58,8 +58,9 @@ def fitted(
     :param max_bytes: limit of the event as OpenLineage's client writes it in JSON
     :param option: the setting that allows more, as a sentence names it:
         ``[sparklineage] max_event_bytes``
-    :param is_late: whether column lineage and facets have to be dropped as a whole, to end in time
-    :return: the same object if it fits
+    :param is_late: tells whether time is short; then column lineage and facets are dropped as a
+        whole, which is faster
+    :return: the same object if it fits, or has no facet for degradations
     """
     if CAPTURE_KEY not in event["run"]["facets"]:
         return event
@@ -70,7 +71,10 @@ def ever_smaller(event: Event, option: str) -> Callable[[int], Event]:
     """Give a function that reduces the event to at most a given number of bytes.
 
     The number must fall with each call. Each call goes on where the one before stopped, because the
-    order of dropping is always the same.
+    order of dropping is always the same. An event without the facet for degradations stays as it
+    is.
+
+    :param option: the setting that allows more, as for :func:`fitted`
     """
     if CAPTURE_KEY not in event["run"]["facets"]:
         return lambda _: event
@@ -83,6 +87,8 @@ def reduced(
     event: Event, max_bytes: int, option: str, is_late: Callable[[], bool] = lambda: False
 ) -> tuple[Event, tuple[Degradation, ...]]:
     """Drop detail as :func:`fitted` does, also of an event without the facet for degradations.
+
+    The parameters are those of :func:`fitted`.
 
     :return: the event, which is the same object if it fits, and the degradations for the losses
     """
@@ -117,7 +123,8 @@ def with_few_columns(event: Event, max_columns: int, last: Event | None = None) 
     which the event of the last run was sent: the event at the end of this run will have the same,
     and an output with other columns would be another version of the dataset.
 
-    :param last: event of the task's last successful run, with all its columns
+    :param max_columns: the limit; four edges count as one column
+    :param last: event of the task's last successful run, with all its columns; None without one
     :return: the same object if there is nothing to do
     """
     if CAPTURE_KEY in event["run"]["facets"]:
@@ -142,6 +149,8 @@ def _cost_in_edges(key: str, facet: Any) -> int:
     """Give the cost of a facet's columns and edges; 0 for facets that have neither.
 
     An edge costs 1, and a column as much as four edges.
+
+    :param key: key of the facet; only ``schema`` and ``columnLineage`` have a cost
     """
     if key == "schema":
         fields = facet.get("fields")

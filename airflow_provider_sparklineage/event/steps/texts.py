@@ -43,7 +43,7 @@ HIDDEN = "?"
 
 @lru_cache(maxsize=4096)  # many edges have the same description
 def hidden(text: str) -> str:
-    """Hide the literals of an SQL expression; hide all of a text that cannot be read as SQL.
+    """Replace each literal of an SQL expression by ``?``; all of a text that cannot be read as SQL.
 
     A comment could contain a literal, so a text with a comment is also hidden as a whole.
     """
@@ -226,9 +226,12 @@ def with_short_templates(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _excerpt(source: dict[str, Any]) -> str:
-    """Cut a long template to the text around the expression of the value.
+    """Give the template of a source, cut to ``MAX_TEMPLATE`` characters if it is longer.
 
-    If it does not have the expression, cut it to the text around the value, else to its beginning.
+    The excerpt is around the first of the source's expressions that the template has, else around
+    the source's value, else it is the beginning.
+
+    :param source: an entry of ``from`` in the partition check
     """
     template: str = source["template"]
     if len(template) <= MAX_TEMPLATE:
