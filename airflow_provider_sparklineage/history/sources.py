@@ -118,6 +118,7 @@ class Documents:
     file is one. Files that are named ``.ndjson`` or ``.jsonl`` have documents in lines in any case.
     A compressed file is read up to its end, or up to damage.
 
+    :param stream: the opened file, which may be compressed
     :param name: name of the file, which tells whether it is compressed, and may tell its form
     :param skipped: counts of skipped parts are added to it
     :param start: offset at which reading begins; if it is not 0, each line is a document
@@ -237,7 +238,7 @@ class Mark(NamedTuple):
 
 
 def tail_of(stream: IO[bytes], offset: int) -> str:
-    """Give the checksum of the last KiB before an offset."""
+    """Give the checksum of the last KiB of a file before an offset."""
     start = max(0, offset - _TAIL)
     stream.seek(start)
     return blake2b(stream.read(offset - start), digest_size=8).hexdigest()
@@ -246,6 +247,7 @@ def tail_of(stream: IO[bytes], offset: int) -> str:
 def start_of(stream: IO[bytes], known: Mark | None, size: int) -> int:
     """Give the offset at which reading begins: that of the mark if it fits the file, else 0.
 
+    :param stream: the opened file
     :param known: the mark that the previous build made; None if there is none
     :param size: size of the file now, in bytes
     """
@@ -258,7 +260,7 @@ _FILES = (MANIFEST, EVENTS, OBSERVATIONS)
 
 
 def is_bundle(files: Sequence[str]) -> bool:
-    """Whether a folder with these files is a capture bundle."""
+    """Whether a folder with files of these names is a capture bundle."""
     return MANIFEST in files and (EVENTS in files or OBSERVATIONS in files)
 
 
@@ -273,6 +275,7 @@ It raises a :exc:`.SparkLineageError` or an :exc:`OSError` if the bundle cannot 
 def refused(folder: Path) -> tuple[bytes, Try | None]:
     """Refuse to merge a bundle, for callers that cannot merge; the bundle is counted as unusable.
 
+    :param folder: the folder of the bundle
     :raise UnusableInputError: always
     """
     problem = f"{folder} is a capture bundle, which cannot be merged here."
@@ -280,7 +283,7 @@ def refused(folder: Path) -> tuple[bytes, Try | None]:
 
 
 def _bundle_state(folder: Path) -> str:
-    """Give a checksum of the sizes and times of the bundle's files."""
+    """Give a checksum of the sizes and times of the files of the bundle in a folder."""
     states = []
     for name in _FILES:
         try:
@@ -351,7 +354,9 @@ class LocalFiles:
 
         Nothing is yielded if the bundle has not changed since the previous build.
 
+        :param folder: the folder of the bundle
         :param source: name of the bundle in the tables
+        :param reading: knows the marks of the previous build; the bundle's mark is added to it
         """
         place, state = str(folder), _bundle_state(folder)
         if reading.known.get(place) == state:
@@ -443,6 +448,8 @@ class RemoteFiles:
 
         The path is empty if the URL names the file itself. The time is None if the store does not
         know it.
+
+        :param skipped: counts of files that are not listed are added to it, by reason
         """
         try:
             files = sorted(self._objects.walk(""), key=itemgetter(0))
@@ -534,6 +541,7 @@ def store_at(url: str) -> Store | None:
 def source_of(text: str, merge: Merge = refused) -> Source | Store:
     """Give the source at a path or URL that a user named; if a store is there, give the store.
 
+    :param text: the path or URL
     :param merge: a function that makes an event of a capture bundle
     :raise UnusableInputError: if there is no such file or folder on this machine
     """

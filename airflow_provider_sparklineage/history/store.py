@@ -139,12 +139,13 @@ class Building:
 
         :param facts: names of the files of all parts of the facts in this generation, by name of
             the part
-        :param tables: names of the files of each table
-        :param rows: number of rows of each table
+        :param tables: names of the files of each table, by name of the table
+        :param rows: number of rows of each table; the key ``events`` has the number of facts
         :param skipped: number of texts and files that this build has skipped, by reason
         :param marks: the marks of the sources; None takes over those of the generation before
         :param since: forget events that are older; None takes over the time of the generation
             before
+        :return: the new manifest
         :raise HistoryError: if another build took the lock over; no manifest is written then
         """
         before, at = self.before, self.now()
@@ -214,7 +215,7 @@ class Building:
         self._sweep(manifest)
 
     def _sweep(self, manifest: Manifest) -> None:
-        """Remove the folders of old generations and of interrupted builds."""
+        """Remove the folders that a manifest no longer needs, and those of interrupted builds."""
         files = self.store.files
         used = manifest.folders() | {one.folder for one in manifest.retired} | {manifest.marks}
         for top in (FACTS, GENERATIONS, MARKS):
@@ -230,7 +231,10 @@ SCRATCH = "tmp"
 
 
 class Folder:
-    """The files of a store in a folder of this machine, or in one that is mounted there."""
+    """The files of a store in a folder of this machine, or in one that is mounted there.
+
+    The name of a file is its path below the folder of the store: ``facts/<build>/….parquet``.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -262,7 +266,7 @@ class Folder:
         return True
 
     def put(self, name: str, file: Path) -> None:
-        """Move a file into the folder."""
+        """Move a file into the folder of the store; its path below the folder is ``name``."""
         target = self.root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(file, target)
@@ -303,6 +307,8 @@ class Folder:
 class Remote:
     """The files of a store below a URL that Airflow's ``ObjectStoragePath`` can open.
 
+    The name of a file is its path below this URL: ``facts/<build>/….parquet``.
+
     The method :meth:`local` downloads a file once and then uses the copy, because files of facts
     and tables never change. Not every object store can refuse to write a file that exists. So
     :meth:`create` reads the file again: if two builds create it at the same instant, the build
@@ -329,7 +335,7 @@ class Remote:
         return self._objects.read(name) == content
 
     def put(self, name: str, file: Path) -> None:
-        """Upload a file."""
+        """Upload a file to the store; its path below the store's URL is ``name``."""
         self._objects.upload(name, file)
 
     def local(self, name: str) -> Path:
@@ -392,7 +398,10 @@ class Owner(Struct, frozen=True):
     since: datetime | None = None
 
     def is_gone(self, now: datetime) -> bool:
-        """Whether the lock is stale, or the process ran on this machine and has ended."""
+        """Whether the lock is stale, or the process ran on this machine and has ended.
+
+        :param now: the present time; the lock is stale if it was not renewed for :data:`STALE`
+        """
         return now - self.at > STALE or (
             self.host == socket.gethostname() and not _is_running(self.pid)
         )
@@ -451,6 +460,7 @@ class Lock:
         them first takes a second lock, whose name has the token of the old owner, and then checks
         that the first lock still has the same owner.
 
+        :param name: name of the lock's file in the store
         :raise HistoryError: if another build has the lock
         """
         if self._files.create(name, self._text()):
@@ -479,7 +489,7 @@ class Lock:
         return owner is not None and owner.token == self._token
 
     def _owner(self, name: str) -> Owner | None:
-        """Read the owner from a lock file; None if the file is absent.
+        """Read the owner from the lock file ``name``; None if the file is absent.
 
         If the file cannot be parsed, the owner is :data:`_NOBODY`, whose time is so old that the
         lock is stale.

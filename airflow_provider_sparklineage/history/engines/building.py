@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 class FactsFile(Frozen, frozen=True):
     """A file of facts that a build may add to the store.
 
+    :param file: path of the Parquet file on this machine
     :param since: events in the file that are older are ignored; None if no event is ignored
     """
 
@@ -66,6 +67,7 @@ def new_facts(
 
     :param known: the store's files of facts, on this machine
     :param files: the files that may have new events
+    :param scratch: folder in which files with new events are written
     :return: the number of new events, and Parquet files with the facts of these events alone
     """
     if not files:
@@ -111,7 +113,7 @@ def stage(
     scratch: Path,
     progress: Callable[[int], None] | None,
 ) -> tuple[list[Path], int]:
-    """Write lines of facts to Parquet files in a folder.
+    """Write lines of facts to new Parquet files in the folder ``scratch``.
 
     :param progress: a function that is called with the number of lines so far
     :return: the files, and the number of lines that DuckDB could not parse, and that are in no file
@@ -136,6 +138,7 @@ def _chunks(
 ) -> Iterator[tuple[list[bytes], dict[bytes, bytes]]]:
     """Divide the lines into groups: the lines of a group are written to one file.
 
+    :param progress: a function that is called with the number of lines so far
     :return: for each group, its lines, which have a checksum in place of their column lineage; and
         the texts of their column lineage, by checksum
     """
@@ -189,7 +192,11 @@ def _write(
 
 
 def _json_lines(file: Path, lines: list[bytes], columns: Sequence[Column]) -> str:
-    """Write lines to a file, and give the call of DuckDB's ``read_json`` that reads it."""
+    """Write lines to a file, and give the call of DuckDB's ``read_json`` that reads it.
+
+    :param lines: JSON objects
+    :param columns: the keys of these objects that the call reads, with their types
+    """
     file.write_bytes(b"\n".join(lines))
     types = ", ".join(f"'{one.name}': '{one.type}'" for one in columns)
     longest = max(_SHORTEST, *map(len, lines)) + 1
@@ -215,10 +222,12 @@ UNREADABLE = "unreadable"
 class Built(Frozen, frozen=True):
     """The result of a build.
 
-    :param events: number of events in the sources
+    :param events: number of JSON documents read, also of those that are not events; a source that
+        is a store counts with all its events
     :param new: number of events in the sources that were not in the store
     :param skipped: number of texts and files without facts, by reason
     :param rows: number of rows that each table has now; the key ``events`` has the number of facts
+    :param seconds: duration of the build
     """
 
     events: int
@@ -292,7 +301,9 @@ def _is_compaction_due(
     It has to if the store has :data:`MAX_PARTS` parts (a part is the files that one build wrote),
     or if it has events older than ``since``.
 
-    :param files: the files of all parts, on this machine
+    :param parts: names of the files of each part, by name of the part
+    :param files: paths of the files of all parts, on this machine
+    :param since: time before which events are forgotten; None if no event is forgotten
     """
     if len(parts) >= MAX_PARTS:
         return True
@@ -306,8 +317,8 @@ def _is_compaction_due(
 def _files_of(store: Store, since: datetime | None) -> list[FactsFile]:
     """Give the files of facts of another store, from which a build adds the events.
 
-    :param since: time before which the build's own store forgets events; the later one of this time
-        and the other store's is noted for each file
+    :param since: time before which the build's own store forgets events; None if it forgets none.
+        The later one of this time and the other store's is noted for each file
     """
     theirs = store.manifest
     starts = [one for one in (since, theirs.since) if one]
@@ -319,7 +330,7 @@ def _files_of(store: Store, since: datetime | None) -> list[FactsFile]:
 
 
 def _put_facts(building: Building, files: Sequence[Path]) -> dict[str, list[str]]:
-    """Put files of facts into the store, as one part.
+    """Put files of facts into the store, as one part: a part is the files that one build wrote.
 
     :return: the names of the files in the store, by the name of the part; {} if there are no files
     """
@@ -357,6 +368,8 @@ def _run(connection: duckdb.DuckDBPyConnection, building: Building, step: Step) 
     """Write the rows of a step to a file, and create a view of the file with the step's name.
 
     The rows are sorted if the step makes a table.
+
+    :return: the path of the file
     """
     file = building.scratch / f"{step.name}.parquet"
     order = f" ORDER BY {', '.join(step.table.sorted_by)}" if step.table else ""

@@ -111,6 +111,7 @@ def create_view(
 
     A column that the files lack is null. A column that has another type in the files is cast.
 
+    :param files: paths of Parquet files; if there are none, the view has no rows
     :param name: name of the view; if it is empty, the view has the name of the table
     """
     scan, in_files = "(SELECT 1 WHERE FALSE)", {}

@@ -71,7 +71,7 @@ def spark_sql(sql: str, parameters: Mapping[str, str] | None = None) -> str:
 
     :param parameters: SQL expressions that replace parameters, by name of the parameter; ``{}`` in
         an expression stands for ``:name``
-    :raise HistoryError: if the query is not valid SQL, or uses a construct that is refused
+    :raise HistoryError: if the query is not valid SQL, or uses a construct of :data:`_REFUSED`
     """
     try:
         query = sqlglot.parse_one(sql, read=_READ)
@@ -119,7 +119,7 @@ def _check(query: exp.Expr) -> None:
 
 
 def _rewritten(node: exp.Expr) -> exp.Expr:
-    """Rewrite a node that Spark would refuse if sqlglot copied it unchanged."""
+    """Rewrite a node that Spark would refuse if sqlglot copied it; return other nodes unchanged."""
     match node:
         case exp.CTE():
             node.set("materialized", None)
@@ -328,7 +328,7 @@ class Target(Protocol):
 
 
 def session_of(session: SparkSession) -> SparkSession:
-    """Give a new session of the same Spark application, with its own settings and views."""
+    """Give a new session of the same application, with views of its own and :data:`SESSION` set."""
     own = session.newSession()
     for key, value in SESSION.items():
         own.conf.set(key, value)
@@ -410,7 +410,7 @@ class Parquet:
         return facts.where(f"event_time >= TIMESTAMP_NTZ '{start}'")
 
     def add(self, facts: DataFrame) -> None:
-        """Add facts to the store as one part."""
+        """Add facts to the store as one part: a part is the files that one build wrote."""
         folder = self._building.facts_folder
         self._parts[self._building.facts_part] = self._write(facts, folder)
 
@@ -424,6 +424,9 @@ class Parquet:
         """Publish the written files as a new generation (version of all tables) of the store.
 
         The errors are those of :meth:`.Building.publish`.
+
+        :param rows: number of rows of each table, by name of the table
+        :param skipped: number of texts and files that this build has skipped, by reason
         """
         counted = {"events": self.facts().count(), **rows}
         self._building.publish(self._parts, self._tables, counted, skipped)
@@ -442,7 +445,8 @@ def table_of(session: SparkSession, url: str, table: Table, names: Sequence[str]
     """Read files of a store; a column that the files lack is null.
 
     :param url: the URL of the store
-    :param names: the names of the files in the store
+    :param table: the table whose rows the files have
+    :param names: the names of the files in the store; if there are none, there are no rows
     """
     schema = spark_schema(table.columns)
     if not names:
@@ -584,7 +588,10 @@ class History:
 
 
 def _written(value: object) -> str:
-    """Give the SQL that casts a parameter to its type; empty if its value needs no cast."""
+    """Give the SQL that casts a parameter to its type; empty if its value needs no cast.
+
+    :return: ``CAST({} AS …)``, in which ``{}`` stands for the parameter
+    """
     if isinstance(value, list | tuple):
         return _LIST
     return _TIME if isinstance(value, datetime) else ""

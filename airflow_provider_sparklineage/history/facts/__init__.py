@@ -169,7 +169,11 @@ class _Cache:
         self.get = self._lineage.get
 
     def add(self, texts: _Texts, lineage: tuple[Columns, int]) -> tuple[Columns, int]:
-        """Add a result, or empty the cache if the result does not fit in it; return the result."""
+        """Add a result, or empty the cache if the result does not fit in it; return the result.
+
+        :param texts: the key: namespace, name and facet ``columnLineage`` of each output
+        :param lineage: the result of :func:`columns` for these outputs
+        """
         self._size += len(lineage[0].text) + sum(len(text) for *_, text in texts)
         if self._size > _MAX_CACHED:
             self._lineage.clear()

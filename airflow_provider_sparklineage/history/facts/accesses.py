@@ -111,6 +111,7 @@ def _counts(
 
     A count of 0 in an output's own facet ``sparkLineage_partitions`` is ignored.
 
+    :param checked: the dataset's entry in run facet ``sparkLineage_partitionCheck``
     :param is_write: whether the dataset is an output
     :return: None if the event has no number
     """
@@ -205,7 +206,10 @@ def reporter(event: model.Event) -> Reporter:
 
 
 def accesses(event: model.Event, who: Reporter) -> Iterator[Access]:
-    """Yield the accesses of an event: all reads, then all writes."""
+    """Yield the accesses of an event: all reads, then all writes.
+
+    :param who: the producer of the event, from :func:`reporter`
+    """
     seen = event.accesses
     for side, datasets in ((Side.READ, event.inputs), (Side.WRITE, event.outputs)):
         checked = {one.dataset.dataset_name: one for one in event.check.of_side(side)}

@@ -118,6 +118,9 @@ class Line(NamedTuple):
 
         The event's id is a checksum of the facts without their source. So if two files have the
         same event, it is counted only once.
+
+        :param source: name of the event's file in the tables
+        :param left_out: number of parts of the event that do not match their schema
         """
         body = _ENCODER.encode(facts)[1:-1]
         event_id = _checksum(body + columns.checksum)
@@ -144,7 +147,7 @@ MAX_TEXT = 1000
 
 @lru_cache(maxsize=50_000)  # a few datasets are in all events
 def dataset_name(namespace: str, name: str) -> DatasetName:
-    """Give the name of a dataset, without credentials that the producer left in it."""
+    """Remove credentials that the producer left in a dataset's namespace and name."""
     return DatasetName(scrub_name(namespace), scrub_name(name))
 
 

@@ -188,7 +188,11 @@ def values_of(cell: str | None) -> dict[str, str] | None:
 
 
 def transformation(edge: Mapping[str, Any]) -> tuple[Transformation, ...]:
-    """Give the transformation that a row of column lineage has; () if the row has no type."""
+    """Give the transformation of a row of column lineage, as a tuple of one.
+
+    :param edge: the row, with type, subtype, masking and description
+    :return: () if the row has neither a type nor a subtype
+    """
     if edge["type"] is None and edge["subtype"] is None:
         return ()
     texts = (edge["type"] or "", edge["subtype"] or "")

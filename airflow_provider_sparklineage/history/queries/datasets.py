@@ -34,6 +34,7 @@ def dataset_of(history: sql.Rows, text: str) -> DatasetName:
     be the last parts of the name, ``sales.orders`` or ``orders``, if only one dataset's name ends
     with them.
 
+    :param history: an opened store of the history
     :raises UnknownNameError: no dataset has this name, or several have
     """
     known = [DatasetName(row["namespace"], row["name"]) for row in history.rows(_DATASETS)]
@@ -74,7 +75,9 @@ def _by_end(known: Iterable[DatasetName], text: str) -> list[DatasetName]:
 
 
 def _near(known: Sequence[DatasetName], text: str) -> list[str]:
-    """Give datasets with a similar name: first those whose last part is similar.
+    """Give the names of datasets that are similar to a text, at most six.
+
+    Names whose last part is similar come first.
 
     :param known: all datasets in the store
     :param text: the text that names no dataset
@@ -114,6 +117,8 @@ def cell_of(history: sql.Rows, dataset: DatasetName, partition: str | None) -> s
     The text is ``region=eu/dt=2024-10-15``: the dimensions may be in any order, and the values are
     escaped. A text with only some of the dimensions stands for all partitions with these values.
 
+    :param history: an opened store of the history
+    :param dataset: the dataset that has the partition
     :return: the dimensions sorted by name: ``dt=2024-10-15/region=eu``; None if ``partition`` is
         None
     :raises UnknownNameError: there is no such partition; the error names dimensions or partitions
@@ -187,6 +192,7 @@ def is_written(
 
     Conditions on all columns do not count: they would be there for any name, also for a wrong one.
 
+    :param history: an opened store of the history
     :param versions: run_id and end of the run of each version
     """
     parameters = {**sql.lists(sql.RUN, versions), **dataset._asdict(), "column": column}
@@ -201,6 +207,7 @@ def check_column(history: sql.Rows, dataset: DatasetName, column: str) -> None:
 
     The check reads the column lineage of all runs: call it only if an answer is empty.
 
+    :param history: an opened store of the history
     :raises UnknownNameError: there is no such column; the error names similar columns
     """
     known = [row["name"] for row in history.rows(_COLUMNS, dataset._asdict())]
@@ -237,11 +244,14 @@ WHERE c.namespace = $namespace AND c.name = $name AND c.mode NOT IN {sql.REMOVIN
 def content(
     history: sql.Rows, dataset: DatasetName, cell: str | None, as_of: datetime | None
 ) -> list[dict[str, Any]]:
-    """Give the versions of a partition, or of a whole dataset, that exist at a given time.
+    """Give the versions of a partition, or of all partitions, that exist at a given time.
 
-    :param cell: canonical text of the partition, ``dt=2024-10-15``; None for the whole dataset
-    :param as_of: None for now
-    :return: rows with run_id, cell, valid_from and is_certain
+    :param history: an opened store of the history
+    :param cell: canonical text of the partition, ``dt=2024-10-15``; None for all partitions
+    :param as_of: the given time; None for now
+    :return: rows with run_id, cell (for a version of no known partition the parameter ``cell``),
+        valid_from (when the version was written) and is_certain (whether it is certain that the
+        version exists at that time, and has data of the partition)
     """
     as_of = of_tables(as_of)
     return history.rows(_CONTENT, {**dataset._asdict(), "cell": cell, "as_of": as_of})

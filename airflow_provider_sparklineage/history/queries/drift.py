@@ -88,9 +88,10 @@ class Drift(msgspec.Struct, frozen=True):
 class _RunFacts(NamedTuple):
     """The facts of a run that are compared with those of other runs.
 
-    :param accessed: number of partitions, by side and dataset; None if the number is not known
-    :param columns: the sources of each output column, with the kinds of transformation of each
-        source
+    :param accessed: number of partitions, by side (``read`` or ``write``) and dataset; None if the
+        number is not known
+    :param columns: for each output column, its sources, each with the kinds of its transformations;
+        column None has the conditions on all columns, such as filters
     """
 
     run: Run
@@ -101,6 +102,7 @@ class _RunFacts(NamedTuple):
 def drift(history: Rows, task: str, runs: int = RUNS) -> list[Drift]:
     """List the differences between the runs of a task, in the order of the runs.
 
+    :param history: an opened store of the history
     :param task: name of the task's job, ``dag_id.task_id``; or ``task_id``, if only one job's name
         ends with it
     :param runs: number of last runs that are compared
@@ -121,6 +123,7 @@ def drift(history: Rows, task: str, runs: int = RUNS) -> list[Drift]:
 def _only(history: Rows, task: str) -> str:
     """Give the only job whose name ends with a task_id.
 
+    :param history: an opened store of the history
     :raise UnknownNameError: if there is no such job, or there are several
     """
     jobs: list[str] = [row["job"] for row in history.rows(_JOBS)]
@@ -245,9 +248,11 @@ def _counts(runs: Sequence[_RunFacts]) -> Iterator[Drift]:
 
 
 def _unusual(count: int, counts: Collection[int]) -> tuple[str, ...]:
-    """Compare a number of partitions with the numbers of the runs before.
+    """Compare a run's number of partitions with those of the runs before.
 
-    :return: the ends of the usual range if the number is outside of this range, else ()
+    :param count: the number of this run
+    :param counts: the numbers of the runs before
+    :return: the two ends of the usual range, as texts, if ``count`` is outside of it; else ()
     """
     middle = median(counts)
     # If all runs had the same count, the MAD is 0, and any other count would be outside the range.

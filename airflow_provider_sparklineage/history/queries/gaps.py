@@ -106,10 +106,11 @@ class _Due(NamedTuple):
     """A date on which a task should have written.
 
     :param points: the dates of the DAG run, such as its logical date, each as a point on an axis
+    :param rows: the runs of the DAG's tasks on this date; () if no DAG run is known
     """
 
     points: Points
-    rows: Sequence[dict[str, Any]]  # runs of the DAG's tasks on this date; () without a DAG run
+    rows: Sequence[dict[str, Any]]
 
 
 class _Partitions:
@@ -127,12 +128,18 @@ class _Partitions:
 
 
 def is_expected(history: Rows, dataset: DatasetName) -> bool:
-    """Whether gaps of a dataset can be found: only if a run ever wrote one of its partitions."""
+    """Whether gaps of a dataset can be found: only if a run ever wrote one of its partitions.
+
+    :param history: an opened store of the history
+    """
     return bool(history.rows(_PARTITIONED, dataset._asdict()))
 
 
 def gaps(history: Rows, dataset: DatasetName) -> list[Gap]:
-    """List the partitions that are expected and not there, sorted by their texts."""
+    """List the partitions that are expected and not there, sorted by their texts.
+
+    :param history: an opened store of the history
+    """
     there = _Partitions(history.rows(_CHANGES, dataset._asdict()))
     runs = history.rows(_RUNS, dataset._asdict())
     pairs: dict[Task, list[Pair]] = defaultdict(list)
@@ -194,6 +201,9 @@ def _dues(task: Task, relation: Relation, runs: Iterable[dict[str, Any]]) -> lis
     A date without a run is found by the regular step between the other dates. For that, the
     relation must use exactly one axis of dates; if it uses another number of them, only the dates
     of runs are listed, also those before the task's first run.
+
+    :param relation: leads from the dates of a run of the task to the partitions that the run writes
+    :param runs: rows of runs of the task and of other tasks
     """
     own = [row for row in runs if Task(row["namespace"], row["job"]) == task]
     dags = {row["dag_id"] for row in own}

@@ -113,7 +113,9 @@ def add_reading(readings: Readings, reading: Reading, via: str | None, certain: 
 def results(history: sql.Rows, level: Level, *, is_of_column: bool) -> Iterator[Link]:
     """Yield a link from each version of ``level`` to each version that was made from it.
 
-    :param is_of_column: whether the links follow the column lineage of the runs
+    :param history: an opened store of the history
+    :param is_of_column: whether the links follow the column lineage of the runs; else all writes of
+        a run are made from each of its reads
     """
     columns: dict[tuple[Any, ...], set[str | None]] = defaultdict(set)
     versions = set()
@@ -132,7 +134,10 @@ def results(history: sql.Rows, level: Level, *, is_of_column: bool) -> Iterator[
 def links_of(history: sql.Rows, readings: Readings, *, is_of_column: bool) -> Iterator[Link]:
     """Yield a link from the data of each reading to each version that the reading's run wrote.
 
-    :param is_of_column: whether the links follow the column lineage of the runs
+    :param history: an opened store of the history
+    :param readings: as :func:`add_reading` fills them
+    :param is_of_column: whether the links follow the column lineage of the runs, as far as it is
+        known
     """
     writes = _writes(history, {reading[:2] for reading in readings})
     if is_of_column:
@@ -195,6 +200,7 @@ def reasons_of(
     Only the versions that the run itself read are reasons. The runs that wrote these versions may
     have written other tables and partitions, too.
 
+    :param history: an opened store of the history
     :param visited: all versions made from the subject, whether they still exist or were replaced
     :param affected: the runs to give reasons for: the end of each, by run_id
     :param of_subject: the reason of runs that read the subject itself
@@ -311,7 +317,10 @@ def impact(
     such as a filter, or if the columns are not known. The plan for a partition also has partitions
     that are due, do not exist, and would be made from it (:mod:`.plan`).
 
-    :param partition: None for all partitions
+    :param history: an opened store of the history
+    :param dataset: the dataset that has the partition
+    :param partition: its text, as for :func:`.cell_of`; None for all partitions
+    :param column: None for all columns
     :param as_of: give only versions made from those versions of the partition that were there at
         this time
     :param depth: the last depth; None for no limit

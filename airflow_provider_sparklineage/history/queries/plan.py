@@ -86,8 +86,9 @@ def plan_for(
     A task instance with several affected runs is one step, with its latest run. A run that Airflow
     did not start (one of another producer) must be run by hand.
 
+    :param history: an opened store of the history
     :param affected: the end of each affected run, without a zone as in the tables, by run_id
-    :param reasons: reasons by run_id
+    :param reasons: the reasons to run each run again, by run_id
     """
     if not affected:
         return answers.Plan()
@@ -170,6 +171,7 @@ def _circle(before: dict[_Key, set[_Key]], after: Mapping[_Key, set[_Key]]) -> s
 
     :param before: the task instances without a wave yet, each with those that it reads from; each
         reads from at least one
+    :param after: for each task instance, those that read from it
     """
     one = next(iter(before))
     while True:
@@ -252,7 +254,10 @@ _PLANNED = frozenset({"failed", "not_written", "no_run"})
 
 
 class Part(NamedTuple):
-    """A partition of a dataset."""
+    """A partition of a dataset.
+
+    :param cell: canonical text of the partition: ``dt=2024-10-15/region=eu``
+    """
 
     dataset: DatasetName
     cell: str
@@ -261,6 +266,8 @@ class Part(NamedTuple):
 class Unwritten(NamedTuple):
     """A partition that is due and not there.
 
+    :param output: the partition
+    :param gap: the same partition, with the task that should have written it
     :param follows: the partition from which this one is made
     :param wave: the number of the wave (the group of task instances that are cleared together) in
         which it can be written, as in :class:`~.answers.Step`
@@ -310,6 +317,7 @@ def unwritten(history: sql.Rows, parts: Mapping[Part, int]) -> list[Unwritten]:
     In the next step, the partitions that were found count as partitions from which others can be
     made.
 
+    :param history: an opened store of the history
     :param parts: the partitions at the beginning, each with the number of the first wave (the group
         of task instances that are cleared together) that can read it
     """

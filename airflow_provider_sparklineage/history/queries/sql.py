@@ -37,7 +37,11 @@ def table_of(*names: str) -> str:
 
 
 def lists(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, list[Any]]:
-    """Give the parameters for :func:`table_of`: the list of each column's values, by column."""
+    """Give the parameters for :func:`table_of`: the list of each column's values, by column.
+
+    :param names: the names of the columns
+    :param rows: the rows of the table; a row has a value for each column, in the same order
+    """
     found = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
     return dict(zip(names, found, strict=True))
 
@@ -105,8 +109,8 @@ def found_by(reader: str, version: str) -> str:
     The version must have existed at the time of the read, and must overlap with the range that was
     read, if the read was of a range.
 
-    :param reader: name of a row with reader_run_id, read_at, ended (of the run), extent and the
-        range
+    :param reader: name of a row with reader_run_id, read_at, ended (the end of the reading run),
+        extent, first_partition and last_partition
     :param version: name of a row of table ``changes``
     """
     no_time = f"{reader}.ended <= {reader}.read_at"
@@ -130,7 +134,10 @@ def found_by(reader: str, version: str) -> str:
 def surely_found(reader: str, version: str) -> str:
     """Give the SQL condition that a read of several partitions certainly read a version.
 
-    The parameters are those of :func:`found_by`.
+    It also holds for a read without any version, for which a LEFT JOIN gives a row of nulls.
+
+    :param reader: name of a row as for :func:`found_by`, with is_certain and evidence too
+    :param version: name of a row of table ``changes``
     """
     return (
         f"({version}.run_id IS NULL OR ({reader}.is_certain AND {reader}.extent = 'all'"
@@ -154,8 +161,9 @@ class Rows(Protocol):
     """An opened store of the history, whose tables queries can read under the tables' names."""
 
     def rows(self, sql: str, parameters: Mapping[str, Any] = ...) -> list[dict[str, Any]]:
-        """Run a query in DuckDB's dialect.
+        """Run a query on the tables.
 
+        :param sql: the query, in DuckDB's dialect
         :param parameters: values of ``$name`` in the query
         :return: rows as mappings from column names to values; times have no zone and are in UTC
         """

@@ -142,8 +142,9 @@ ORDER BY c.namespace, c.name, c.cell NULLS FIRST, c.run_id
 class _StaleRun(NamedTuple):
     """A run that read data which has changed since, or versions that another stale run wrote.
 
-    :param cause: the first change that the run missed; for a run that read versions of another
-        stale run, the cause of that run
+    :param ended: the end of the run
+    :param cause: the first change that the run missed, as a row; for a run that read versions of
+        another stale run, the cause of that run
     :param is_direct: whether this run read the changed data itself
     """
 
@@ -166,6 +167,7 @@ def stale(
     the run read whole do not make the run stale. A run with state COMPLETE is stale, too, if it
     read a version that a stale run wrote and that still exists.
 
+    :param history: an opened store of the history
     :param dataset: None for all datasets
     :param progress: a function that is called with the number of stale runs so far
     :param ignored: datasets that make no run stale, such as a dimension table that is overwritten
@@ -237,7 +239,10 @@ def _cause(row: dict[str, Any], runs: dict[str, answers.Run]) -> answers.Cause:
 
 
 def plan_of(history: sql.Rows, versions: Iterable[answers.Stale]) -> answers.Plan:
-    """Make the plan that brings stale versions up to date."""
+    """Make the plan that runs the writers of stale versions again.
+
+    :param history: an opened store of the history
+    """
     affected, reasons = {}, {}
     for one in versions:
         affected[one.run.run_id] = answers.of_tables(one.run.ended)

@@ -63,7 +63,9 @@ def sources(
 ) -> Iterable[Link]:
     """Give links from each version of ``level`` to each version that the writing run read.
 
-    :param is_of_column: whether to follow column lineage
+    :param history: an opened store of the history
+    :param is_of_column: whether to follow column lineage; else all reads of a run are sources of
+        each of its writes
     :param is_direct: follow only columns whose values were used, not conditions
     """
     outputs = {
@@ -129,7 +131,9 @@ def trace(
     all columns. All reads of a run count as sources of all its writes, unless its column lineage
     says otherwise.
 
-    :param partition: None for all partitions; see :func:`.cell_of`
+    :param history: an opened store of the history
+    :param partition: its text, as for :func:`.cell_of`; None for all partitions
+    :param column: None for all columns
     :param as_of: start at the versions that were there at this time; None for now
     :param depth: the last depth; None for no limit
     :param progress: a function that is called after each depth, with the number of hops so far

@@ -42,7 +42,10 @@ class Visit:
 
     :param at: when the node's version was written
     :param valid_to: when the version was replaced; None if it is still there
+    :param is_certain: whether one of the links is certain: nothing about it is assumed
+    :param is_column_known: False if no link tells which columns of the version are concerned
     :param via: run ids of the versions from which the links lead, one step nearer to the start
+    :param depth: least number of links from the start of the walk
     """
 
     at: datetime | None
@@ -84,6 +87,7 @@ def link(
 
     :param via: run ids of the versions from which the link leads
     :param is_certain: whether nothing about the link is assumed
+    :param transformations: of the column on its way along the link
     :param is_column_known: False if the run has no column lineage, so that the columns of the link
         are not known
     """
@@ -102,9 +106,11 @@ FROM columns AS c JOIN f ON c.ended = f.ended AND c.run_id = f.run_id
 def outputs_with_columns(
     history: sql.Rows, runs: Collection[tuple[Any, Any]]
 ) -> set[tuple[str, str, str]]:
-    """Give the outputs of runs whose column lineage is known, each with its run_id.
+    """Give the outputs of runs, without the outputs for which a run has no column lineage.
 
+    :param history: an opened store of the history
     :param runs: run_id and end of each run
+    :return: for each output, the run_id, and the namespace and name of the dataset
     """
     rows = history.rows(_WITH_COLUMNS, sql.lists(sql.RUN, runs)) if runs else []
     return {(row["run_id"], row["out_namespace"], row["out_name"]) for row in rows}
@@ -154,7 +160,11 @@ def _new(links: Iterable[Link], visited: Level, depth: int) -> Level:
 
 
 def hops(history: sql.Rows, visited: Mapping[Node, Visit]) -> list[answers.Hop]:
-    """Convert the nodes of a walk to hops of an answer, by depth, dataset, partition and column."""
+    """Convert the nodes of a walk to the hops of an answer.
+
+    :param history: an opened store of the history
+    :return: the hops, sorted by depth, dataset, partition and column
+    """
     versions = {(node.run_id, one.at) for node, one in visited.items() if node.run_id}
     runs = runs_of(history, versions)
     ordered = sorted(visited.items(), key=lambda item: (item[1].depth, *(v or "" for v in item[0])))
@@ -189,7 +199,9 @@ SELECT r.run_id, r.job, r.ended FROM runs AS r JOIN f ON r.ended = f.ended AND r
 def runs_of(history: sql.Rows, versions: Iterable[tuple[Any, Any]]) -> dict[str, answers.Run]:
     """Look up the runs that wrote versions; a run that is not in the tables has no job.
 
+    :param history: an opened store of the history
     :param versions: run_id and end of each run
+    :return: the runs by run_id
     """
     versions = list(versions)
     rows = history.rows(_RUNS, sql.lists(sql.RUN, versions)) if versions else []

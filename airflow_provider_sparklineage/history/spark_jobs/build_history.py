@@ -42,7 +42,10 @@ def built(session: SparkSession, sources: Sequence[str], store: str, format_: st
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job; return the exit code, which is 1 if the job has published no new history."""
+    """Run the job; return the exit code, which is 1 if the job has published no new history.
+
+    :param arguments: the arguments of the command line; None for those of this process
+    """
     from pyspark.sql import SparkSession
 
     parser = argparse.ArgumentParser(prog="build_history.py", description=__doc__)

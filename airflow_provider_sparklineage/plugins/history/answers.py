@@ -76,7 +76,10 @@ class Catalog:
     def search(self, text: str, visibility: Visibility) -> dict[str, Any]:
         """Find datasets whose names have all words of a text; the last written comes first.
 
-        :return: ``datasets``, at most :data:`MAX_DATASETS`, and ``count``, the number of all found
+        :return: ``datasets``, at most :data:`MAX_DATASETS`, and ``count``, the number of all found.
+            Each dataset has ``namespace``, ``name``, the number of ``partitions`` (None if a job
+            that accessed the dataset is hidden), the number of visible ``runs``, and
+            ``last_written``, a time in ISO 8601 (None if no visible run wrote the dataset)
         """
         words = text.casefold().split()
         datasets = [
@@ -243,7 +246,12 @@ def _in_lists(rows: list[_PartitionState], visible: dict[str, dict[str, Any]]) -
 def _stale_causes(
     stale: Iterable[dict[str, Any]], visibility: Visibility, history: OpenedHistory
 ) -> dict[str, Any]:
-    """Give the cause of each stale partition, by name, if the user may see the cause's run."""
+    """Give the cause of each stale partition, by name, if the user may see the cause's run.
+
+    :param stale: the stale partitions, as :meth:`.OpenedHistory.stale` gives them
+    :return: for each name, the ``dataset``, the name of the ``partition`` and the ``run`` of the
+        change that is the cause, ``at`` (its time) and ``how`` (the mode of the write)
+    """
     caused = [(one, one.get("cause") or {}) for one in stale]
     known = permissions.runs_by_id({permissions.run_id_of(cause) for _, cause in caused}, history)
     seen = permissions.visible_runs(known, visibility)
@@ -336,6 +344,7 @@ def _upstream(
     :param known: all runs of the hops, by id
     :param seen: the runs that the user may see, by id
     :param is_named: tells whether the user may see the name of a partition
+    :return: as that of :func:`_downstream`
     """
     kept: list[dict[str, Any]] = []
     readers: set[str] = set()
@@ -468,6 +477,8 @@ def _reason_text(reason: dict[str, Any], is_named: _IsNamed) -> str:
     """Give the text of the reason to repeat a run.
 
     The text does not name the partition if only runs that the user may not see name it.
+
+    :param is_named: tells whether the user may see the name of a partition
     """
     if is_named(reason["dataset"], reason["partition"]):
         return str(reason["text"])

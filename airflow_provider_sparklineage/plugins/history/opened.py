@@ -40,12 +40,18 @@ if TYPE_CHECKING:
 
 
 def partition_of(dimensions: Dimensions) -> str:
-    """Give the name of a partition, e.g. ``dt=2024-10-15/region=eu``; "" for all of a dataset."""
+    """Give the name of a partition, e.g. ``dt=2024-10-15/region=eu``; "" for all of a dataset.
+
+    :param dimensions: values by dimension; None for all of a dataset
+    """
     return str(Partition.from_values((dimensions or {}).items()))
 
 
 def cell_of(dimensions: Dimensions) -> str | None:
-    """Give a partition's canonical text, by which tables are joined; None for all of a dataset."""
+    """Give a partition's canonical text, by which tables are joined; None for all of a dataset.
+
+    :param dimensions: values by dimension; None for all of a dataset
+    """
     return cells.cell_of(dimensions).cell if dimensions else None
 
 
@@ -108,6 +114,7 @@ class OpenedHistory:
     def __init__(self, url: str) -> None:
         """Open the store's present state.
 
+        :param url: path or URL of the store
         :raise HistoryError: if there is no store, or it cannot be read
         """
         self._history = duckdb.History(Store.open(url))
@@ -125,7 +132,11 @@ class OpenedHistory:
     def rows(
         self, sql: str, parameters: Mapping[str, object] | None = None
     ) -> list[dict[str, Any]]:
-        """Run a query on the tables, and give its rows by column name."""
+        """Run a query on the tables; give each row as a mapping from column names to values.
+
+        :param sql: the query, in DuckDB's dialect
+        :param parameters: values of ``$name`` in the query
+        """
         return self._history.rows(sql, parameters)
 
     def trace(
@@ -133,28 +144,48 @@ class OpenedHistory:
     ) -> list[dict[str, Any]]:
         """List the versions of partitions from which a partition or column was made.
 
+        :param partition: text of the partition; None for all of the dataset
+        :param column: name of the column; None for all columns
         :param depth: the most runs in a row that are followed
+        :return: a hop for each version, with the fields of
+            :class:`~airflow_provider_sparklineage.history.queries.answers.Hop`
         """
         return _plain_list(trace(self._history, dataset, partition, column, depth=depth))
 
     def downstream(
         self, dataset: DatasetName, partition: str | None, column: str | None
     ) -> list[dict[str, Any]]:
-        """List the versions of partitions that were made from a partition or a column."""
+        """List the versions of partitions that were made from a partition or a column.
+
+        The parameters and the result are as for :meth:`trace`; the depth has no limit.
+        """
         return _plain_list(impact(self._history, dataset, partition, column, is_planned=False).hops)
 
     def plan(
         self, dataset: DatasetName, partition: str | None, column: str | None
     ) -> dict[str, Any]:
-        """Give the plan that repeats all runs that used a partition, directly or not."""
+        """Give the plan that repeats all runs that used a partition or column, directly or not.
+
+        :param partition: text of the partition; None for all of the dataset
+        :param column: name of the column; None for all columns
+        :return: the fields of :class:`~airflow_provider_sparklineage.history.queries.answers.Plan`
+        """
         return _plain_dict(impact(self._history, dataset, partition, column).plan)
 
     def stale(self, dataset: DatasetName) -> list[dict[str, Any]]:
-        """List the stale partitions of a dataset, with causes."""
+        """List the stale partitions of a dataset, with causes.
+
+        :return: for each partition, the fields of
+            :class:`~airflow_provider_sparklineage.history.queries.answers.Stale`
+        """
         return _plain_list(self._stale(dataset))
 
     def refresh(self, dataset: DatasetName, partition: str | None) -> dict[str, Any]:
-        """Give the plan of runs to repeat so that a partition, or a dataset, is not stale."""
+        """Give the plan of runs to repeat so that a partition, or a dataset, is not stale.
+
+        :param partition: text of the partition; None for all of the dataset
+        :return: the fields of :class:`~airflow_provider_sparklineage.history.queries.answers.Plan`
+        """
         versions = self._stale(dataset)
         if partition is not None:
             cell = cell_of_text(partition)
@@ -162,7 +193,11 @@ class OpenedHistory:
         return _plain_dict(plan_of(self._history, versions))
 
     def gaps(self, dataset: DatasetName) -> list[dict[str, Any]]:
-        """List the partitions of a dataset that are expected but were never written."""
+        """List the partitions of a dataset that are expected and not there.
+
+        :return: for each partition, the fields of
+            :class:`~airflow_provider_sparklineage.history.queries.gaps.Gap`
+        """
         question = ("gaps", dataset)
         answer = self._cache.answer(question, lambda: _packed(gaps(self._history, dataset)))
         return _unpacked(answer, list[dict[str, Any]])
@@ -171,6 +206,8 @@ class OpenedHistory:
         """List the differences between each run of a task and the run before it.
 
         :param task: name of the task's job
+        :return: for each difference, the fields of
+            :class:`~airflow_provider_sparklineage.history.queries.drift.Drift`
         """
         answer = self._cache.answer(("drift", task), lambda: _packed(drift(self._history, task)))
         return _unpacked(answer, list[dict[str, Any]])

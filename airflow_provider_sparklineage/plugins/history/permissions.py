@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 class Visibility:
     """The permissions of one user to see and clear, for one request.
 
-    :param may_read: whether the user may read the XComs of a DAG; lineage is the content of an XCom
-    :param may_clear: whether the user may clear task instances of a DAG
-    :param known: ids of all DAGs that Airflow knows
+    :param may_read: tells whether the user may read the XComs of the DAG with a given ``dag_id``;
+        lineage is the content of an XCom
+    :param may_clear: tells whether the user may clear task instances of the DAG
+    :param known: gives the ids of all DAGs that Airflow knows
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Visibility:
         return all(self._may_read(dag_id) for dag_id in names & self._known())
 
     def clears(self, run: Mapping[str, Any]) -> bool:
-        """Whether the user may clear a visible run's task instance; False if it has no DAG."""
+        """Whether the user may clear a visible run's task instance; False for a run without DAG."""
         dag_id = run.get("dag_id")
         return bool(dag_id) and self._may_clear(str(dag_id))
 
@@ -65,7 +66,10 @@ FROM runs WHERE list_contains($ids, run_id)
 
 
 def runs_by_id(ids: Collection[str], history: OpenedHistory) -> dict[str, dict[str, Any]]:
-    """Give runs by their ids, in JSON's types; unknown and empty ids are left out."""
+    """Look up runs by their ids; unknown and empty ids are left out.
+
+    :return: the columns of each run in JSON's types, by id of the run
+    """
     wanted = sorted({*ids} - {""})
     rows = history.rows(_RUNS, {"ids": wanted}) if wanted else []
     return {row["run_id"]: {key: _plain(value) for key, value in row.items()} for row in rows}
@@ -74,7 +78,10 @@ def runs_by_id(ids: Collection[str], history: OpenedHistory) -> dict[str, dict[s
 def visible_runs(
     known: dict[str, dict[str, Any]], visibility: Visibility
 ) -> dict[str, dict[str, Any]]:
-    """Give the runs that a user may see."""
+    """Select the runs that a user may see.
+
+    :param known: runs by id, as :func:`runs_by_id` gives them
+    """
     return {run_id: run for run_id, run in known.items() if visibility.sees(run)}
 
 
@@ -153,10 +160,10 @@ def named_partitions(
 def checked_partition(
     dataset: DatasetName, partition: str | None, history: OpenedHistory, visibility: Visibility
 ) -> NamedPartitions:
-    """Give a dataset's :func:`named_partitions`, if the user may see one of its partitions.
+    """Give a dataset's :func:`named_partitions`; raise if the user may not see ``partition``.
 
-    :param partition: text of the partition that the user has to be allowed to see; None for all of
-        the dataset
+    :param partition: text of the partition; the user has to be allowed to see this partition, or
+        one inside it. None for all of the dataset
     :raise HistoryError: if the user may not see the partition; the message is the same as for a
         partition that does not exist
     """
@@ -173,8 +180,9 @@ def naming(
 ) -> Callable[[Mapping[str, Any], Mapping[str, str] | None], bool]:
     """Give the function that tells whether a user may see the name of a partition.
 
-    It takes a dataset and a partition, which is None for all of the dataset. The user may see the
-    name if all runs of the answer are visible, or if a visible run names the partition.
+    It takes a dataset (``namespace`` and ``name``), and the values of the partition by dimension;
+    None is for all of the dataset, which is never hidden. The user may see the name of a partition
+    if all runs of the answer are visible, or if a visible run names the partition.
 
     :param known: ids of all runs of an answer
     :param seen: ids of those runs that the user may see

@@ -142,7 +142,7 @@ class Times(Axis, frozen=True):
         return _period(values[self.labels[0]], self.form, self.unit)
 
     def write(self, point: Point) -> dict[str, str]:
-        """Format the first moment of a period in the format of the axis.
+        """Give the first moment of a period in the format of the axis, by dimension.
 
         :param point: number of the period
         """
@@ -163,7 +163,10 @@ class Numbers(Axis, frozen=True):
         return int(value) if WHOLE_NUMBER.fullmatch(value) else None
 
     def write(self, point: Point) -> dict[str, str]:
-        """Format the number with leading zeros up to ``width`` digits."""
+        """Give the number by dimension, with leading zeros up to ``width`` digits.
+
+        :param point: the number
+        """
         return {self.labels[0]: str(point).zfill(self.width)}
 
 
@@ -176,7 +179,10 @@ class Counts(Numbers, frozen=True):
         return None if count is None else int(count) + epoch_of(self.unit)
 
     def write(self, point: Point) -> dict[str, str]:
-        """Format the number of years, months, days or hours since 1970."""
+        """Give the number of years, months, days or hours since 1970, by dimension.
+
+        :param point: number of the period
+        """
         return {self.labels[0]: str(int(point) - epoch_of(self.unit))}
 
 
@@ -408,7 +414,9 @@ class Step(Frozen, frozen=True):
     def of(cls, unit: str, points: Iterable[Point]) -> Step:
         """Find the regular step of points: the most frequent distance between neighbours.
 
-        There is no regular step if too few points fit it.
+        There is no regular step (``size`` is 0) if too few points fit it.
+
+        :param unit: unit of the axis of the points
         """
         if unit == TEXT:
             return cls(unit, unit)
@@ -439,7 +447,10 @@ class Step(Frozen, frozen=True):
 
 
 def _coarser(unit: str) -> tuple[str, ...]:
-    """List the units in which a step between points is looked for, the coarsest first."""
+    """List the units in which a step between points is looked for, the coarsest first.
+
+    :param unit: unit of the axis of the points
+    """
     if unit not in UNITS or unit in _CALENDAR:
         return (unit,)
     return ("month", unit)

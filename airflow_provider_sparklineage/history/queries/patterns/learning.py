@@ -64,6 +64,7 @@ _MOST_CONSTANT = 1_000
 def candidates(given: Axis, found: Axis, runs: Sequence[PointsOfRun]) -> list[Rule]:
     """List rules that could lead from points on the axis ``given`` to points on ``found``.
 
+    :param runs: the given points and the found points of each run
     :return: of each kind of rule, the likeliest comes first
     """
     rules: list[Rule] = []
@@ -243,7 +244,7 @@ def judged(relation: Relation, run: Observed, known: KnownPoints) -> float:
     *found* partitions are compared with them. The module's docstring explains these words, and
     how a run follows. It follows partly if some expected partitions were not there at the time of
     the run, so that it could not find them. Partitions are compared by their points on the axes
-    that have a rule (:attr:`.Relation.kept`).
+    whose rule is not :class:`Every` (:attr:`.Relation.kept`).
 
     :param run: the given and the found partitions of the run
     :param known: all partitions that a run could find
@@ -338,7 +339,8 @@ class Learned(NamedTuple):
 
     :param support: number of runs that follow the relation
     :param seen: number of all runs
-    :param exceptions: the runs that do not follow the relation
+    :param exceptions: the missing and the unexpected partitions of each run that does not follow
+        the relation, by run_id
     """
 
     relation: Relation
@@ -401,7 +403,7 @@ def _whole(given: Axes, pairs: Sequence[Pair]) -> Learned:
 
 
 def _explained(learned: Learned) -> int:
-    """Count the rules of a relation by which found partitions depend on the given ones.
+    """Count the rules of a learned relation by which found partitions depend on given ones.
 
     The module's docstring explains *found* and *given*. A relation has a rule for each axis of the
     found partitions; the rules of kind ``every`` and ``constant`` need no given partition.
@@ -411,11 +413,12 @@ def _explained(learned: Learned) -> int:
 
 
 def _variants(learned: Learned, pairs: Sequence[Pair]) -> Iterator[tuple[Axes, Axes]]:
-    """Yield a relation's axes with one change: the numbers on an axis count periods since 1970.
+    """Yield the axes of a learned relation with one change: an axis counts periods since 1970.
 
     There are no variants if all axes of the found partitions have rules that :func:`_explained`
     counts.
 
+    :param pairs: the given and the found partitions of each run
     :return: pairs of the axes of the given and of the found partitions
     """
     given, found = learned.relation.given, learned.relation.found
@@ -460,6 +463,9 @@ def _runs(given: Axes, found: Axes, pairs: Iterable[Pair]) -> list[Observed]:
     """Convert the given (e.g. written) and the found (e.g. read) partitions of each run to points.
 
     A run is left out if none of its given partitions, or none of its found ones, is on the axes.
+
+    :param given: the axes of the given partitions
+    :param found: the axes of the found partitions
     """
     points: dict[tuple[bool, str], Points | None] = {}
 

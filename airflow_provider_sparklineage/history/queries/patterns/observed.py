@@ -175,9 +175,11 @@ class Task(NamedTuple):
 class Writes(NamedTuple):
     """The partitions of a dataset that a run wrote.
 
+    :param started: start of the run; None if it is not known
     :param dates: the run's own dates, as :func:`dates_of` gives them
     :param cells: canonical texts of the partitions; None if they are not known, or if the run wrote
         the whole dataset
+    :param is_whole: whether the run wrote the whole dataset
     """
 
     task: Task
@@ -199,6 +201,8 @@ def patterns(history: Rows, dataset: DatasetName) -> list[Pattern]:
     """Learn the patterns of a dataset: a pattern for each input of each task that wrote it.
 
     Failed runs do not count.
+
+    :param history: an opened store of the history
     """
     return [pattern for pattern, _ in learned_of(history, dataset)]
 
@@ -210,6 +214,7 @@ def without_pattern(
 
     An input has no pattern if all of its reads are conditions or unknown parts of it.
 
+    :param history: an opened store of the history
     :param learned: the patterns of the dataset
     """
     ruled = {DatasetName(one.input.namespace, one.input.name) for one in learned}
@@ -219,7 +224,10 @@ def without_pattern(
 
 
 def learned_of(history: Rows, dataset: DatasetName) -> list[tuple[Pattern, Learned]]:
-    """Learn the patterns of a dataset; give each with its relation, which a plan can apply."""
+    """Learn the patterns of a dataset; give each with its relation, which a plan can apply.
+
+    :param history: an opened store of the history
+    """
     writes = writes_of(history, dataset)
     learned: list[tuple[Pattern, Learned]] = []
     reads = _reads(history, dataset)
@@ -234,7 +242,10 @@ def learned_of(history: Rows, dataset: DatasetName) -> list[tuple[Pattern, Learn
 
 
 def writes_of(history: Rows, dataset: DatasetName) -> dict[str, Writes]:
-    """Give each successful run's writes to a dataset, by run_id, in the order of the runs' ends."""
+    """Give each successful run's writes to a dataset, by run_id, in the order of the runs' ends.
+
+    :param history: an opened store of the history
+    """
     by_run: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in history.rows(_WRITES, dataset._asdict()):
         by_run[row["run_id"]].append(row)
@@ -246,6 +257,7 @@ def writes_of(history: Rows, dataset: DatasetName) -> dict[str, Writes]:
 def known_of(history: Rows, dataset: DatasetName) -> dict[str, datetime]:
     """Give the partitions of a dataset that runs wrote or read, with the time of the first access.
 
+    :param history: an opened store of the history
     :return: the time by the canonical text of the partition
     """
     return {row["cell"]: row["since"] for row in history.rows(_KNOWN, dataset._asdict())}
@@ -254,6 +266,7 @@ def known_of(history: Rows, dataset: DatasetName) -> dict[str, datetime]:
 def dates_of(row: Mapping[str, Any]) -> str:
     """Write a run's own dates in the form of a partition: ``logical_date=2024-10-15T00:00:00``.
 
+    :param row: a row with the columns of :data:`DATES`
     :return: the dates of :data:`DATES` that the run has; ``run=any`` for a run without dates
     """
     values = [(label, row[label].strftime("%Y-%m-%dT%H:%M:%S")) for label in DATES if row[label]]
@@ -292,6 +305,13 @@ def _pattern(
     """Learn one pattern: from the written partitions, or, if none are known, from the runs' dates.
 
     There is no pattern if the read partitions of all runs are unknown.
+
+    :param dataset: the dataset that was written
+    :param source: the task that wrote it, and the dataset that this task read
+    :param writes: the writes to ``dataset``, by run_id
+    :param reads: rows of the reads of the source, by run_id
+    :param known: partitions of the source by canonical text, with the time of the first access
+    :return: one pattern with its relation, or none
     """
     pairs = []
     for run_id, rows in reads.items():
@@ -381,6 +401,7 @@ def _cells(rows: Iterable[Mapping[str, Any]], known: Collection[str]) -> tuple[s
 def _of_range(row: Mapping[str, Any], known: Collection[str]) -> tuple[str, ...] | None:
     """Give the canonical texts of the partitions in a range that has no holes and a single axis.
 
+    :param row: the access
     :param known: canonical texts of partitions of the dataset, which tell its axes
     :return: None if the access is not a range, has no ends, has holes, or has more than one axis
     """

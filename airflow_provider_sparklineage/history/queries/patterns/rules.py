@@ -172,6 +172,8 @@ class Span(Rule, frozen=True):
         """Describe the rule in a short text.
 
         E.g. ``dt - 1 day``, ``dt - 6 days to dt``, ``month of dt``, ``days of month``.
+
+        :param label: name of the given dimension: ``dt``, or ``month`` in the last example
         """
         first, last = self.first, self.last
         if self.kind in ("same", "offset"):
@@ -192,7 +194,10 @@ class Span(Rule, frozen=True):
 
 
 class Offsets(Rule, frozen=True):
-    """A rule: a few points around the given one, with gaps: a day, and the day a week before."""
+    """A rule: a few points around the given one, with gaps: a day, and the day a week before.
+
+    :param offsets: distances of these points from the given one, in the unit of the axes
+    """
 
     offsets: tuple[int, ...]
 
@@ -208,7 +213,7 @@ class Offsets(Rule, frozen=True):
         return tuple(int(point) - offset for offset in reversed(self.offsets))
 
     def described(self, label: str) -> str:
-        """Describe the rule in a short text: ``dt - 7 days, dt``."""
+        """Describe the rule in a short text, ``dt - 7 days, dt`` if ``label`` is ``dt``."""
         return ", ".join(f"{label}{_shifted(Bound(self.found, one))}" for one in self.offsets)
 
 
@@ -216,6 +221,8 @@ class Months(Rule, frozen=True):
     """A rule: the same day some months later, or the last day of a shorter month.
 
     SQL's ``add_months`` does the same.
+
+    :param months: number of months from the given point to the found one
     """
 
     months: int
@@ -224,7 +231,7 @@ class Months(Rule, frozen=True):
     order = 5
 
     def following(self, point: Point) -> Collection[Point]:
-        """Give the point that is so many months after a point of the given side.
+        """Give the point that is the rule's number of months after a point of the given side.
 
         :return: () if outside of the years 1 to 9999
         """
@@ -234,7 +241,7 @@ class Months(Rule, frozen=True):
             return ()
 
     def inverse(self, point: Point) -> range:
-        """Give the points that are so many months before a point of the found side.
+        """Give the points that are the rule's number of months before a point of the found side.
 
         They can be several: with one month, 28 February follows from 28, 29, 30 and 31 January.
         """
@@ -246,7 +253,7 @@ class Months(Rule, frozen=True):
         )
 
     def described(self, label: str) -> str:
-        """Describe the rule in a short text: ``dt - 1 month``."""
+        """Describe the rule in a short text, ``dt - 1 month`` if ``label`` is ``dt``."""
         return f"{label}{_shifted(Bound('month', self.months))}"
 
 
@@ -270,7 +277,7 @@ class Constant(Rule, frozen=True):
         return None if point in self.points else ()
 
     def described(self, label: str) -> str:
-        """Describe the rule by its first five points."""
+        """Describe the rule by its first five points; ``label`` is not used."""
         return f"always {', '.join(_point_text(self.found, one) for one in self.points[:5])}"
 
 
@@ -285,7 +292,7 @@ class Every(Rule, frozen=True):
         return None
 
     def described(self, label: str) -> str:
-        """Describe the rule as ``every value``."""
+        """Describe the rule as ``every value``; ``label`` is not used."""
         return "every value"
 
 
@@ -423,7 +430,7 @@ def product_of(boxes: Iterable[Sequence[Collection[Point]]]) -> Iterator[Points]
 
 
 def written(axes: Axes, points: Iterable[Points]) -> list[str]:
-    """Convert points to canonical texts of partitions, at most :data:`MOST_CELLS`.
+    """Convert points on ``axes`` to canonical texts of partitions, at most :data:`MOST_CELLS`.
 
     Points with a time outside of the years 1 to 9999 are left out.
     """
@@ -457,7 +464,11 @@ def _merged(sets: Iterable[Collection[Point]]) -> list[Collection[Point]]:
 def _merged_along(
     axis: int, boxes: Iterable[tuple[Collection[Point], ...]]
 ) -> list[tuple[Collection[Point], ...]]:
-    """Join boxes that are equal on all axes but one, as far as their ranges on it can be joined."""
+    """Join boxes that differ only on one axis, as far as their ranges on this axis can be joined.
+
+    :param axis: index of this axis
+    :param boxes: boxes as :meth:`Relation.boxes` gives them
+    """
     ranges = defaultdict(list)
     for box in boxes:
         ranges[box[:axis], box[axis + 1 :]].append(box[axis])
