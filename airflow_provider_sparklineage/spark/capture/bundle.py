@@ -227,8 +227,9 @@ class CaptureBundle(Frozen, frozen=True):
     def observations(
         self, report: ObservationReport, past_deadline: Callable[[], bool] = lambda: False
     ) -> Iterator[ObservationRecord]:
-        """Read the observer's records, if there are any; add counts and problems to ``report``.
+        """Read the observer's records, if there are any.
 
+        :param report: receives counts and problems while the records are read
         :param past_deadline: is called before each line; if it returns True, reading ends
         :raise CaptureError: if the file exists but cannot be read
         """
@@ -256,7 +257,12 @@ class CaptureBundle(Frozen, frozen=True):
     def _lines(
         self, path: Path | None, past_deadline: Callable[[], bool]
     ) -> Iterator[Iterator[bytes | LongLine]]:
-        """Open a file of the bundle and give its lines; none if the file does not exist."""
+        """Open a file of the bundle and give its lines; none if the file does not exist.
+
+        :param path: the path of the file; None if the bundle has no directory
+        :param past_deadline: a function that tells whether the time is over; called only while a
+            long line is skipped
+        """
         if path is None or not os.path.lexists(path):
             yield iter(())
             return
@@ -264,7 +270,7 @@ class CaptureBundle(Frozen, frozen=True):
             yield lines_of(stream, past_deadline)
 
     def noted(self, *degradations: Degradation, **changes: Any) -> CaptureBundle:
-        """Give the bundle with a changed manifest, which is saved if that is possible.
+        """Give the bundle with a changed manifest; save the manifest if that is possible.
 
         :param degradations: degradations to add
         :param changes: new values of fields of the manifest, by the names of the fields
@@ -319,6 +325,7 @@ def encoded(manifest: Manifest) -> bytes:
 def create(location: Path, manifest: Manifest) -> CaptureBundle:
     """Make the bundle of a try below ``location``, with the manifest and an empty file for events.
 
+    :param location: the folder of all bundles; it is made if it is missing
     :raise CaptureError: if the location is not a directory that only this user can write to, or
         the bundle cannot be made in it
     """
@@ -360,14 +367,22 @@ def create(location: Path, manifest: Manifest) -> CaptureBundle:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only this user can read, at any umask; refuse a path that is a link."""
+    """Write a file that only this user can read, at any umask; refuse a path that is a link.
+
+    :param content: the new content, which replaces that of an existing file
+    :raise OSError: if the path is a link, or the file cannot be written
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
         file.write(content)
 
 
 def name_of_tries(task: TaskIdentity) -> str:
-    """Give the text with which the names of all bundles of a task begin, before the try number."""
+    """Give the text with which the names of all bundles of a task begin, before the try number.
+
+    :param task: any try of the task
+    :return: such as ``my_dag.my_task-try``
+    """
     return f"{_slug(task.dag_id)}.{_slug(task.task_id)}-try"
 
 
@@ -386,7 +401,10 @@ def collect_command(task: TaskIdentity, *more: str) -> str:
 
 
 def may_be_of(name: str, dag_id: str, task_id: str) -> bool:
-    """Whether a bundle of that name can belong to the DAG and task; an empty id fits all names."""
+    """Whether a bundle of that name can belong to the DAG and task; an empty id fits all names.
+
+    Names do not have the full ids, so the bundle may also belong to another DAG or task.
+    """
     starts = not dag_id or name.startswith(f"{_slug(dag_id)}.")
     return starts and (not task_id or f".{_slug(task_id)}-try" in name)
 
@@ -426,6 +444,7 @@ def _slug(text: str) -> str:
 def load(path: Path) -> CaptureBundle:
     """Open an existing bundle.
 
+    :param path: the directory of the bundle
     :raise CaptureError: if the bundle has no readable manifest
     """
     file = path / MANIFEST
@@ -439,6 +458,7 @@ def load(path: Path) -> CaptureBundle:
 def manifest_in(content: bytes, place: str) -> Manifest:
     """Read a manifest.
 
+    :param content: the content of the file ``manifest.json``
     :param place: the path or URL of the manifest's file, for messages
     :raise CaptureError: if the content is not a manifest
     """
@@ -472,7 +492,7 @@ _SWEPT = ".swept"
 def folders_of_properties(location: Path) -> tuple[Path, ...]:
     """Give the folders into which the properties file of a submission can be written.
 
-    The file is written into the first of them in which that is possible.
+    The file is written into the first of these folders in which that is possible.
 
     :param location: the folder of the bundles
     """
@@ -492,7 +512,9 @@ def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
     to files of a bundle when the bundle is deleted. Other files and the files of other users are
     not deleted: the location may be a folder of many users.
 
+    :param location: the folder of the bundles
     :param older_than: only bundles that are older than this are deleted
+    :param now: the present time
     """
     removed = 0
     for folder in own_bundles(location):
@@ -517,6 +539,9 @@ def sweep(location: Path, *, older_than: timedelta, now: datetime) -> int:
 def sweep_at_times(location: Path, *, older_than: timedelta, now: datetime) -> int:
     """Call :func:`sweep`, unless a try of this user has swept within the last hour.
 
+    :param location: the folder of the bundles
+    :param older_than: only bundles that are older than this are deleted
+    :param now: the present time
     :return: the number of deleted bundles; 0 if no sweep was due
     """
     if ownership.is_sweep_due(location / _SWEPT, older_than, now):
@@ -527,9 +552,11 @@ def sweep_at_times(location: Path, *, older_than: timedelta, now: datetime) -> i
 def earlier_try(location: Path, manifest: Manifest) -> CaptureBundle | None:
     """Find and lock the bundle of the task instance's last try before this one.
 
+    :param location: the folder of the bundles
     :param manifest: the manifest of this try
     :return: None if no earlier try has a bundle, or if a process still works in the bundle of the
         last earlier try
+    :raise OSError: if the file system has no locks
     """
     earlier: list[CaptureBundle] = []
     for folder in own_bundles(location):
@@ -555,7 +582,7 @@ def own_bundles(location: Path) -> Iterator[Path]:
 def is_before(one: TaskIdentity | None, other: TaskIdentity | None) -> bool:
     """Whether two tries belong to one task instance, and ``one`` is the earlier try.
 
-    False if a try is not known (None).
+    False if one of them is None, because it is not known.
     """
     if one is None or other is None or one.try_number >= other.try_number:
         return False
@@ -626,6 +653,7 @@ def in_spark(url: str, configured: str, folder: str = "") -> str:
     :param configured: the option ``capture_location_in_spark``; if it is empty, the URL is derived
         from ``url``
     :param folder: the name of a folder in the location; empty for the location itself
+    :return: the URL in the form of Hadoop, such as ``s3a://bucket/lineage``
     :raise SettingsError: if the URL cannot be derived
     """
     return f"{configured or _derived(url)}/{folder}".rstrip("/")

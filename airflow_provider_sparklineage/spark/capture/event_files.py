@@ -42,7 +42,12 @@ class EventFiles(CaptureBundle, frozen=True):
     """The run ids of applications, as far as the events that were read by now show them."""
 
     def events(self, past_deadline: Callable[[], bool] = lambda: False) -> Iterator[SparkEvent]:
-        """Read the events of all files, one file after the other."""
+        """Read the events of all files, one file after the other.
+
+        :param past_deadline: is called before each line of a file; if it returns True, reading the
+            file ends
+        :raise UnusableInputError: if a file cannot be read
+        """
         for file in self.files:
             with opened(file, UnusableInputError) as stream:
                 for event in read_events(
@@ -57,6 +62,8 @@ class EventFiles(CaptureBundle, frozen=True):
 def materialised(paths: Sequence[str]) -> Iterator[list[str]]:
     """Give paths of files that can be read more than once; copy stdin (``-``) to a temporary file.
 
+    :param paths: paths of files; ``-`` stands for stdin
+    :return: the paths, with that of the temporary file in place of ``-``
     :raise UnusableInputError: if a path does not exist, or stdin cannot be copied
     """
     for path in paths:
@@ -165,7 +172,11 @@ _DOCUMENT = msgspec.json.Decoder(dict[str, Any])
 
 
 class MergedEvents(NamedTuple):
-    """The merged events in files, each with its ``file:line``, and the lines that are not JSON."""
+    """The merged events in files, and the lines that are not JSON.
+
+    :param events: pairs of ``file:line`` and the event, as parsed JSON
+    :param malformed: the first lines that are not JSON, each as ``file:line: reason``
+    """
 
     events: list[tuple[str, dict[str, Any]]]
     malformed: list[str]

@@ -170,7 +170,12 @@ def read_events(
     source: str,
     past_deadline: Callable[[], bool] = lambda: False,
 ) -> Iterator[SparkEvent]:
-    """Decode lines; report and skip a line that is not a run event (see :func:`.lines.read`)."""
+    """Decode lines; report and skip a line that is not a run event (see :func:`.lines.read`).
+
+    :param report: receives the counts, and the lines that are no run events
+    :param source: the file's name, for messages
+    :param past_deadline: is called before each line; if it returns True, reading ends
+    """
     return read(lines, _DECODER, report, source=source, past_deadline=past_deadline)
 
 
@@ -192,6 +197,8 @@ def as_lines(stream: IO[bytes]) -> Iterable[bytes | LongLine]:
 
     A document is one event or an array of events. The stream is a document if its first line begins
     an array, or begins an object that does not end in that line.
+
+    :param stream: a file that can be read again from its start
     """
     lines = lines_of(stream)
     first = next(lines, b"")

@@ -85,7 +85,7 @@ class ReadReport(msgspec.Struct):
 def opened(path: Path, error: type[SparkLineageError]) -> Iterator[IO[bytes]]:
     """Open a regular file that another program may have written.
 
-    :param error: the class of the error that is raised if the file cannot be read
+    :param error: the class of the error that is raised if the file cannot be opened or read
     """
     try:
         with open_regular(path) as stream:
@@ -96,7 +96,7 @@ def opened(path: Path, error: type[SparkLineageError]) -> Iterator[IO[bytes]]:
 
 
 def content_of(path: Path) -> bytes:
-    """Read a file that holds one JSON document.
+    """Read a file that holds one JSON document; give its bytes.
 
     :raise OSError: if the file cannot be read, is not a regular file, or is larger than
         :data:`MAX_LINE_BYTES`
@@ -113,8 +113,12 @@ def lines_of(
 ) -> Iterator[bytes | LongLine]:
     """Yield the lines of a file from its start, with their line ends, up to its present size.
 
-    :param past_deadline: whether the time is over, so that no more of a long line is skipped. It is
-        called only while a long line is skipped; the caller has to call it before each line
+    :param stream: a file that is open for reading
+    :param past_deadline: a function that tells whether the time is over, so that no more of a long
+        line is skipped. It is called only while a long line is skipped; the caller has to call it
+        before each line
+    :return: each line with its line end; a :class:`LongLine` for a line that is longer than
+        :data:`MAX_LINE_BYTES`
     """
     left = stream.seek(0, os.SEEK_END)
     left -= stream.seek(0)
@@ -135,8 +139,10 @@ def lines_of(
 def _skip_line(stream: IO[bytes], left: int, past_deadline: Callable[[], bool]) -> int:
     """Read on to the end of a line; return the number of bytes that were read.
 
+    :param stream: a file whose present position is inside the line
     :param left: the largest number of bytes to read
-    :param past_deadline: whether the time is over; then reading ends inside the line
+    :param past_deadline: a function that tells whether the time is over; then reading ends inside
+        the line
     """
     skipped = 0
     while skipped < left and not past_deadline():
@@ -180,6 +186,7 @@ def read(
 
     :param lines: the lines of one file, with their line ends; if a line has no line end and cannot
         be decoded, its writer was killed while it wrote the line, and ``report.torn`` is set
+    :param decoder: the decoder of one line
     :param report: receives the counts and the lines that could not be decoded
     :param source: the file's name, for messages
     :param past_deadline: is called before each line; if it returns True, reading ends and
@@ -207,6 +214,7 @@ def read(
 def decoded(text: bytes | LongLine, decoder: msgspec.json.Decoder[_T]) -> _T:
     """Decode a line or a whole document.
 
+    :param decoder: gives the value, or refuses JSON of another shape
     :raise UnreadableError: if the text is too long, not UTF-8, not JSON of the decoder's shape, or
         nested too deeply
     """
@@ -261,6 +269,7 @@ def is_too_deep(text: bytes, value: Any) -> bool:
 
     :param text: the JSON text of the value. The levels are counted only if the text has more than
         :data:`MAX_DEPTH` opening brackets, which few texts have.
+    :param value: the object or array, as parsed JSON
     """
     if text.count(b"{") + text.count(b"[") <= MAX_DEPTH:
         return False
@@ -278,6 +287,8 @@ def decode_facet(facet: msgspec.Raw | None, shape: type[_T]) -> _T | None:
 
     Other programs write the facets. A facet of another shape is left out, and the rest of its event
     is still used.
+
+    :param shape: the class whose fields the facet should have
     """
     if facet is None:
         return None

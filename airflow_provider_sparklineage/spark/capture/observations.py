@@ -181,7 +181,10 @@ _LATEST_MS = 253_402_300_799_000  # end of the year 9999; a damaged record can h
 
 
 def timestamp(milliseconds: int) -> datetime:
-    """Convert ms since the epoch to a time; a number below 0 or after the year 9999 is capped."""
+    """Convert ms since the epoch to a time in UTC.
+
+    A number below 0 or after the year 9999 is capped.
+    """
     return datetime.fromtimestamp(min(max(milliseconds, 0), _LATEST_MS) / 1000, UTC)
 
 
@@ -228,7 +231,11 @@ def read_observations(
     report: ObservationReport,
     past_deadline: Callable[[], bool] = lambda: False,
 ) -> Iterator[ObservationRecord]:
-    """Decode the observer's lines; report a line that is not a record, and leave it out."""
+    """Decode the observer's lines; report a line that is not a record, and leave it out.
+
+    :param report: receives the counts, the lines that are no records, and the observer's own errors
+    :param past_deadline: is called before each line; if it returns True, reading ends
+    """
     source, partitions = "observations.ndjson", _PartitionLists()
     for record in read(lines, _DECODER, report, source=source, past_deadline=past_deadline):
         for error in (record.error, *record.errors):
@@ -250,6 +257,7 @@ def clock_put_back(
 ) -> timedelta | None:
     """Find by how much the driver's clock was put back in all.
 
+    :param lines: the lines of the observer's file
     :param past_deadline: is called before each line; if it returns True, reading ends
     :return: None if it is not known, because there is neither a record of the driver's end (a
         killed driver writes none) nor a record of a clock that was put back
@@ -270,7 +278,7 @@ def clock_put_back(
 class _PartitionLists:
     """Memory for lists of partitions: equal lists become one object, because queries repeat them.
 
-    Lists that differ still share the objects of the partitions that are in both.
+    Lists that are not equal still share the objects of those partitions that are in both.
     """
 
     def __init__(self) -> None:
@@ -278,9 +286,9 @@ class _PartitionLists:
         self._values: dict[Values, Values] = {}
 
     def share(self, record: ObservationRecord) -> None:
-        """Replace each list of a record by the equal list of an earlier record, if there is one.
+        """Replace each list of partitions by the equal list of an earlier record, if there is one.
 
-        The record itself is changed, so this is called before any other code gets the record.
+        :param record: is changed in place, so no other code may have it yet
         """
         for scan in record.reads:
             self._share_layouts(scan.layouts or ())

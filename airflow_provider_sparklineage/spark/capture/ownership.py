@@ -42,7 +42,8 @@ def is_own(status: os.stat_result, kind: int) -> bool:
 def exposed(folder: Path) -> Path | None:
     """Check each folder and link on the path to a folder; give the first that others can change.
 
-    :return: None if no other user can change the folder, or replace a part of the path to it
+    :return: the path of that folder or link; None if no other user can change the folder, or
+        replace a part of the path to it
     :raise OSError: if the folder does not exist, or its status cannot be read
     """
     end = folder.stat()
@@ -91,6 +92,9 @@ def _is_granted(folder: Path, status: os.stat_result) -> bool:
     image belongs to the user with which it was built, not to the user that runs it. In a pod, every
     user can write to a volume, but only the pod's containers have the volume. So this function does
     not look at the folder's owner.
+
+    :param folder: the parent folder, to which other users can write
+    :param status: the status of this folder
     """
     if status.st_mode & stat.S_IWOTH:
         return "KUBERNETES_SERVICE_HOST" in os.environ and folder.is_mount()
@@ -168,6 +172,7 @@ def is_sweep_due(mark: Path, older_than: timedelta, now: datetime) -> bool:
     :param mark: the path of the file, to which the user's id is added
     :param older_than: the age at which bundles are deleted; if it is less than an hour, it is also
         the time between two sweeps
+    :param now: the present time
     """
     last = mark.with_name(f"{mark.name}-{os.getuid()}")
     flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK

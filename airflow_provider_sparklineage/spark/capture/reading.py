@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 class Reading:
     """Reads the two files of a bundle; the reports are complete when both files are read.
 
-    :param is_over: whether the time for reading events is over
+    :param bundle: the bundle to read
+    :param is_over: a function that tells whether the time for reading events is over
     :ivar report: the report on the events
     :ivar observed: the report on the records
     :ivar clock: the clock of the driver
@@ -67,7 +68,7 @@ class Reading:
     def records(self, is_over: Callable[[], bool] = lambda: False) -> list[ObservationRecord]:
         """Read the observer's records: all or none, because some alone would give wrong partitions.
 
-        :param is_over: whether the time for observations is over
+        :param is_over: a function that tells whether the time for reading records is over
         :raise CaptureError: if the file exists but cannot be read
         :raise SpentError: if the records have more partitions than :class:`Limit` allows, or there
             was no time to read all records
@@ -180,10 +181,10 @@ class Clock:
         return replace(event, event_time=min(_later(event.event_time, self.put_back), latest))
 
     def degradations(self) -> Iterator[Degradation]:
-        """Report that the clock was put back.
+        """Yield a degradation if the clock was put back, else nothing.
 
-        In this case observations are not used: they have the driver's times too, and only these
-        times match observations to actions.
+        If it was put back, observations are not used: they have the driver's times too, and only
+        these times match observations to actions.
         """
         if self.put_back:
             seconds = (self._by_driver() or self.put_back).total_seconds()
@@ -197,7 +198,7 @@ class Clock:
 
 
 def _later(at: datetime, by: timedelta) -> datetime:
-    """Give a later time, at most the last possible one: a damaged event may name any year."""
+    """Give ``at + by``, at most the last possible time: a damaged event may name any year."""
     try:
         return at + by
     except OverflowError:

@@ -69,6 +69,8 @@ class Endpoint(Frozen, frozen=True):
     def read(cls, text: str, hostname: str) -> Endpoint:
         """Read the option ``capture_endpoint``.
 
+        :param text: the option, such as ``{hostname}:20000-20100``; without ports, any free port is
+            used
         :param hostname: the worker's own name, which replaces ``{hostname}``
         :raise SettingsError: if the text is not a name with ports
         """
@@ -135,9 +137,11 @@ def _addresses(host: str, resolved: list[str]) -> list[str]:
     An address of the host may belong to no interface of this machine, because a cloud or Kubernetes
     forwards it to this machine. And many machines have their own name in ``/etc/hosts`` with an
     address that only the machine itself can reach. In both cases the address to which drivers send
-    is not known, so the last address in the list stands for all interfaces.
+    is not known, so the last address in the list stands for all interfaces (except for
+    ``localhost`` and for addresses that only this machine can reach).
 
-    :param resolved: the addresses of the host
+    :param host: the name or address in ``capture_endpoint``
+    :param resolved: the addresses of the host, by the name server or ``/etc/hosts``
     """
     outside = [a for a in resolved if not ipaddress.ip_address(a.partition("%")[0]).is_loopback]
     if host == "localhost" or (not outside and _is_address(host)):
@@ -269,6 +273,7 @@ class Receiver:
     def take(self, stream: BufferedIOBase, size: int) -> HTTPStatus:
         """Read an event from its sender and append it to the file; give the status of the answer.
 
+        :param stream: the body of the sender's request
         :param size: the event's size in bytes, as its sender declares
         """
         if size > MAX_LINE_BYTES:
@@ -361,7 +366,7 @@ class _Server(socketserver.ThreadingTCPServer):
             self._slots.release()
 
     def wait_idle(self, seconds: float) -> None:
-        """Wait until no connection is open, but no longer than these seconds."""
+        """Wait until no connection is open, but no longer than ``seconds``."""
         ends = time.monotonic() + seconds
         for _ in range(CONNECTIONS):
             if not self._slots.acquire(timeout=max(0.0, ends - time.monotonic())):

@@ -71,8 +71,8 @@ class Start(msgspec.Struct, frozen=True):
     """``start.json``: the first file of a driver, written when the driver begins to deliver."""
 
     application_run_id: str
-    """The run id in the manifest of the driver's try; an attempt with another id than this try's
-    manifest belongs to another application."""
+    """The OpenLineage run id of the driver's application. If the manifest of the try has another
+    run id, the attempt belongs to another application."""
     application_id: str
     started_ms: int
 
@@ -90,14 +90,17 @@ class End(msgspec.Struct, frozen=True):
     """The time that all deliveries took together, in ms."""
     errors: tuple[str, ...] = ()
     failed: str = ""
-    """The class of the exception that ended Python; empty if Python ended without an exception, or
-    by ``sys.exit()``."""
+    """The name of the class of the exception that ended Python; empty if Python ended without an
+    exception, or by ``sys.exit()``."""
 
 
 class Attempt(Frozen, frozen=True):
     """An attempt: the files that one driver delivered.
 
     :param name: the name of the attempt's folder
+    :param start: the content of ``start.json``; None if it is missing or cannot be read
+    :param end: the content of ``end.json``; None if it is missing, cannot be read, or is of another
+        application
     :param sizes: the sizes of the attempt's files in bytes, by name
     :param problems: the reasons why the attempt's folder, ``start.json`` or ``end.json`` cannot be
         read
@@ -115,9 +118,10 @@ class Attempt(Frozen, frozen=True):
         return sorted(names, key=lambda name: _kind_and_number(name)[::-1])
 
     def missing(self) -> Iterator[tuple[str, int, int]]:
-        """Yield the ranges of missing segments: ``("events", 2, 4)`` stands for three segments.
+        """Yield the ranges of missing segments, as (kind, first number, last number).
 
-        A segment is missing if a later segment of its kind exists, or ``end.json`` counts it.
+        ``("events", 2, 4)`` stands for three segments. A segment is missing if a later segment of
+        its kind exists, or if ``end.json`` counts it.
         """
         end = self.end.segments if self.end else {}
         for kind in ("events", "observations"):
@@ -149,7 +153,10 @@ class Folder:
         self._read: dict[str, msgspec.Struct] = {}
 
     def is_own(self, attempt: Attempt) -> bool:
-        """Whether an attempt belongs to this try's application."""
+        """Whether an attempt belongs to this try's application.
+
+        False if the attempt has no ``start.json``, or if this file cannot be read.
+        """
         return attempt.start is not None and attempt.start.application_run_id == self._run_id
 
     def attempts(self) -> list[Attempt]:
@@ -163,6 +170,10 @@ class Folder:
         A store may list a file some time after it was written, and may fail once or twice. As long
         as there is no attempt, this method waits for a part of the budget only: a submission that
         failed had no driver, and so will never have an attempt.
+
+        :param budget: the longest time to wait
+        :return: all attempts, as :meth:`attempts` lists them
+        :raise Exception: any error of the store's library, when the store has failed three times
         """
         pause, failed, beginning = _SHORTEST_PAUSE_S, 0, budget.part(_FOR_BEGINNING)
         while True:
@@ -234,7 +245,11 @@ _PACKAGES = {
 
 
 def unknown_delivery(manifest: Manifest, error: StoreError) -> Degradation:
-    """Make the degradation for deliveries that the worker could not list."""
+    """Make the degradation for deliveries that the worker could not list.
+
+    :param manifest: the try's manifest, which has the URL of the try's folder
+    :param error: the error of the store
+    """
     url = manifest.remote
     return _incomplete(
         f"The driver's deliveries to {url} could not be collected ({error}). {location_fix(url)}"
@@ -248,7 +263,11 @@ def _later(manifest: Manifest) -> str:
 
 
 def location_fix(url: str) -> str:
-    """Give the advice for a capture location that cannot be read or written, as a sentence."""
+    """Give the advice for a capture location that cannot be read or written, as a sentence.
+
+    :param url: the URL of the location or of a folder in it; its scheme decides which package the
+        advice names
+    """
     package = _PACKAGES.get(url.partition(":")[0])
     needed = f" needs {package} on the worker, and" if package else ""
     return (
@@ -262,6 +281,7 @@ def undelivered(
 ) -> Iterator[Degradation]:
     """Yield degradations for deliveries that are missing or belong to another application.
 
+    :param manifest: the try's manifest, which has the URL of the try's folder
     :param attempts: all attempts in the try's folder, the earliest first
     :param own: the attempts of the try's application
     :param lost: sentences about delivered files that could not be downloaded
@@ -366,11 +386,12 @@ class Delivered(Frozen, frozen=True):
 
     :param earlier: the degradations of the try's manifest that are still true after these
         deliveries
-    :param degradations: the degradations of the deliveries
+    :param degradations: the degradations for files that are missing, could not be downloaded, or
+        belong to another application
     :param has_begun: whether a driver of the try's application delivered anything
     :param has_ended: whether the last driver reported that it had delivered all its lines
-    :param failed: the class of the exception that ended the last driver's Python; empty if there
-        was none, or if it is not known
+    :param failed: the name of the class of the exception that ended the last driver's Python; empty
+        if there was none, or if it is not known
     """
 
     earlier: tuple[Degradation, ...]
@@ -417,10 +438,11 @@ def received(manifest: Manifest, into: Path, budget: Budget, *, waits: bool) -> 
 def _still_true(manifest: Manifest, *, has_ended: bool = False) -> tuple[Degradation, ...]:
     """Give a manifest's degradations without those about deliveries.
 
-    The caller reports these anew, from the files that are in the remote folder now.
+    The caller reports the degradations about deliveries anew, from the files that are in the remote
+    folder now.
 
     :param has_ended: whether the driver delivered ``end.json``; then ``application_unfinished`` is
-        left out, too
+        also left out
     """
     outdated = _OF_DELIVERY
     if has_ended:
@@ -429,9 +451,12 @@ def _still_true(manifest: Manifest, *, has_ended: bool = False) -> tuple[Degrada
 
 
 def _download(folder: Folder, own: Sequence[Attempt], into: Path, budget: Budget) -> list[str]:
-    """Download the segments of all attempts; concatenate them to one file of each kind in ``into``.
+    """Download the segments of some attempts; concatenate them to one file for each kind.
 
-    :param own: the attempts of the try's application
+    :param folder: the reader of the try's remote folder
+    :param own: the attempts, which belong to the try's application
+    :param into: the folder of the bundle, in which these files replace ``events.ndjson`` and
+        ``observations.ndjson``
     :return: sentences about the segments that could not be downloaded
     """
     sizes = {f"{a.name}/{name}": a.sizes[name] for a in own for name in a.segments()}
@@ -484,7 +509,12 @@ def _file_of(segment: str) -> str:
 
 
 def _append(segment: Path, whole: Path) -> None:
-    """Append all the lines of a segment to a file, or none of them; then remove the segment."""
+    """Append all the lines of a segment to a file, or none of them; then remove the segment.
+
+    :param segment: the path of the downloaded segment
+    :param whole: the path of the file; it is made if it is missing
+    :raise OSError: if the disk is full
+    """
     with (
         open_regular(segment) as source,
         os.fdopen(os.open(whole, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as target,

@@ -58,6 +58,7 @@ _SWEPT = ".swept-remote"
 def announce(manifest: Manifest, budget: Budget) -> None:
     """Write the manifest of a try into the try's remote folder.
 
+    :param manifest: the manifest, which has the URL of the folder
     :raise CaptureError: if the store fails, or does not store the manifest in time
     """
     url = manifest.remote
@@ -86,7 +87,8 @@ def manifests(
     A folder whose manifest cannot be read is left out, as is each folder after the budget is spent.
 
     :param location: the URL of the capture location
-    :param is_wanted: whether a folder with this name is wanted
+    :param budget: the time for reading all manifests
+    :param is_wanted: a function that tells whether the folder of a name is wanted
     :raise CaptureError: if the location cannot be listed in time
     """
     for name in filter(is_wanted, _names(location, budget)):
@@ -96,7 +98,10 @@ def manifests(
 
 
 def remove(url: str, budget: Budget) -> None:
-    """Delete the remote folder of a try; give up if the store fails or the budget is spent."""
+    """Delete the remote folder of a try; give up if the store fails or the budget is spent.
+
+    :param url: the URL of the try's folder
+    """
     with suppress(StoreError):  # a later sweep deletes the folder
         within_budget(budget, lambda: Objects(url).remove_folder(""), _THREAD)
 
@@ -113,8 +118,12 @@ def end(
     """Keep or delete the remote folder of a try that has ended; now and then delete old folders.
 
     :param manifest: the manifest of the try, which is written into a folder that is kept
+    :param location: the folder and the URL of the capture location
+    :param budget: the time for all of this
     :param keep: whether a driver may still deliver there, or a later try or a person may need the
         files in it
+    :param older_than: old folders are those of tries that ended longer ago than this
+    :param now: the present time
     """
     if keep:
         try:
@@ -140,7 +149,9 @@ def resumed(
     bundle has the folder of this try, and nothing is removed on this machine.
 
     :param own: the bundle of this try, which is removed if an earlier one is found on this machine
-    :param job: Airflow's id of the job
+    :param location: the folder and the URL of the capture location
+    :param budget: the time for reading in the store
+    :param job: the id by which Airflow knows the job; on YARN, the application's id
     :return: a bundle whose manifest is not saved yet
     """
     mine, earlier = own.manifest, None
@@ -183,16 +194,18 @@ def resumed(
 def earlier_try(
     location: str, manifest: Manifest, budget: Budget, job: str = ""
 ) -> Manifest | None:
-    """Find the manifest of the earlier try, of this try's task, whose driver ran the job.
+    """Find the try before this one whose driver ran the job; give the manifest of that try.
 
-    If ``job`` is the id of a YARN application, this is the try to which a driver of that
-    application delivered. Otherwise it is the last try before this one, if a driver delivered
-    anything to it. (A try that only waited for the job of an earlier try has a folder, too, without
-    deliveries.)
+    Only earlier tries of the same task instance are looked at. If ``job`` is the id of a YARN
+    application, the result is the try to which a driver of that application delivered. Otherwise it
+    is the last try before this one, if a driver delivered anything to it. (A try that only waited
+    for the job of an earlier try has a folder, too, without deliveries.)
 
+    :param location: the URL of the capture location
     :param manifest: the manifest of this try
-    :param job: Airflow's id of the job that an earlier try submitted and this try waits for; on
-        YARN, the application's id
+    :param budget: the time for reading in the store
+    :param job: the id by which Airflow knows the job that an earlier try submitted and this try
+        waits for; on YARN, the application's id
     :return: None if there is no such try
     :raise CaptureError: if the location cannot be listed in time; without a YARN id, also if a
         folder of the task cannot be read, because that folder may be the wanted one
@@ -224,6 +237,8 @@ def earlier_try(
 def _applications(manifest: Manifest, budget: Budget) -> set[str]:
     """Give the ids of those applications of a try whose drivers have delivered anything.
 
+    :param manifest: the try's manifest, which has the URL of the try's folder
+    :return: Spark's ids, such as ``application_1700000000000_0042`` on YARN
     :raise CaptureError: if the try's folder cannot be read in time
     """
     url = manifest.remote
@@ -243,7 +258,11 @@ def sweep(location: str, *, older_than: timedelta, now: datetime, budget: Budget
     ``older_than``. If no worker ended the try, or its driver may still run, nothing shows whether
     the driver will deliver more: then the folder must also be a day old.
 
-    :return: the number of deleted folders
+    :param location: the URL of the capture location
+    :param now: the present time
+    :param budget: the time for all of this; folders for which there is no time are left to the next
+        sweep
+    :return: the number of deleted folders; 0 if the location cannot be listed
     """
     try:
         names = _names(location, budget)
@@ -285,6 +304,7 @@ def _is_old(url: str, older_than: timedelta, now: datetime, budget: Budget) -> b
 def _names(location: str, budget: Budget) -> list[str]:
     """List the names of the folders of tries at a location.
 
+    :param location: the URL of the capture location
     :raise CaptureError: if the location cannot be listed in time
     """
     names = _asked(location, budget, lambda: Objects(location).names(""), "listed")

@@ -2,7 +2,10 @@
 
 
 def main(folder):
-    """Read one day of the table ``orders`` below a folder; write ``totals`` next to the table."""
+    """Read one day of the table ``orders`` below a folder; write ``totals`` next to the table.
+
+    :param folder: the URL or path of the folder that has ``orders``
+    """
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.getOrCreate()

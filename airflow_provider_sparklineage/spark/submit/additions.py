@@ -38,7 +38,12 @@ _PLAIN_PATH = "Put the jar where the path is letters of ASCII, digits and / _ . 
 
 
 class ResolvedSubmission(NamedTuple):
-    """A submission before anything is added, with its Spark, properties and environment."""
+    """A submission before anything is added, with its Spark, properties and environment.
+
+    :param submission: the arguments, with the properties of the file that Spark would read
+    :param spark: the Spark that will run the job
+    :param env: the environment of spark-submit
+    """
 
     submission: Submission
     spark: SparkDistribution
@@ -48,7 +53,9 @@ class ResolvedSubmission(NamedTuple):
 class Injected(NamedTuple):
     """A submission with the listener in it, and a degradation for each part that is missing.
 
-    :param names: names of the parts that were added or changed
+    :param names: the names (never the values) of the properties, lists of files and environment
+        variables that were added or changed
+    :param degradations: pairs of the code and the message
     :param delivers: whether the driver delivers its captured files to the capture location's URL
     :param is_awaited: whether the task ends no earlier than its application
     """
@@ -65,7 +72,9 @@ def resolved(
 ) -> ResolvedSubmission:
     """Find the Spark that will run, and the properties that a submission gets from a file.
 
-    :raise ListenerError: if there is no Spark, or its properties file cannot be found
+    :param target: the place to which the job is submitted
+    :raise ListenerError: if there is no Spark, or the folder of ``spark-defaults.conf`` is not
+        known
     """
     env = distribution.environment(submission.env_vars)
     spark = listener_selection.spark_of(
@@ -76,10 +85,11 @@ def resolved(
 
 
 def without_secrets(submission: Submission, target: SubmitTarget) -> Submission:
-    """Move secrets of the user's transport to a properties file; add nothing else.
+    """Move secrets of the user's transport to a properties file; add no listener and no observer.
 
-    :raise ListenerError: if the user's properties file cannot be found, because the new file has to
-        replace it
+    :param target: the place to which the job is submitted
+    :raise ListenerError: if the folder of ``spark-defaults.conf`` is not known: the new file has to
+        replace that file, and so to repeat its properties
     """
     env = distribution.environment(submission.env_vars)
     spark = distribution.find(target.spark_binary, env)
@@ -97,7 +107,11 @@ def with_transport(submission: Submission, target: SubmitTarget) -> Submission:
 def _with_file_properties(
     submission: Submission, target: SubmitTarget, home: Path | None, env: Mapping[str, str]
 ) -> Submission:
-    """Add the properties that a submission gets from a file, and Airflow's transport."""
+    """Add the properties that a submission gets from a file, and Airflow's transport.
+
+    :param home: the folder ``SPARK_HOME``; None if it is not known
+    :param env: the environment of spark-submit
+    """
     if target.is_elsewhere:
         properties = {}
     elif target.properties_file:
@@ -118,11 +132,13 @@ def injected(
 ) -> Injected:
     """Add the listener, its extensions and the observer, as far as they can be added.
 
+    :param before: the submission, its Spark and its environment, as :func:`resolved` gives them
+    :param target: the place to which the job is submitted
     :param bundle: a bundle that has a folder
     :param defaults: defaults of the listener's properties
     :param links: makes links to paths that Spark would misread
-    :param listen: makes this worker listen for events; gives the properties by which the listener
-        sends its events to the worker
+    :param listen: a function that makes this worker listen for events, and gives the properties by
+        which the listener sends its events to the worker; called only if the driver writes no files
     :raise RemoteDriverError: if nothing can be collected where the driver will run
     :raise ListenerError: if the job cannot carry the listener; the error names the fix
     :raise CaptureError: if Spark could not find the bundle, or a jar on the shared mount
@@ -193,6 +209,8 @@ def injected(
 def _entry(name: str, links: Links, fix: str) -> str:
     """Give the entry of ``--jars`` for a jar.
 
+    :param name: the path of the jar on this worker
+    :param links: makes a link if Spark would misread the path
     :param fix: the advice in the error
     :raise ListenerError: if the path has a character that Spark misreads
     """

@@ -48,6 +48,9 @@ def run(
     the time is up, or the caller is interrupted, the command is killed with all processes of its
     group.
 
+    :param command: the program and its arguments
+    :param env: all environment variables of the command
+    :param timeout_s: the time limit, in seconds
     :param take: is called with each line of the output as soon as the line is printed
     :param folder: the folder in which the command runs; None for the present one
     :raise OSError: if the command cannot be started
@@ -118,7 +121,8 @@ _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 def find_java(env: Mapping[str, str]) -> Path | None:
     """Find the ``java`` that spark-submit would start: in JAVA_HOME if that is set, else on PATH.
 
-    :return: None if there is no such file
+    :param env: the environment of spark-submit
+    :return: the path; None if there is no such file
     """
     if env.get("JAVA_HOME"):
         java = Path(env["JAVA_HOME"]) / "bin" / "java"
@@ -128,7 +132,11 @@ def find_java(env: Mapping[str, str]) -> Path | None:
 
 
 def java_feature_version(java: Path) -> int | None:
-    """Ask a ``java`` for its feature version, e.g. 17; None if it fails, or prints no version."""
+    """Ask a ``java`` for its feature version, e.g. 17.
+
+    :param java: the path of the program
+    :return: None if the program cannot be run, or prints no version
+    """
     try:
         _, printed = run([str(java), "-version"], os.environ, JAVA_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
@@ -138,7 +146,10 @@ def java_feature_version(java: Path) -> int | None:
 
 
 def oldest_java_for(spark: str) -> int:
-    """Give the oldest Java that a version of Spark runs on."""
+    """Give the feature version of the oldest Java that a version of Spark runs on: 8 or 17.
+
+    :param spark: the version of Spark, e.g. ``4.0.1``
+    """
     return 17 if listener.version_numbers(spark) >= (4,) else 8
 
 
@@ -146,6 +157,7 @@ def java_refusal(env: Mapping[str, str], distribution: SparkDistribution) -> Lis
     """Give the error that explains why a Spark would not start with the Java that it would use.
 
     :param env: the environment with which Spark would be started
+    :param distribution: the Spark that would be started
     :return: None if the Java fits
     """
     java = find_java(env)
@@ -185,10 +197,11 @@ def ask_version(
 ) -> SparkDistribution | None:
     """Find the versions that ``spark-submit --version`` prints.
 
+    :param spark_binary: the command, a path or a name on PATH
     :param env: the environment with which the job would be submitted
     :param in_task: whether a job waits; then the time limit is shorter
-    :return: None if there is no such command
-    :raise ListenerError: if the command prints no version
+    :return: the versions, with SPARK_HOME if it is set; None if there is no such command
+    :raise ListenerError: if the command fails, takes too long or prints no version
     """
     binary = shutil.which(spark_binary, path=env.get("PATH"))
     if binary is None:
@@ -207,6 +220,8 @@ def ask_version(
 def parse_version_output(output: str, spark_binary: str = "spark-submit") -> tuple[str, str]:
     """Read the versions of Spark and Scala from the output of ``spark-submit --version``.
 
+    :param output: all lines that the command printed
+    :param spark_binary: the command, for the error's message
     :return: the version of Spark, and the version of Scala
     :raise ListenerError: if the output has no versions; the message quotes the last line
     """
@@ -261,6 +276,7 @@ def from_spark(
     :param spark_submit: the command to run; it need not belong to the Spark that gets the listener
     :param defaults: the user's Spark properties, of which only those about resolving are used
     :param repositories: further repositories, in the form of the argument of ``--repositories``
+    :param env: the environment in which the command runs, without ``SPARK_REMOTE`` and ``MASTER``
     :param timeout_s: the time limit of the command, in seconds
     :param progress: is called with lines of text for the user who waits
     """
@@ -304,7 +320,15 @@ def from_spark(
 def _run_resolver(
     command: list[str], env: Mapping[str, str], timeout_s: float, progress: Progress
 ) -> str:
-    """Run spark-submit; give its output, and report Ivy's lines about downloads as progress."""
+    """Run spark-submit; give its output, and report Ivy's lines about downloads as progress.
+
+    :param command: spark-submit with its arguments
+    :param env: the environment of the command
+    :param timeout_s: the time limit, in seconds
+    :param progress: is called with each of these lines
+    :return: the output; after the time limit, its last line is an error that names the limit
+    :raise ListenerError: if spark-submit cannot be started
+    """
 
     def take(line: str) -> None:
         if line.strip().startswith(("downloading", "found io.openlineage")):

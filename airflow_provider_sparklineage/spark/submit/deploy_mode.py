@@ -41,6 +41,10 @@ UPLOAD_PATH = "spark.kubernetes.file.upload.path"
 class SubmitTarget(NamedTuple):
     """The place to which a job is submitted, as the operator's hook reads it from the connection.
 
+    :param spark_binary: the command ``spark-submit``, a path or a name on PATH
+    :param deploy_mode: the deploy mode of the connection; None if it has none
+    :param properties_file: the path for ``--properties-file``; None if Spark reads
+        ``spark-defaults.conf``
     :param transport: properties of Airflow's own transport; empty unless the task is asked to give
         that transport to Spark
     :param is_polled: whether Airflow asks the cluster for the application's state until the
@@ -64,7 +68,8 @@ class SubmitTarget(NamedTuple):
     def environment_is_private(self) -> bool:
         """Whether ``env_vars`` are passed to the driver as environment variables.
 
-        On YARN and Kubernetes the hook turns them into properties, which all users can read.
+        On YARN and Kubernetes, Airflow's hook turns them into properties, which all users can read.
+        For a command of the user's own, this is False.
         """
         return not self.is_command and "yarn" not in self.master and "k8s" not in self.master
 
@@ -91,7 +96,7 @@ def driver_host(
     """Decide where the driver will run, by the rules of spark-submit.
 
     :param master: the master of the Spark connection, which spark-submit gets as a flag
-    :param deploy_mode: the deploy mode of the Spark connection, if it has one
+    :param deploy_mode: the deploy mode of the Spark connection; None if it has none
     :param env: the environment with which the job would be submitted
     """
     mode = (
@@ -172,6 +177,10 @@ def container_folder(host: DriverHost, application_run_id: str) -> str:
 
     YARN starts each driver in a new folder, which it deletes later, so the path is relative. A
     driver in a pod starts in a folder of its image that may be read-only, so the path is in /tmp.
+
+    :param application_run_id: the OpenLineage run id of the application, which makes the name
+        unique
+    :return: a path on the driver's machine
     """
     folder = f"sparklineage-{application_run_id}"
     return folder if host is DriverHost.YARN else f"/tmp/{folder}"  # noqa: S108  (the pod's own)
@@ -186,6 +195,7 @@ def reachable(host: DriverHost, jar: str, share: Path) -> str:
 
     :param jar: the path or URL of the jar
     :param share: the folder on the shared mount for copies of jars
+    :return: the path, or a URL such as ``local:///mnt/lineage/jars/…``
     :raise CaptureError: if the jar cannot be copied to the mount
     """
     if host is DriverHost.YARN or "://" in jar:
@@ -267,6 +277,7 @@ class DriverFiles(NamedTuple):
     ) -> tuple[Observation | None, str | None]:
         """Give the observer's settings; put its zip into the bundle, or find it in the image.
 
+        :param links: makes a link if Spark would misread the zip's path
         :return: the settings and None, or None and a sentence with the reason why the driver is not
             observed
         :raise CaptureError: if the observer cannot be written, and the driver needs it to deliver
@@ -303,8 +314,10 @@ def driver_files(
 ) -> DriverFiles:
     """Decide where the driver writes; forbid links if a remote driver could not follow them.
 
+    :param target: the place to which the job is submitted
     :param env: the environment with which the job would be submitted
     :param bundle: a bundle that has a folder
+    :param links: makes links to paths that Spark would misread
     :raise RemoteDriverError: if nothing would come back from the driver's host
     :raise CaptureError: if Spark could not find the bundle
     """
@@ -353,6 +366,8 @@ def _host(submission: Submission, target: SubmitTarget, env: Mapping[str, str]) 
 def _require_endpoint(files: DriverFiles, options: CaptureOptions) -> None:
     """Refuse a driver without Python if no worker could take its events.
 
+    :param files: the driver's place, and whether its end is awaited
+    :param options: the settings, of which ``capture_endpoint`` is looked at
     :raise RemoteDriverError: if there is no endpoint, or the task does not wait for its
         application; the error names the fix
     """
@@ -379,7 +394,8 @@ def _require_endpoint(files: DriverFiles, options: CaptureOptions) -> None:
 def _image(options: CaptureOptions) -> str:
     """Give the ``local:`` URL of the folder that has the listener's jar on the driver's host.
 
-    The URL is empty if ``listener_jar`` is not a ``local:`` URL.
+    :param options: the settings, of which ``listener_jar`` is looked at
+    :return: the URL; empty if ``listener_jar`` is not a ``local:`` URL
     """
     jar = options.listener_jar
     is_there = isinstance(jar, str) and submitted_files.scheme(jar) == "local"
@@ -389,6 +405,8 @@ def _image(options: CaptureOptions) -> str:
 def _require_delivery(host: DriverHost, options: CaptureOptions, *, has_observer: bool) -> None:
     """Refuse a driver without an observer: nothing else in it delivers the captured files.
 
+    :param options: the settings, of which ``observe`` is looked at
+    :param has_observer: whether the observer's zip is uploaded, or is in the driver's image
     :raise RemoteDriverError: if there is no observer; the error names the fix
     """
     if not options.observe:

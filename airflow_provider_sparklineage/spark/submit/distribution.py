@@ -44,7 +44,10 @@ class SparkDistribution(Frozen, frozen=True):
 
     @property
     def own_jars(self) -> list[Path]:
-        """The jars that each application of this Spark has on its class path."""
+        """The paths of the jars that each application of this Spark has on its class path.
+
+        The list is empty if the folder of the jars is not known, or cannot be read.
+        """
         if self.home is None:
             return []
         return [self.home / "jars" / name for name in sorted(_jar_names(self.home))]
@@ -53,6 +56,8 @@ class SparkDistribution(Frozen, frozen=True):
         """Give the path of ``spark-submit`` in SPARK_HOME if it exists, else the command on PATH.
 
         The command on PATH may belong to another Spark.
+
+        :param spark_binary: the command on PATH
         """
         own = self.home and self.home / "bin" / "spark-submit"
         return str(own) if own and own.is_file() else spark_binary
@@ -61,8 +66,9 @@ class SparkDistribution(Frozen, frozen=True):
 def defaults(home: Path | None, env: Mapping[str, str]) -> dict[str, str]:
     """Read the properties of ``spark-defaults.conf``, which Spark uses if it gets no other file.
 
-    :param home: the folder ``SPARK_HOME``, if it is known
+    :param home: the folder ``SPARK_HOME``; None if it is not known
     :param env: the environment of spark-submit
+    :return: the values by property; {} if there is no such file
     :raise ListenerError: if the folder of the file is not known
     :raise OSError: if the file exists but cannot be read
     :raise ValueError: if the file is not a properties file
@@ -81,10 +87,12 @@ def defaults(home: Path | None, env: Mapping[str, str]) -> dict[str, str]:
 def find(spark_binary: str, env: Mapping[str, str]) -> SparkDistribution | None:
     """Find the distribution that a spark-submit would run in this environment.
 
-    As in Spark's own script ``find-spark-home``, this is the folder in ``SPARK_HOME``. If the
-    variable is not set, it is the folder above the script's ``bin`` or, if that folder is no
+    As in Spark's own script ``find-spark-home``, the distribution is the folder in ``SPARK_HOME``.
+    If the variable is not set, it is the folder above the script's ``bin`` or, if that folder is no
     distribution, the pip package ``pyspark`` inside it.
 
+    :param spark_binary: the command, a path or a name on PATH
+    :param env: the environment of spark-submit
     :return: None if there is no such command, or if the files of the distribution show no version
     """
     if env.get("SPARK_HOME"):
@@ -177,6 +185,6 @@ def write_properties(path: Path, properties: Mapping[str, str]) -> None:
 def environment(extra: Mapping[str, object] | None) -> dict[str, str]:
     """Give the environment of spark-submit: this process's environment, changed by ``env_vars``.
 
-    :param extra: the operator's ``env_vars``
+    :param extra: the operator's ``env_vars``; None if it has none
     """
     return {**os.environ, **{key: str(value) for key, value in (extra or {}).items()}}

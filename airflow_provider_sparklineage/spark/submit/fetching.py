@@ -43,18 +43,29 @@ _CHUNK = 1 << 20
 
 
 def cache_folder(env: Mapping[str, str] = os.environ) -> Path:
-    """Give the folder of the cache, into which listeners are fetched."""
+    """Give the folder of the cache, into which listeners are fetched.
+
+    :param env: the environment variables, of which XDG_CACHE_HOME and HOME are looked at
+    """
     base = env.get("XDG_CACHE_HOME") or Path(env.get("HOME") or tempfile.gettempdir()) / ".cache"
     return Path(base) / "sparklineage"
 
 
 def cached(scala: str, env: Mapping[str, str] = os.environ) -> Path:
-    """Give the path in the cache of the listener for a Scala version; the file need not exist."""
+    """Give the path in the cache of the listener for a Scala version; the file need not exist.
+
+    :param scala: the binary version of Scala, e.g. ``2.13``
+    :param env: the environment variables that name the folder of the cache
+    """
     return cache_folder(env) / f"{artifact(scala)}-{VERSION}.jar"
 
 
 def is_cached(scala: str, env: Mapping[str, str] = os.environ) -> bool:
-    """Whether the cache has the listener for a Scala version, with the pinned digest."""
+    """Whether the cache has the listener for a Scala version, with the pinned digest.
+
+    :param scala: the binary version of Scala, e.g. ``2.13``
+    :param env: the environment variables that name the folder of the cache
+    """
     return scala in PINS and cache_problem(scala, env) is None
 
 
@@ -62,6 +73,9 @@ def cache_problem(scala: str, env: Mapping[str, str] = os.environ) -> str | None
     """Describe the fault of the listener's jar in the cache; None if the jar has the pinned digest.
 
     The description is a predicate without a subject, such as ``is not there``.
+
+    :param scala: a version of Scala that :data:`.listener.PINS` has
+    :param env: the environment variables that name the folder of the cache
     """
     try:
         digest = listener.digest_of(cached(scala, env))
@@ -75,6 +89,8 @@ def cache_problem(scala: str, env: Mapping[str, str] = os.environ) -> str | None
 def digest_problem(jar: Path, scala: str) -> str | None:
     """Describe how the digest of a jar differs from the pinned digest; None if they are equal.
 
+    :param scala: the version of Scala whose digest in :data:`.listener.PINS` is expected
+    :return: a clause for a message, such as ``listener.jar has the SHA-256 digest …, not …``
     :raise OSError: if the jar cannot be read
     """
     digest = listener.digest_of(jar)
@@ -97,8 +113,10 @@ def fetch(
     fetch has failed: otherwise each task on a worker would wait for the failures of all tasks
     before it.
 
+    :param scala: the binary version of Scala, e.g. ``2.13``
     :param fetcher: the function that brings the jar, made by :func:`from_location` or by
         :func:`.commands.from_spark` (Spark's own resolver)
+    :param env: the environment variables that name the folder of the cache
     :param progress: is called with lines of text for the user who waits
     :param limit_s: the time to wait for another process, in seconds; the fetcher has a limit of its
         own
@@ -145,6 +163,8 @@ def recent_failure(scala: str, env: Mapping[str, str]) -> ListenerError | None:
     The fetch may have been that of another process: a file in the cache has the error, and the time
     of the file is the time of the failure.
 
+    :param scala: the binary version of Scala, e.g. ``2.13``
+    :param env: the environment variables that name the folder of the cache
     :return: None if there is no such failure, or if the file cannot be read
     """
     with (
@@ -159,7 +179,12 @@ def recent_failure(scala: str, env: Mapping[str, str]) -> ListenerError | None:
 
 
 def note_failure(scala: str, env: Mapping[str, str], error: ListenerError) -> None:
-    """Note that a fetch failed, if the cache can be written."""
+    """Note that a fetch failed, if the cache can be written.
+
+    :param scala: the binary version of Scala, e.g. ``2.13``
+    :param env: the environment variables that name the folder of the cache
+    :param error: the error of the fetch
+    """
     with contextlib.suppress(OSError):
         file = _failure_file(scala, env)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -208,6 +233,9 @@ def _to_disk(path: Path) -> None:
 def _alone(folder: Path, limit_s: float, progress: Progress) -> Iterator[bool]:
     """Hold the lock of the cache, and give whether this process had to wait for it.
 
+    :param folder: the folder of the cache
+    :param limit_s: the time to wait for another process, in seconds
+    :param progress: is called with a line of text if this process has to wait
     :raise ListenerError: if another process does not release the lock in time
     """
     lock = ownership.acquire_lock(folder)
@@ -235,6 +263,7 @@ def from_location(
     the URL.
 
     :param location: the path or the URL
+    :param progress: is called with lines of text for the user who waits
     :param limit_s: the time limit of the whole download, in seconds
     """
     scheme = urlsplit(location).scheme
@@ -300,6 +329,7 @@ def _until(ends: float, response: Any) -> Iterator[bytes]:
     A slow server could need longer than the limit for one full chunk.
 
     :param ends: the end of the time limit, on the monotonic clock
+    :param response: the response of urllib3, whose ``read1`` gives the bytes that have arrived
     :raise TimeoutError: if bytes arrive after the end of the time limit
     """
     while chunk := response.read1(_CHUNK):

@@ -88,8 +88,9 @@ def with_collecting(
 ) -> Submission:
     """Let the listener send its events to the worker, and also to the user's own transport, if any.
 
-    :param ours: the properties of the transport that sends to the worker
-    :param existing: the treatment of the user's own transport
+    :param ours: the properties of the transport that sends to the worker, without the prefix
+        ``spark.openlineage.transport.``
+    :param existing: whether the user's own transport is kept or removed
     :raise ListenerError: if the user's transport would not work inside a composite transport
     """
     user = {key for key in submission.keys() if key.startswith(TRANSPORT)}  # noqa: SIM118  (method)
@@ -135,7 +136,7 @@ def with_collecting(
 def without_secrets(submission: Submission) -> Submission:
     """Move transport properties that may be secrets from the arguments to the properties file.
 
-    Spark is configured to redact them, too.
+    Spark is also configured to redact these properties in its event log and UI.
     """
     moved = {
         key: str(value)
@@ -170,8 +171,9 @@ _AUTHORIZATION = re.compile(r"(?:Basic|Bearer|Token|ApiKey) +(\S+)", re.IGNORECA
 def transport_secrets(submission: Submission) -> tuple[str, ...]:
     """Give the values of transport properties that may be secrets.
 
-    The properties are those of ``--conf`` and of the properties file. The result also has
-    the password of a URL, and the part of an authorization after its scheme.
+    The properties are those of ``--conf`` and of the properties file. The result also has the
+    password of a URL, and the part of an authorization after its scheme. Texts of less than six
+    characters are left out.
     """
     texts: list[str] = []
     for key in _secret_keys(submission):
@@ -202,6 +204,7 @@ def is_public(key: str, value: str) -> bool:
     """Whether a property of a transport is certainly not a secret.
 
     :param key: the full name of the property; the transport may be a child of a composite one
+    :param value: the value of the property
     """
     suffix = re.sub(r"^transports\.[^.]+\.", "", key.removeprefix(TRANSPORT))
     if suffix in ("url", "endpoint"):
@@ -280,8 +283,8 @@ DELTA_TAG = "spark.databricks.delta.commitInfo.userMetadata"
 class Observation(Frozen, frozen=True):
     """The settings for the observer, which records partitions in the driver.
 
-    :param zip: the observer's entry in ``--py-files`` (:mod:`.submitted_files`)
-    :param path: the file that the observer writes
+    :param zip: the entry of the observer in ``--py-files`` (:mod:`.submitted_files`)
+    :param path: the path, on the driver's host, of the file that the observer writes
     :param tag: the text that marks Delta commits as commits of this application
     :param deliver: the URL of the folder to which a driver in a cluster delivers its capture, in
         Spark's form; empty for a driver that runs on this worker
@@ -296,20 +299,21 @@ class Observation(Frozen, frozen=True):
 class Injection(Frozen, frozen=True):
     """The additions to a submission.
 
-    :param jars: the listener's jar, unless the job has a listener, and jars that extend the
-        listener
-    :param events_path: the file that the listener writes
+    :param jars: the entries of ``--jars`` to add: the listener's jar, unless the job has a
+        listener, and jars that extend the listener
+    :param events_path: the path, on the driver's host, of the file that the listener writes
     :param application_run_id: the OpenLineage run id of the application
     :param defaults: further ``spark.openlineage.*`` properties; a property that the user set is not
         changed
-    :param existing_transport: the treatment of the user's transport
+    :param existing_transport: whether the user's own transport is kept or removed
     :param submit_opts: ``SPARK_SUBMIT_OPTS`` of the environment; None if the variable would not
         reach the driver
     :param is_quiet: whether Java options may be added; False if the added options would replace
         options of the user's that are not known
     :param observation: the observer's settings; None if the driver is not observed
-    :param sending: the properties of the transport by which the listener sends its events to
-        the worker; empty if the listener can write its events to ``events_path``
+    :param sending: the properties of the transport by which the listener sends its events to the
+        worker, as for :func:`with_collecting`; empty if the listener can write its events to
+        ``events_path``
     """
 
     jars: tuple[str, ...]
@@ -343,6 +347,9 @@ def injected_names(before: Submission, after: Submission) -> tuple[str, ...]:
     """Give the names (never the values) of the properties that injection added or changed.
 
     The names also include changed environment variables (``env:…``), ``jars`` and ``py_files``.
+
+    :param before: the submission before the injection
+    :param after: the submission after the injection
     """
     changes = (
         ("", before.conf, after.conf),
@@ -368,7 +375,10 @@ def _with_listener(submission: Submission) -> Submission:
 
 
 def _with_jars(submission: Submission, jars: tuple[str, ...]) -> Submission:
-    """Append jars to the list that Spark would use: ``--jars``, or else ``spark.jars``."""
+    """Append jars to the list that Spark would use: ``--jars``, or else ``spark.jars``.
+
+    :param jars: the entries to append; an entry that the list has already is not repeated
+    """
     key = "spark.jars"
     jars_of_user = submission.listed_jars()
     missing = [jar for jar in jars if jar not in jars_of_user]
@@ -384,8 +394,8 @@ def _with_jars(submission: Submission, jars: tuple[str, ...]) -> Submission:
 def _raw(flag: str | None, entries: list[str]) -> list[str]:
     """Give the user's own entries of a list, to which this package appends its entries.
 
-    The text of a flag is given unchanged, as one entry, because Spark does not drop the spaces
-    around the entries of a flag; it drops those in a property.
+    The text of a flag is given unchanged, as one entry, because Spark keeps the spaces around the
+    entries of a flag; it drops the spaces around the entries of a property.
 
     :param flag: the text of the flag, such as ``--jars``; None or empty if the user does not set it
     :param entries: the entries that Spark would use, of the flag or else of the property
@@ -399,7 +409,10 @@ def can_observe(submission: Submission) -> bool:
 
 
 def takes_tag(submission: Submission, tag: str) -> bool:
-    """Whether Delta commits can get this application's tag: the user sets no other metadata."""
+    """Whether Delta commits can get this application's tag: the user sets no other metadata.
+
+    :param tag: the text that marks the commits of this application
+    """
     return submission.value(DELTA_TAG) in (None, tag)
 
 
@@ -409,6 +422,8 @@ def _with_observer(submission: Submission, observation: Observation | None) -> S
     The observer is the last entry, so that it hides no module of the user's own files. If the user
     sets Delta metadata, they are not replaced, and this application's commits cannot be
     distinguished from the commits of other applications.
+
+    :param observation: the observer's settings; None if the driver is not observed
     """
     if observation is None or not can_observe(submission):
         return submission
@@ -442,6 +457,9 @@ def _with_quiet_jvm(submission: Submission, submit_opts: str | None) -> Submissi
     """Add the JVM options of :data:`QUIET_JVM`, which prevent stack traces in the driver's log.
 
     A property that the user has set is not changed.
+
+    :param submit_opts: ``SPARK_SUBMIT_OPTS`` of the environment, to which the options are added;
+        None if the variable would not reach the driver: then they are added by ``--conf``
     """
     if submit_opts is None:
         if submission.value(_JAVA_OPTIONS) is not None:

@@ -57,24 +57,35 @@ class Identity(Frozen, frozen=True):
 
 
 def artifact(scala: str) -> str:
-    """Give the name of the listener's artifact for a Scala version."""
+    """Give the name of the listener's artifact for a Scala version: ``openlineage-spark_2.13``."""
     return f"openlineage-spark_{scala}"
 
 
 def coordinate(scala: str, version: str = VERSION) -> str:
-    """Give the Maven coordinate of a listener, in the form of ``--packages``."""
+    """Give the Maven coordinate of a listener, in the form of ``--packages``.
+
+    :param scala: the Scala version of the listener, e.g. ``2.13``
+    :param version: the version of the listener
+    :return: such as ``io.openlineage:openlineage-spark_2.13:1.53.0``
+    """
     return f"{GROUP}:{artifact(scala)}:{version}"
 
 
 def identity_of_coordinate(text: str) -> Identity | None:
-    """Read the listener's identity from a Maven coordinate; None if it names another artifact."""
+    """Read the listener's identity from a Maven coordinate; None if it names another artifact.
+
+    :param text: the coordinate, such as ``io.openlineage:openlineage-spark_2.13:1.53.0``
+    """
     match = _COORDINATE.fullmatch(text.strip())
     # Up to version 1.8.0 there was only one artifact, without a suffix, for Scala 2.12.
     return Identity(match["version"], match["scala"] or "2.12") if match else None
 
 
 def identity_of_name(name: str) -> Identity | None:
-    """Read the listener's identity from the file name of a jar; None if it names another jar."""
+    """Read the listener's identity from the file name of a jar; None if it names another jar.
+
+    :param name: the file name, such as ``openlineage-spark_2.13-1.53.0.jar``
+    """
     match = JAR_NAME.fullmatch(name)
     return Identity(match["version"], match["scala"]) if match else None
 

@@ -49,7 +49,10 @@ class ListenerSource(StrEnum):
 
     @property
     def is_of_jvm(self) -> bool:
-        """Whether the JVM's own loader has the listener, which then sees no class of ``--jars``."""
+        """Whether the JVM's own class loader loads the listener.
+
+        Such a listener sees no class of ``--jars``.
+        """
         return self in (ListenerSource.DRIVER, ListenerSource.SPARK)
 
 
@@ -59,7 +62,8 @@ class JobListener(NamedTuple):
     :param source: the place from which the job gets the listener
     :param name: the path or coordinate, as the user wrote it
     :param identity: the versions of the listener, as far as they are known
-    :param path: the path of the jar; None if this machine does not have the jar
+    :param path: the path of the jar; None if this machine does not have the jar, as for a Maven
+        package
     """
 
     source: ListenerSource
@@ -81,8 +85,12 @@ def job_listeners(
 ) -> tuple[JobListener, ...]:
     """Find all listeners that a submission would have.
 
-    A listener is recognised by the name of its jar. If this machine has a jar of another name, the
-    content of the jar is searched, because people rename jars.
+    A listener is recognised by the name of its jar or Maven artifact. If this machine has a jar of
+    another name in ``--jars`` or on the driver's class path, the content of the jar is searched,
+    because people rename jars.
+
+    :param distribution: the Spark whose own jars may have a listener
+    :return: each listener once
     """
     listeners = [*_in_files(ListenerSource.JARS, submission.listed_jars())]
     listeners += _in_files(ListenerSource.DRIVER, _class_path_entries(submission.class_path()))
@@ -103,6 +111,7 @@ def only_listener(
     """Give the listener that a job has; check that there is only one, and that it works.
 
     :param listeners: the listeners that the job has
+    :param distribution: the Spark that the listener has to fit
     :return: None if the job has no listener
     :raise ListenerError: if there are several listeners, or the only one does not fit this Spark,
         is damaged, or would not see connectors of the job; the message names the fix
@@ -147,7 +156,8 @@ def checked_extensions(
 
     :param names: the jars, as paths on this machine or as URLs that Spark can read
     :param own: the job's own listener; None if it has none
-    :param entry: gives the entry of a jar, or raises an error if the jar cannot be added
+    :param entry: a function that gives the entry of ``--jars`` for a jar, or raises a
+        SparkLineageError if the jar cannot be added
     :param is_remote: whether the driver runs on another machine, so that ``local:`` means a path on
         that machine
     :return: the entries of the jars that can be added, and an error for each other jar
@@ -233,8 +243,10 @@ def spark_of(
     The versions are the declared ones, or else are read from Spark's files, or else are printed by
     ``spark-submit --version``.
 
+    :param spark_binary: the command, a path or a name on PATH
     :param env: the environment with which the job would be submitted
-    :param declared: the declared versions of Spark and Scala (:func:`.distribution.declared`)
+    :param declared: the declared versions of Spark and Scala (:func:`.distribution.declared`); None
+        if none are declared
     :param in_task: whether a job waits; then the time limit is shorter
     :raise ListenerError: if there is no Spark, or its version is not known; the message names the
         fix
@@ -268,7 +280,10 @@ def jar_in_task(
 ) -> str:
     """Find the listener's jar while a job waits; fetch it first if the options allow it.
 
+    :param spark: the Spark that will get the listener
     :param spark_binary: the command whose resolver is used to fetch the jar
+    :param options: the settings, of which ``fetch_listener`` and ``listener_jar`` are looked at
+    :param env: the environment with which the job would be submitted
     :param is_remote: whether the driver runs on another machine, see :func:`jar_for`
     :return: the path or the URL of the jar
     :raise ListenerError: if there is no jar, or the jar would not work; the message names the fix
@@ -290,8 +305,11 @@ def jar_for(
 
     This is the configured jar or, if none is configured, the jar in the cache.
 
+    :param spark: the Spark that will get the listener
     :param configured: the path of the configured jar on this worker, or a URL, of which only the
         file name is checked; None if no jar is configured
+    :param env: the environment with which the job would be submitted; it names the folder of the
+        cache
     :param is_remote: whether the driver runs on another machine, so that ``local:`` means a path on
         that machine
     :return: the path or the URL of the jar
@@ -352,8 +370,11 @@ def fetch_for(
 
     :param spark: the Spark that will get the listener
     :param spark_binary: the command whose resolver is used if ``location`` is None
-    :param location: the path or URL of the jar
-    :param repositories: further repositories for the resolver
+    :param env: the environment with which the job would be submitted; it names the folder of the
+        cache
+    :param location: the path or URL of the jar; None for Spark's own resolver
+    :param repositories: further repositories for the resolver, separated by commas; None for no
+        others
     :param progress: is called with lines of text for the user who waits
     :param in_task: whether a job waits; then the time limit is shorter, and a fetch that failed a
         few minutes ago is not tried again

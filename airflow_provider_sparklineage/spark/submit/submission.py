@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 class Submission(Frozen, frozen=True):
     """The arguments of a SparkSubmitOperator that injection reads and replaces.
 
+    :param conf: the properties of ``--conf``, by name
+    :param jars: the text of ``--jars``; this and the next three are None if the user does not set
+        them
     :param application: the submitted file; only a ``.py`` file has a Python driver to observe
+    :param env_vars: the operator's ``env_vars``
     :param file_properties: the content of the properties file, or else of ``spark-defaults.conf``
     :param new_file: the content of a new properties file that has to replace ``file_properties``,
         because a new value may be a secret and must not become an argument; None if the file is
@@ -55,6 +59,7 @@ class Submission(Frozen, frozen=True):
     def value(self, key: str) -> str | None:
         """Give the value that Spark would use for a property: of ``--conf``, else of the file.
 
+        :param key: the name of the property
         :return: None if neither has the property
         """
         value = self.conf.get(key, self.in_file.get(key))
@@ -77,15 +82,25 @@ class Submission(Frozen, frozen=True):
         return self.driver_class_path or self.value("spark.driver.extraClassPath")
 
     def with_conf(self, values: Mapping[str, str]) -> Submission:
-        """Set properties by ``--conf``; a new value replaces an old value of ``--conf``."""
+        """Set properties by ``--conf``; a new value replaces an old value of ``--conf``.
+
+        :param values: the values by property
+        """
         return replace(self, conf={**self.conf, **values})
 
     def without_conf(self, *keys: str) -> Submission:
-        """Remove properties from the arguments ``--conf``."""
+        """Remove properties from the arguments ``--conf``.
+
+        :param keys: the names of the properties
+        """
         return replace(self, conf={k: v for k, v in self.conf.items() if k not in keys})
 
     def with_file(self, values: Mapping[str, str], without: Collection[str]) -> Submission:
-        """Set properties in the properties file, and remove the properties ``without`` from it."""
+        """Set properties in the properties file, and remove other properties from it.
+
+        :param values: the new values by property
+        :param without: the names of the properties to remove, unless ``values`` has them
+        """
         others = {key: value for key, value in self.in_file.items() if key not in without}
         new = {**others, **values}
         return self if new == self.in_file else replace(self, new_file=new)
@@ -109,7 +124,10 @@ class Submission(Frozen, frozen=True):
 
 
 def listed(text: str | None) -> list[str]:
-    """Split the text of a list as Spark does: at commas, without the spaces around the items."""
+    """Split the text of a list as Spark does: at commas, without the spaces around the items.
+
+    :param text: the text, such as that of ``--jars``; None gives []
+    """
     return [item.strip() for item in (text or "").split(",") if item.strip()]
 
 
@@ -147,8 +165,9 @@ class CommandLine(Frozen, frozen=True):
 
 
 def read_command_line(text: str, macro: str) -> CommandLine:
-    """Read the spark-submit call in a template.
+    """Read the spark-submit call in the template of a shell command.
 
+    :param text: the template, which is not rendered yet
     :param macro: the name of the macro that the text calls; if the statement with the macro has a
         spark-submit, only this statement is read, and otherwise the whole text
     """
@@ -167,7 +186,10 @@ def read_command_line(text: str, macro: str) -> CommandLine:
 
 
 def named_scripts(text: str) -> Iterator[str]:
-    """Yield the contents of the shell scripts on this machine that a text names by their paths."""
+    """Yield the contents of the shell scripts on this machine that a text names by their paths.
+
+    :param text: the text of a command; a script that cannot be read is left out
+    """
     for name in dict.fromkeys(_SCRIPT.findall(text)):
         with suppress(OSError), open_regular(Path(name)) as file:
             yield file.read(_MAX_SCRIPT).decode(errors="replace")
@@ -179,7 +201,11 @@ def _flag_value(text: str, flag: str) -> str:
 
 
 def arguments(submission: Submission, properties_file: str | None) -> list[str]:
-    """Give the arguments of ``spark-submit`` for a submission, without the application."""
+    """Give the arguments of ``spark-submit`` for a submission, without the application.
+
+    :param properties_file: the path for ``--properties-file``; None to leave out this flag
+    :return: the flags, each followed by its value
+    """
     flags = {
         "--properties-file": properties_file,
         "--jars": submission.jars,
@@ -193,5 +219,8 @@ def arguments(submission: Submission, properties_file: str | None) -> list[str]:
 
 
 def shell_arguments(submission: Submission, properties_file: str | None) -> str:
-    """Give the arguments of a submission on one line, quoted for a shell."""
+    """Give the arguments of a submission on one line, quoted for a shell.
+
+    :param properties_file: the path for ``--properties-file``; None to leave out this flag
+    """
     return shlex.join(arguments(submission, properties_file))

@@ -53,7 +53,10 @@ def is_plain_url(url: str) -> bool:
 
 
 def scheme(name: str) -> str:
-    """Give the scheme of a URI in lower case; the empty text for a path."""
+    """Give the scheme of a URI in lower case; the empty text for a path.
+
+    :param name: the URI or the path
+    """
     match = re.match(r"([A-Za-z][\w+.-]*):", name)
     return match[1].lower() if match else ""
 
@@ -82,6 +85,9 @@ def _link(path: Path, link: Path) -> None:
     """Make a symbolic link to a folder, or a hard link or copy of a file.
 
     A symbolic link to a file would not help, because Spark replaces it by the file's own path.
+
+    :param path: the folder or file
+    :param link: the path of the link or copy to make
     """
     if path.is_dir():
         link.symlink_to(path)
@@ -98,8 +104,8 @@ class Links:
     def __init__(self, bundle: Path | None) -> None:
         """Note the folder in which links will be made; make no link yet.
 
-        :param bundle: the folder of the try's bundle; if its path is not plain (:func:`is_plain`),
-            links are made in the temporary folder
+        :param bundle: the folder of the try's bundle; if it is None, or its path is not plain
+            (:func:`is_plain`), links are made in the temporary folder
         """
         self._bundle = bundle
         self._folder: Path | None = None
@@ -230,6 +236,7 @@ def observer_zip() -> bytes:
 def write_observer(bundle: Path) -> Path:
     """Write the observer's zip into a capture bundle, as a file that only this user can read.
 
+    :param bundle: the folder of the try's bundle
     :return: the path of the zip
     :raise CaptureError: if the bundle cannot be written to
     """

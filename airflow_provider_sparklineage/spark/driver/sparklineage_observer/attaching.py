@@ -27,6 +27,7 @@ class Replacements:
         """Replace an attribute of a class, and remember the original.
 
         :param owner: the class, which has to define the attribute itself
+        :param name: the attribute's name
         :param new: the new value of the attribute
         """
         self._replaced.append((owner, name, vars(owner)[name], new))
@@ -113,7 +114,7 @@ def start_callback_server(gateway):
 
 
 def _answer_at_once(server_socket):
-    """Limit the TCP segments of Java's future connections to less than the size of Java's writes.
+    """Make the TCP segments of Java's future connections smaller than the pieces that Java writes.
 
     Java writes a long answer in pieces of 8 KB. If a segment can hold more, the kernel sends a
     piece only after the piece before is acknowledged, and Python's side acknowledges only after
@@ -166,7 +167,10 @@ def install():
 
 
 class _Finder(MetaPathFinder):
-    """An import hook for ``pyspark.sql.session``, which removes itself when that is imported."""
+    """An import hook for ``pyspark.sql.session``.
+
+    It removes itself when this module is imported.
+    """
 
     def find_spec(self, name, path, target=None):  # noqa: ARG002  (importlib gives them)
         if name != _MODULE:
@@ -216,7 +220,10 @@ def wrap_sessions(module):
 
 
 def _wrap_init(of, act):
-    """Call ``act`` with each new instance of the class ``of``, after its ``__init__``."""
+    """Call ``act`` with each new instance of the class ``of``, after its ``__init__``.
+
+    :param act: a function that is called with the new instance
+    """
     original = of.__init__
 
     def __init__(self, *args, **kwargs):  # noqa: N807  (replaces the original)
@@ -262,6 +269,8 @@ def _import_observer(_client):
     """Import the observer in a thread; the job waits for its SparkContext meanwhile.
 
     The zip has sources only, so the import compiles them, which takes some 60 ms.
+
+    :param _client: not used; the other steps of :func:`_wrap_jvm` take the gateway client
     """
     import threading
 
@@ -299,6 +308,9 @@ class _Attached:
         """Remember a listener, and the function that removes it at the end of the application.
 
         In a process that is only a driver, nothing is remembered, because no listener is removed.
+
+        :param remove: a function that takes the listener
+        :param listener: the listener, a Java object
         """
         if self.settings:
             self.listeners.append((remove, listener))
@@ -310,6 +322,7 @@ attached = _Attached()
 def observe(context):
     """Observe a SparkContext; make the observer first, if this process has none yet.
 
+    :param context: a SparkContext of PySpark
     :return: the observer of this process; None if the configuration asks for no observer
     """
     try:
@@ -344,7 +357,10 @@ def _begin(context):
 
 
 def attach(session):
-    """Register a listener for ended queries with a SparkSession, unless it has ours already."""
+    """Register a listener for ended queries with a SparkSession, unless it has ours already.
+
+    :param session: a SparkSession of PySpark; nothing is done for one of Spark Connect
+    """
     observer = None
     try:
         java_session = getattr(session, "_jsparkSession", None)

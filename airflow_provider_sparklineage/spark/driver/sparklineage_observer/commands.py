@@ -56,7 +56,8 @@ class Commands:
 
         :param kind: the class name of the command; None if it is not known
         :param execution: Spark's QueryExecution of the query
-        :param is_hidden: a function that tells whether the listener drops the query's events
+        :param is_hidden: a function that tells whether the listener drops the query's events; then
+            the plan is recorded as if the listener reported too little
         :param budget: the query's time limit, a :class:`.records.Budget`
         :return: a dict with ``node`` and ``target`` (:meth:`target_of`). If the listener reports
             too little, it also has ``plan``, ``relations``, ``schema`` and ``columns``; or ``cut``,
@@ -137,6 +138,8 @@ class Commands:
         """Say why the JSON of a plan is too long; "" if it is not.
 
         The length of the JSON is estimated from the plan's text.
+
+        :param text: the plan's text, as Spark prints it
         """
         expressions = text.count("#") + sum(map(int, _MORE.findall(text)))
         return self._too_large(expressions * _BYTES)
@@ -152,11 +155,13 @@ class Commands:
     def _described(self, plan, leaves, budget):
         """Give the parts ``plan`` and ``relations`` of a command's record, as a dict.
 
-        If the plan is too large, the dict has only ``cut``, the reason. It is empty if a relation
-        of the plan has neither path nor name, such as a table read over JDBC: the listener reports
-        such a relation.
+        If the plan is too large, the dict has only ``cut``, the reason. The dict is empty if a
+        relation of the plan has neither path nor name, such as a table read over JDBC: the listener
+        reports such a relation.
 
+        :param plan: the logical plan, a Java object
         :param leaves: the leaves of the plan, as :func:`.relations.leaves_of` gives them
+        :param budget: the time limit of the query or batch, a :class:`.records.Budget`
         """
         text = _JVM.sub("", plan.toJSON())
         cut = self._too_large(len(text))
@@ -181,7 +186,7 @@ def _write_of(kind, execution):
 
     :param kind: the class name of the command; None if it is not known
     :param execution: Spark's QueryExecution of the query
-    :return: a :class:`_Write`
+    :return: a :class:`_Write` or None
     """
     if kind and kind not in _KINDS:
         return None

@@ -33,8 +33,8 @@ _JAVA_EXCEPTION = re.compile(r"\n: (?:[\w$]+\.)*([^\n]+)")
 def reason_of(error):
     """Describe an exception in one line without secrets.
 
-    For an exception of Java, this is the first line of Java's text, without the line that py4j adds
-    before it.
+    For an exception of Java, which py4j wraps, this is the first line of Java's text, without the
+    line that py4j adds before it. For others, it is the class and the first line of the message.
     """
     text = str(error)
     java = _JAVA_EXCEPTION.search(text)
@@ -98,11 +98,9 @@ class Segments:
         self.delivered += 1
 
     def left(self):
-        """Say, as an error message, how many bytes follow the file's last line end.
+        """Describe the bytes after the file's last line end, which are in no segment.
 
-        These bytes are in no segment.
-
-        :return: "" if there are no such bytes
+        :return: an error message with their number; "" if there are no such bytes
         """
         if not os.path.exists(self._file):
             return ""
@@ -199,7 +197,7 @@ class RemoteFolder:
     def interrupt(self):
         """Interrupt a call of the file system that hangs.
 
-        The call's thread in the JVM could keep the JVM from ending.
+        Otherwise the thread of the call could keep the JVM from ending.
         """
         if self._thread is not None:
             self._thread.interrupt()

@@ -39,7 +39,7 @@ class DeltaTables:
             self._paths.update(read.get("roots", ()))
 
     def written(self, path):
-        """Remember the table of a write; do nothing if its path is None or ""."""
+        """Remember the table of a write, by its path; do nothing if the path is None or ""."""
         if path:
             self._paths.add(path.rstrip("/"))
 
@@ -62,6 +62,7 @@ class DeltaTables:
         Tables without such commits have no record.
 
         :param classes: the driver's :class:`.jvm.Classes`
+        :param hadoop_conf: the Hadoop configuration of the SparkContext, a Java object
         :param limits: the :class:`.records.Limits`
         :return: yields ``{"kind": "commits", "writes": [...]}`` or ``{"error": text}``
         """
@@ -86,8 +87,13 @@ class DeltaTables:
         another tag are included, because a job may have given some of its own commits another tag
         while it ran.
 
+        :param path: the path of the table
+        :param classes: the driver's :class:`.jvm.Classes`
+        :param hadoop_conf: the Hadoop configuration of the SparkContext, a Java object
+        :param limits: the :class:`.records.Limits`
         :return: (writes, times): a record of the write for each commit, the oldest first; and the
             times in ms, with None for a commit that has no time
+        :raise OverBudgetError: if the table has too many commits since the application began
         """
         log = classes.path(path + "/_delta_log")
         file_system = log.getFileSystem(hadoop_conf)
@@ -125,9 +131,10 @@ def _skipped(path, spans, times):
     """Give a record of a skipped write for each command during which the table had no commit.
 
     :param path: the path of the table
-    :param spans: (begin, end), in ms, for each command that may have written nothing
+    :param spans: pairs (begin, end), in ms, one for each command that may have written nothing
     :param times: the times of the commits of all writers, in ms; if one time is None, no command
         counts as skipped
+    :return: a list of records, each an entry of a record's ``writes``
     """
     if None in times:
         return []
@@ -167,9 +174,9 @@ class _Schema:
 
         The next older commit with the table's schema then names the columns (:meth:`learn`).
 
-        A removed file has no values for partition columns that are null. The names of its folders
-        do not show the columns either if they are random, as Delta 4.4 makes them in tables with
-        column mapping.
+        A removed file has no values for partition columns that are null. The names of the file's
+        folders do not show the columns either if the names are random, as Delta 4.4 makes them in
+        tables with column mapping.
 
         :param write: the record of the write
         :param actions: the lines of the write's commit, parsed
@@ -181,7 +188,9 @@ class _Schema:
     def misses(self, write):
         """Whether the names of some of a write's partition columns are still to be learned.
 
-        They are unknown, or only the physical names are known.
+        These columns are unknown, or only their physical names are known.
+
+        :param write: the record of the write
         """
         if any(write is incomplete for incomplete, _ in self._incomplete):
             return True
@@ -193,6 +202,8 @@ class _Schema:
 
         If some of the names are not known, the record of the write gets no partitions, and ``cut``
         in it has the reason.
+
+        :param write: the record of the write, which is changed
         """
         if self.misses(write):
             cut = "the commit that names its columns is gone from the log"
@@ -274,10 +285,11 @@ def _columns(path, values, complete):
     """Give the names of a file's partition columns.
 
     A removed file has no values for the columns that are null, so their names come from its folders
-    or else from ``complete`` (see :func:`_layouts`).
+    or else from ``complete``.
 
     :param path: the file's path, as Delta's log has it
     :param values: the file's partition values by column
+    :param complete: the names of all partition columns, if they are known; else ()
     :return: a tuple of names
     """
     named = _in_folders(path, values)

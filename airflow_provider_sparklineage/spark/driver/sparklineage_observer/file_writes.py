@@ -28,6 +28,8 @@ class Folders:
     """The folders of a table's partitions, below the folder ``base``.
 
     :param classes: the driver's :class:`.jvm.Classes`
+    :param hadoop_conf: the Hadoop configuration of the SparkContext, a Java object
+    :param base: the path of the folder above the partitions
     :param budget: the query's limits of time and number, a :class:`.records.Budget`
     """
 
@@ -176,6 +178,7 @@ class FileWrites:
 
         Only folders that were written by a path are checked, and not those of catalog tables.
 
+        :param budget: the limits of time and number, a :class:`.records.Budget`
         :raise OverBudgetError: if the time is up
         """
         gone = []
@@ -191,6 +194,8 @@ class FileWrites:
         """Identify the folder of a write's files by a tuple: the write's path and static values.
 
         The static values are those of the leading partition columns.
+
+        :param write: the description of the write, as :meth:`observe` gives it
         """
         columns = [d["field"] for d in write["layouts"][0]["dimensions"]]
         return (write["path"], *_leading(write["static"], columns))
@@ -243,7 +248,11 @@ class FileWrites:
         write's metrics have.
 
         :param write: the description of the write, as :meth:`observe` gives it
+        :param base: the path of the table's folder
         :param columns: the names of the partition columns
+        :param started_ms: the time when the query began, in ms since the epoch; files are new if
+            they were changed after it, or up to a minute before, because clocks differ
+        :param budget: the query's limits of time and number, a :class:`.records.Budget`
         :return: two dicts with the UUIDs as keys: the :class:`_Group` of the new files; and the set
             of partitions, as tuples of values, of all listed files
         """
@@ -273,6 +282,7 @@ class FileWrites:
     def _below(self, base, columns, static):
         """Give the folder above all partitions of a write, and the patterns of the levels below.
 
+        :param base: the path of the table's folder
         :param columns: the names of the partition columns
         :param static: the static values of the write for its leading partition columns
         :return: the folder's path, and a list with the glob pattern of each level's names, such as
@@ -311,7 +321,10 @@ class _Group:
 
 
 def is_ignore(command):
-    """Whether a command writes nothing if its target exists already."""
+    """Whether a command writes nothing if its target exists already.
+
+    :param command: the Java object of the command, which has Spark's ``SaveMode``
+    """
     return command.mode().toString() == "Ignore"
 
 
@@ -319,6 +332,8 @@ def _is_skipped(command):
     """Whether a command wrote nothing because its target existed already.
 
     Then its metric ``jobCommitTime`` is 0.
+
+    :param command: the Java object of the command
     """
     took = jvm.option(command.metrics().get("jobCommitTime"))
     return is_ignore(command) and took is not None and took.isZero()
@@ -351,6 +366,7 @@ def _leading(static, columns):
 def _insert_into_files(command, classes):
     """Read an InsertIntoHadoopFsRelationCommand.
 
+    :param command: the Java object of the command
     :param classes: the :class:`~.jvm.Classes` of the driver
     :return: a tuple: the mode of the write, such as ``append``; a dict of the values of its static
         partition columns; and the table's partition columns, as :func:`.records.dimension_of`
@@ -370,6 +386,7 @@ def _insert_into_files(command, classes):
 def _insert_into_hive(command, table):
     """Read an InsertIntoHiveTable.
 
+    :param command: the Java object of the command
     :param table: Spark's CatalogTable of the target
     :return: a tuple like that of :func:`_insert_into_files`
     """

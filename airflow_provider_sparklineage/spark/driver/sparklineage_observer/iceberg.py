@@ -27,12 +27,12 @@ def table_of(spark_table):
 
 
 def scan(read, node, budget):
-    """Add the table, the snapshot, the filters and the partitions of an Iceberg scan to its read.
+    """Add the table, snapshot, filters and partitions of an Iceberg scan to the scan's description.
 
-    :param read: the description of the scan as a read, which is changed
+    :param read: the description, an entry of a record's ``reads``, which is changed
     :param node: the ``BatchScanExec``
     :param budget: the query's time limit, a :class:`.records.Budget`
-    :return: the read; None for a scan of a metadata table
+    :return: ``read``; None for a scan of a metadata table
     """
     spark_scan = node.scan()
     read.update(table=node.table().name(), scan=class_name(spark_scan))
@@ -63,7 +63,7 @@ def _splits(node, spark_scan):
     """List the splits that were read after dynamic pruning; ``inputPartitions`` has all splits.
 
     :param node: the ``BatchScanExec``
-    :param spark_scan: its Iceberg scan
+    :param spark_scan: the Iceberg scan of the node, a Java object
     """
     if node.runtimeFilters().isEmpty():
         return items(node.inputPartitions())
@@ -76,6 +76,8 @@ def _splits(node, spark_scan):
 def _snapshot_id(table, spark_scan):
     """Give the id of the snapshot that is read, as text, because it is too long for a JSON number.
 
+    :param table: Iceberg's table, a Java object
+    :param spark_scan: the scan of the table, a Java object
     :return: None if the table has no snapshot
     """
     number = first_answer(spark_scan, lambda scan: scan.snapshotId())
@@ -177,13 +179,18 @@ class Snapshots:
         self._reported = {}
 
     def accessed(self, table):
-        """Remember an Iceberg table that the application writes."""
+        """Remember an Iceberg table that the application writes.
+
+        :param table: Iceberg's table, a Java object
+        """
         self._tables[table.location().rstrip("/")] = table
 
     def fresh(self, application_id, classes, budget):
         """List the snapshots that the application made since the last call, except compactions.
 
         :param application_id: Spark's id of the application
+        :param classes: the driver's :class:`.jvm.Classes`
+        :param budget: the limits of time and number, a :class:`.records.Budget`
         :return: a list of dicts, which are entries of a record's ``writes``
         """
         writes = []

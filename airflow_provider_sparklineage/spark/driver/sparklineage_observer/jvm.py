@@ -110,6 +110,7 @@ def each(iterable):
 def first_answer(thing, *calls):
     """Try functions on an object in turn; give the first result, or None if all of them fail.
 
+    :param thing: the object, usually of Java
     :param calls: functions that take the object and call methods of it; a function fails if the
         object's class does not have the method in this version of Spark
     """
@@ -125,19 +126,24 @@ def option(value):
 
 
 def texts(sequence):
-    """Give the texts of the elements of a Scala collection as a list, in one call."""
+    """Give the texts of the elements of a Scala collection as a list, in one call.
+
+    :param sequence: the collection, whose elements are printed in the JVM
+    """
     joined = sequence.mkString("\x01")
     return joined.split("\x01") if joined else []
 
 
 def statuses(classes, array):
-    """Yield (path, is directory, length in bytes, time of the last change in ms) of FileStatus[].
+    """Yield a tuple for each file or folder in a ``FileStatus[]``, with one call.
 
     This is a generator, because a list of so many tuples could start a full garbage collection in
     the job.
 
     :param classes: the driver's :class:`Classes`
-    :param array: the FileStatus[]
+    :param array: the ``FileStatus[]``
+    :return: yields (path, whether it is a directory, length in bytes, time of the last change in
+        ms)
     """
     for match in _STATUS.finditer(classes.text_of(array)):
         path, directory, length, modified = match.groups()
@@ -148,6 +154,7 @@ def qualified(classes, hadoop_conf, path):
     """Add the scheme and host to a path, so that the path of a folder always has the same form.
 
     :param classes: the driver's :class:`Classes`
+    :param hadoop_conf: the Hadoop configuration of the SparkContext, a Java object
     :param path: a text, such as ``/data/orders``
     :return: a text, such as ``hdfs://namenode:8020/data/orders``
     """
@@ -160,6 +167,7 @@ def text_of_file(classes, file_system, path):
 
     :param classes: the driver's :class:`Classes`
     :param file_system: Hadoop's ``FileSystem`` that has the file
+    :param path: the path of the file, a text
     """
     stream = file_system.open(classes.path(path))
     try:
@@ -172,7 +180,8 @@ def metrics(known, *names):
     """Read metrics of a plan or command in one call; leave out names without a metric.
 
     :param known: all metrics of the plan or command, a Scala Map
-    :return: the values of the metrics, by name
+    :param names: the names of the wanted metrics
+    :return: a dict of the values, as ints, by name
     """
     values = dict(_METRIC.findall(known.mkString("\x01")))
     return {name: int(values[name]) for name in names if name in values}
@@ -181,6 +190,7 @@ def metrics(known, *names):
 def dimensions(struct):
     """Describe the fields of a StructType as partition columns.
 
+    :param struct: the StructType, a Java object
     :return: a list of dicts from :func:`.records.dimension_of`
     """
     fields = json.loads(struct.json())["fields"]
@@ -191,7 +201,10 @@ def dimensions(struct):
 
 
 def names_of(sequence):
-    """Give the names of the attributes in a Seq, in one call."""
+    """Give the names of the attributes in a Scala Seq as a list, in one call.
+
+    :param sequence: the Seq, whose attributes print as ``dt#12``
+    """
     return [_NUMBER.sub("", text) for text in texts(sequence)]
 
 
@@ -199,6 +212,7 @@ def attributes(classes, sequence):
     """Describe a Seq of attributes as partition columns, in a few calls.
 
     :param classes: the driver's :class:`Classes`
+    :param sequence: the Seq, a Java object
     :return: a list of dicts from :func:`.records.dimension_of`
     """
     names = names_of(sequence)
@@ -216,12 +230,18 @@ def plain_path(path):
 
 
 def key_of(segment):
-    """Give the column in a directory name ``column=value``, without Hive's escapes."""
+    """Give the column in a directory name ``column=value``, without Hive's escapes.
+
+    :param segment: the directory name, such as ``dt=2024-05-06``
+    """
     return _ESCAPE.sub(lambda m: chr(int(m.group(1), 16)), segment.partition("=")[0])
 
 
 def value_of(segment):
-    """Give the value in a directory name ``column=value`` without Hive's escapes; None for null."""
+    """Give the value in a directory name ``column=value`` without Hive's escapes; None for null.
+
+    :param segment: the directory name, such as ``dt=2024-05-06``
+    """
     value = _ESCAPE.sub(lambda m: chr(int(m.group(1), 16)), segment.partition("=")[2])
     return None if value == NULL else value
 
@@ -229,6 +249,7 @@ def value_of(segment):
 def split_directory(directory, columns):
     """Split the path of a directory into (base folder, values of the partition columns).
 
+    :param directory: the path, a text
     :param columns: the names of the partition columns
     :return: such as ``("/table", ("2024-05-06",))`` for ``/table/dt=2024-05-06``; None if the path
         does not end in ``column=value`` for all the columns, because the partition was added with

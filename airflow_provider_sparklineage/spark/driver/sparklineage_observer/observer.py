@@ -25,8 +25,9 @@ class Observer:
     """The observer of all queries of one driver.
 
     :param file: the path of the file of records
-    :param tag: the text that marks the Delta commits of this application; empty if there is no mark
-    :param limits: the changed limits, as :class:`.records.Limits` reads them
+    :param tag: the text that marks the Delta commits of this application; empty if they have no
+        mark
+    :param limits: a text ``name=value,...`` of the limits to change (:class:`.records.Limits`)
     """
 
     def __init__(self, file, tag, limits=""):
@@ -82,11 +83,12 @@ class Observer:
         """Record an exception in the observer itself.
 
         :param where: a word for the place of the exception, such as ``attach``
+        :param error: the exception
         """
         self.report(records.message_of(where, error))
 
     def report(self, text):
-        """Write the text of an error as a record."""
+        """Write the text of an error as a record of its own."""
         with suppress(Exception):  # the job must never notice
             self._records.write({"error": records.shortened(text)})
 
@@ -95,6 +97,7 @@ class Observer:
 
         :param function: Spark's name of the query's action, such as ``collect``
         :param execution: Spark's QueryExecution of the query
+        :param duration_ns: the query's duration in ns; 0 if it is not known
         :param exception: the Java exception with which the query failed; None if it succeeded
         """
 
@@ -176,6 +179,7 @@ class Observer:
 
         A scan that reads no data of the user, such as the log of a Delta table, adds no read.
 
+        :param record: the query's record, which is changed
         :param scan: the :class:`.plans.Scan`
         :param budget: the query's limits of time and number, a :class:`.records.Budget`
         """
@@ -277,7 +281,11 @@ class Observer:
         self.delta.written(path or path_of(node, execution.sparkSession()))
 
     def commit_snapshots(self, record, budget):
-        """Add to a record's ``writes`` the Iceberg snapshots that were made since the last call."""
+        """Add to a record's ``writes`` the Iceberg snapshots that were made since the last call.
+
+        :param record: the record, which is changed
+        :param budget: the limits of time and number, a :class:`.records.Budget`
+        """
         fresh = self.snapshots.fresh(self._application_id, self.classes, budget)
         record["writes"].extend(fresh)
 

@@ -89,6 +89,7 @@ class PlanParts:
 def parts_of(plan, identity, is_about_tables=bool):
     """Collect the parts of a physical plan.
 
+    :param plan: the physical plan, a Java object
     :param identity: Java's ``System.identityHashCode``, which distinguishes nodes
     :param is_about_tables: a function that tells whether the query names tables. It is called only
         if a leaf has rows in place of a scan: if the query names tables, Spark may have answered it
@@ -203,10 +204,11 @@ def _above(plan, identity, is_limited):
 
     V1 scans know all their filters, V2 scans only the filters that they took over from Spark.
 
+    :param plan: the physical plan, a Java object
     :param identity: Java's ``System.identityHashCode``, which distinguishes nodes
-    :param is_limited: whether a limit above the plan may end its reading early
-    :return: for each leaf, by its identity: a list of the filters' SQL, and whether a limit may end
-        the leaf's reading early
+    :param is_limited: whether a limit above the plan may end the reading of its leaves early
+    :return: a dict with a tuple for each leaf, by the leaf's identity: a list of the filters' SQL,
+        and whether a limit may end the leaf's reading early
     """
     found = {}
     waiting = [(plan, [], is_limited)]
@@ -239,6 +241,7 @@ def _is_around(kind):
 def _inner(plan, kind):
     """Give the plan inside a node that is a wrapper (:func:`_is_around`).
 
+    :param plan: the node, a Java object
     :param kind: the name of the node's class
     """
     if kind == ADAPTIVE:
@@ -252,6 +255,8 @@ def _stages(plan):
     """List the stages of an adaptive plan that were run, even if the final plan dropped them.
 
     If one side of a join turns out to be empty, the final plan has neither side of the join.
+
+    :param plan: the ``AdaptiveSparkPlanExec``
     """
     # The cache is private to Spark, so another version may have it in another class.
     stages = first_answer(plan, lambda p: items(p.context().stageCache().values().toSeq()))

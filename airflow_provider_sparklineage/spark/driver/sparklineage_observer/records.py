@@ -11,10 +11,12 @@ VERSION = 1
 
 
 class Limits:
-    """The limits on the observer's work; a text ``name=value,...`` overrides the defaults.
+    """The limits on the observer's work.
 
     Each limit is far above the need of an ordinary job, but so low that the observer uses Spark's
     listener thread only for seconds.
+
+    :param text: ``name=value,...`` for each limit whose default is changed
     """
 
     def __init__(self, text=""):
@@ -43,7 +45,10 @@ of megabytes."""
 
 
 def message_of(where, error):
-    """Describe an exception in one short text, which begins with the place of the error."""
+    """Describe an exception in one short text, which begins with the place of the error.
+
+    :param where: a word for the place, such as ``attach``
+    """
     return shortened(f"{where}: {type(error).__name__}: {error}")
 
 
@@ -111,7 +116,10 @@ class OverBudgetError(Exception):
 
 
 class Budget:
-    """The time that the observer may take for one query."""
+    """The time that the observer may take for one query, and the limits on numbers.
+
+    :param limits: the :class:`Limits`
+    """
 
     def __init__(self, limits):
         self.limits = limits
@@ -126,6 +134,7 @@ class Budget:
     def require(self, count, limit, what):
         """Raise OverBudgetError if a count is above a limit.
 
+        :param count: the number of things
         :param limit: the name of an attribute of :class:`Limits`
         :param what: a noun for the counted things, for the message
         """
@@ -167,7 +176,8 @@ def write_record(node, kind, path, mode, layouts=(), **more):
 
     node: the class name of the command, or a name such as ``DeltaCommit``; kind: the format of the
     table; path: the path of the table; mode: the change to its data, such as ``append`` or
-    ``create``; layouts: the partitions that were written (:func:`layout_of`); more: further keys.
+    ``create``; layouts: the partitions that were written, a list from :func:`layout_of`; more:
+    further keys of the record.
     """
     write = {"node": node, "format": kind, "path": path, "mode": mode, "how": "exact"}
     return {**write, "layouts": list(layouts), **more}
@@ -186,6 +196,7 @@ def layout_of(base, dimensions, partitions):
 def dimension_of(column, kind=""):
     """Describe a partition column as ``{"field": column, "transform": "identity", "type": kind}``.
 
+    :param column: the column's name
     :param kind: the column's type, such as ``date``; "" if it is unknown
     """
     return {"field": column, "transform": "identity", "type": kind}
@@ -203,7 +214,7 @@ def guarded(record, what, act, *args):
 
     The error is added to the record's ``errors``, or to its ``cut`` if a limit was reached.
 
-    what: the word with which a note in ``errors`` begins, such as ``schema``.
+    record: a dict; what: the word with which a note in ``errors`` begins, such as ``schema``.
     """
     try:
         act(*args)
@@ -231,7 +242,10 @@ class Records:
         """Whether the size limit is reached: then no more records are written."""
 
     def write(self, record):
-        """Append a record; at the size limit, append a note instead, and from then on nothing."""
+        """Append a record; at the size limit, append a note instead, and from then on nothing.
+
+        :param record: a dict that can be written as JSON
+        """
         line = _line(record)
         with self._lock:
             if self.full:

@@ -19,8 +19,9 @@ _MAX_ROOTS = 20  # of one relation
 def leaves_of(plans):
     """List the leaves of logical plans and of all their subqueries.
 
-    :return: a list with a tuple for each leaf: the Seq that contains the leaf, the leaf's position
-        in the Seq, its text
+    :param plans: a list of logical plans, Java objects
+    :return: a list with a tuple for each leaf: the Scala Seq that contains the leaf, the leaf's
+        position in the Seq, and the leaf's text
     """
     found = [plan.collectLeaves() for plan in plans]
     for plan in plans:
@@ -48,6 +49,7 @@ def relations_of(leaves, position, text):
 def _places(leaf, text):
     """List (path, table name) of each relation that a leaf reads; [] if it reads too many folders.
 
+    :param leaf: the leaf, a Java object
     :param text: the leaf's text
     """
     if text.startswith("RelationV2"):
@@ -78,7 +80,10 @@ def path_of_feed(relation):
 
 
 def place_of(table):
-    """Give (path, name) of a DataSource V2 table; the path is "" if it has none."""
+    """Give (path, name) of a DataSource V2 table; the path is "" if the table has none.
+
+    :param table: Spark's table, a Java object
+    """
     if class_name(table) == "RowLevelOperationTable":
         table = table.table()
     # The first works for Iceberg, the second for Delta.

@@ -117,10 +117,11 @@ def _file_scan(read, scan, classes, budget):
 
 
 def _feed_scan(read, scan):
-    """Add the table of a change data feed to a read, and say why its partitions are unknown.
+    """Add the table of a change data feed to the description of a scan of the feed.
 
-    :param read: the description of the scan, a dict
-    :return: the read with ``cut``, the reason
+    :param read: the description, an entry of a record's ``reads``
+    :param scan: the node of the scan, a Java object
+    :return: the description, with ``cut``, the reason why the partitions are unknown
     """
     read.update(index=_FEED, format="delta", roots=[path_of_feed(scan.relation())])
     return {**read, "cut": "Delta reads the change data feed of a table out of Spark's sight"}
@@ -166,6 +167,7 @@ def _base(roots, schema):
 
     :param roots: the paths of the relation's root folders
     :param schema: the partition columns, as :func:`.records.dimension_of` describes them
+    :return: a path; "" if there are no roots
     """
     columns = {d["field"].lower() for d in schema}
     segments = roots[0].split("/") if roots else [""]
@@ -181,8 +183,10 @@ def _selected(selected, columns, classes, budget):
 
     :param selected: the scan's selected partitions, a Java object
     :param columns: the names of the partition columns
-    :return: for each base folder, a set of partitions, which are tuples of values; None if a path
-        does not name its partition
+    :param classes: the driver's :class:`.jvm.Classes`
+    :param budget: the query's limits of time and number, a :class:`.records.Budget`
+    :return: a dict: for each base folder, a set of partitions, which are tuples of values; None if
+        a path does not name its partition
     """
     if jvm.is_array(selected):  # Spark 3: PartitionDirectory[]
         files = _FILE_3.findall(classes.text_of(selected))
@@ -206,7 +210,10 @@ def _by_value(selected, schema, budget):
 
     :param selected: the scan's selected partitions, a Java object
     :param schema: the partition columns, as :func:`.records.dimension_of` describes them
+    :param budget: the query's limits of time and number, a :class:`.records.Budget`
     :return: a set with a tuple of values for each partition, in the order of the columns
+    :raise OverBudgetError: if there are too many partitions, or a column has a type whose values
+        are not read
     """
     if not jvm.is_array(selected):
         iterator = selected.filePartitionIterator()
@@ -243,9 +250,10 @@ def _cell(row, position, kind):
 
 
 def _v2_scan(read, node, classes, budget):
-    """Add the table of a DataSource V2 scan to its read; for a source of files, the partitions too.
+    """Add the table of a DataSource V2 scan, and the partitions of a source of files, to a read.
 
-    :param read: the description of the scan as a read, which is changed and returned
+    :param read: the description of the scan, an entry of a record's ``reads``, which is changed and
+        returned
     :param node: the ``BatchScanExec``
     :param classes: the driver's :class:`.jvm.Classes`
     :param budget: the query's time limit, a :class:`.records.Budget`
@@ -319,10 +327,10 @@ class Schemas:
         self._described = set()
 
     def describe(self, read, kind, scan):
-        """Add the columns of the full relation to a read, if it is the relation's first read.
+        """Add the columns of a scan's relation to the scan's description, once for each relation.
 
-        :param read: the description of the scan; its ``schema`` becomes the parsed JSON of Spark's
-            StructType, unless that is too long
+        :param read: the description, an entry of a record's ``reads``; its ``schema`` becomes the
+            parsed JSON of Spark's StructType, unless that is too long
         :param kind: the class name of the scan's node
         :param scan: the node, a Java object
         """

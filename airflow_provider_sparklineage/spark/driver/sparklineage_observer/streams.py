@@ -129,6 +129,7 @@ class Streams:
     def listen_to(self, session, registered):
         """Register a listener for streams with a session, unless the session has one already.
 
+        :param session: the SparkSession of PySpark
         :param registered: a function; its arguments are the function that removes the listener,
             and the listener
         """
@@ -153,7 +154,10 @@ class Streams:
             self._running[run] = _Stream(query.streamingQuery())
 
     def progressed(self, progress):
-        """Record a batch that has ended, from Spark's progress report as a dict."""
+        """Record a batch that has ended; do nothing if Spark reports no batch.
+
+        :param progress: Spark's progress report, as a dict of its JSON
+        """
         stream = self._running.get(progress["runId"])
         if stream is not None and "addBatch" in progress["durationMs"]:
             self._observer.observe("stream", lambda: self._batch(stream, progress))
@@ -206,12 +210,13 @@ class Streams:
             record["python_udfs"] = parts.udfs
 
     def narrow(self, read, scan):
-        """Set ``chosen`` in a read if its scan belongs to a stream; change no other read.
+        """Limit a read to the batch's files if its scan belongs to a stream; change no other read.
 
-        The key says that the scan has only the batch's files, and not all files of the folder. A
-        table with which the stream is joined is read in full, so its read is not changed.
+        The key ``chosen`` then says that the scan has not all files of the folder. The ``roots``
+        become [], and the base of an unpartitioned layout becomes the source's folder. A table with
+        which the stream is joined is read in full, so its read is not changed.
 
-        :param read: the description of the scan, an entry of a record's ``reads``
+        :param read: the description of the scan, an entry of a record's ``reads``, which is changed
         :param scan: the scan's node, a Java object
         """
         if not (self._has_begun and is_of_stream(scan)):
@@ -233,6 +238,7 @@ class Streams:
 
         This is done once for each stream.
 
+        :param record: the batch's record, which is changed
         :param stream: the :class:`_Stream`
         :param sources: the list ``sources`` of Spark's progress report
         """
@@ -256,6 +262,7 @@ class Streams:
 
         For files and Delta, the record also gets the batch's ``command``.
 
+        :param record: the batch's record, which is changed
         :param stream: the :class:`_Stream`
         :param execution: Spark's QueryExecution of the batch
         :param progress: Spark's progress report as a dict
@@ -357,6 +364,7 @@ def _folders(sources):
 def _missed(folder):
     """Describe the read of a folder by a batch whose plan is no longer available.
 
+    :param folder: the path of the folder
     :return: a dict, an entry of a record's ``reads``
     """
     cut = "the stream had gone on to its next batch before this one was looked at"
@@ -367,6 +375,9 @@ def _folder_of(file, folders):
     """Give the source's folder in which a file is; the file's own folder if there is none.
 
     There is none if the source is a pattern of folders.
+
+    :param file: the path of the file
+    :param folders: the folders of all sources of streams, as :func:`_folders` gives them
     """
     inside = [folder for folder in folders if file.startswith(f"{folder.rstrip('/')}/")]
     return max(inside, key=len, default=file.rpartition("/")[0])
