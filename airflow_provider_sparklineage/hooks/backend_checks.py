@@ -68,6 +68,8 @@ def backend_checks(
 def _checked_pages(endpoint: checks.Endpoint, backend: BackendName) -> list[Check]:
     """Check only the pages of a DataHub; its API is checked with the transport that sends to it.
 
+    :param endpoint: the API and pages of that DataHub
+    :param backend: the configured backend; if it is not ``datahub``, the result is a warning
     :return: [] if no URL of pages is configured
     """
     if not endpoint.web_url:

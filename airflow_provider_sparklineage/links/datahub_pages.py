@@ -45,7 +45,12 @@ class Pages(DataHub):
         self._datasets = Subject({"run": {}, "job": {}, "outputs": list(datasets)}, how)
 
     def job_page(self, web_url: str, namespace: str, name: str) -> str:
-        """Give the URL of the page with the lineage of a task."""
+        """Give the URL of the page with the lineage of a task.
+
+        :param web_url: the URL of DataHub's web application
+        :param namespace: namespace of the task's OpenLineage job
+        :param name: name of that job
+        """
         event = {
             "producer": producer(),
             "run": {"facets": {"parent": {"job": {"namespace": namespace, "name": self._dag_id}}}},
@@ -54,7 +59,10 @@ class Pages(DataHub):
         return _page(web_url, _TASK, Subject(event, self._how).job)
 
     def dataset_page(self, web_url: str, dataset: DatasetName) -> str:
-        """Give the URL of the page with the lineage of a dataset."""
+        """Give the URL of the page with the lineage of a dataset.
+
+        :param web_url: the URL of DataHub's web application
+        """
         return _page(web_url, _DATASET, self._datasets.dataset(dataset))
 
     def columns_page(
@@ -65,6 +73,7 @@ class Pages(DataHub):
     ) -> str:
         """Give the URL of the graph around a dataset, with columns.
 
+        :param web_url: the URL of DataHub's web application
         :param column: not used, because no URL of DataHub highlights a column
         """
         return f"{self.dataset_page(web_url, dataset)}?is_lineage_mode=true&show_columns=true"

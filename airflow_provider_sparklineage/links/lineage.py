@@ -74,7 +74,7 @@ LINKS = (LineageJobLink(), OutputColumnsLink())
 
 
 def push(operator: Any, context: Context) -> None:
-    """Push the links during the task, as Airflow pushes them only at its end; never raises."""
+    """Push an operator's links as its task runs: Airflow pushes them at the end; never raises."""
     try:
         ti: Any = context["ti"]
         for link in LINKS:
@@ -87,6 +87,8 @@ def push(operator: Any, context: Context) -> None:
 def job_page(operator: Any, ti: Any) -> str:
     """Give the URL of the page of the task's OpenLineage job; never raises.
 
+    :param operator: an operator with lineage
+    :param ti: the task instance, which names the task
     :return: empty if there is no page, or its URL cannot be found
     """
     try:
@@ -109,6 +111,7 @@ def columns_page(operator: Any, output: str | None = None) -> str:
 
     While the task runs, the outputs are the outputs of its last successful run.
 
+    :param operator: an operator with lineage
     :param output: name of the dataset; None for the first dataset by name that has a page
     :return: empty if there is no page, or its URL cannot be found
     """
@@ -127,7 +130,10 @@ def columns_page(operator: Any, output: str | None = None) -> str:
 
 
 def _settings(operator: Any) -> Settings | None:
-    """Give the settings of the task's try; None if lineage is off for the try."""
+    """Give the settings of the task's try; None if lineage is off for the try.
+
+    :param operator: an operator with lineage
+    """
     current = operator.lineage_try
     if not current.is_on:
         return None
@@ -158,6 +164,9 @@ def _outputs(operator: Any) -> list[dict[str, Any]]:
 
     If the try has no such output yet, or fails without one, the outputs are the outputs of the last
     successful run.
+
+    :param operator: an operator with lineage
+    :return: datasets as JSON, as an event's ``outputs`` has them
     """
     current = operator.lineage_try
     written = current.collected["outputs"] if current.collected is not None else ()

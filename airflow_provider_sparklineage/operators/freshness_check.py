@@ -44,7 +44,8 @@ class SparkLineageFreshnessCheck(BaseOperator):
     wrote it read or wrote other partitions than expected, or if the history knows no run that wrote
     it. Runs after the last build of the history are not in the history, so they do not count. A
     retry asks the history anew. The task sets two gauges of the dataset in Airflow's metrics:
-    ``sparklineage.stale_partitions`` and ``sparklineage.gaps``.
+    ``sparklineage.stale_partitions``, and ``sparklineage.gaps`` for partitions that are expected
+    and that no run wrote.
 
     .. seealso::
         ``sparklineage stale`` for the same on the command line, with the runs to repeat.
@@ -126,8 +127,9 @@ def _wanted(partitions: Collection[str] | None) -> list[Values] | None:
 
 
 def findings(history: Rows, dataset: DatasetName, wanted: list[Values] | None) -> list[str]:
-    """Give a sentence for each partition that is not up to date, and set Airflow's gauges.
+    """Give a sentence for each partition that is not up to date, and set the dataset's two gauges.
 
+    :param history: the opened history
     :param wanted: for each partition to check, its values by dimension; None checks all partitions
     """
     from airflow_provider_sparklineage.history.queries.gaps import gaps
@@ -159,7 +161,11 @@ def _stale(one: Stale) -> str:
 def _of_runs(history: Rows, dataset: DatasetName, wanted: list[Values] | None) -> Iterator[str]:
     """Yield a sentence for each partition that a mismatched run wrote, or that no known run wrote.
 
-    A run mismatches if it read or wrote other partitions than expected.
+    A run mismatches if it read or wrote other partitions than expected. The second kind of sentence
+    can only be on an entry of ``wanted``.
+
+    :param history: the opened history
+    :param wanted: as for :func:`findings`
     """
     from airflow_provider_sparklineage.history.queries.answers import values_of
 

@@ -159,6 +159,9 @@ def check_arguments(
 ) -> None:
     """Check arguments when the task is constructed, where the author of the DAG sees an error.
 
+    Each parameter is the operator's argument of the same name.
+
+    :param callback: the argument ``on_partition_mismatch_callback``
     :raise SettingsError: if an argument is wrong; the error names its possible values
     """
 
@@ -323,7 +326,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
     ) -> None:
         """Render the fields as Airflow does, then find the dates of the run in their texts.
 
-        Airflow calls this method for mapped tasks, too.
+        Airflow calls this method for mapped tasks, too. The parameters are Airflow's own.
         """
         render = super()._do_render_template_fields  # type: ignore[misc]
         is_over = self._lineage_try is not None and self._lineage_try.is_over(context)
@@ -399,6 +402,7 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         """Render ``reads`` and ``writes``, and trace these and the job's fields; never raises.
 
         :param templates: by field name, the values of all these fields before rendering
+        :param environment: the Jinja environment to render with
         :param seen_oids: ids of the objects that Airflow skips when it renders
         """
         from airflow_provider_sparklineage.operators.attempt import prepare
@@ -516,7 +520,10 @@ class LineageMixin(OpenLineageHooks, metaclass=BaseOperatorMeta):
         raise NotImplementedError
 
     def _inject_lineage(self, capture: Capture, context: Context) -> Capture:
-        """Put the listener into the arguments of the job that is about to be started."""
+        """Put the listener into the arguments of the job that is about to be started.
+
+        :return: the capture, changed by this
+        """
         raise NotImplementedError
 
     def _lineage_running(self, context: Context) -> AbstractContextManager[None]:  # noqa: ARG002  (for those that need it)
@@ -546,6 +553,7 @@ def _harmless(what: str) -> Iterator[None]:
 def _put_back(operator: Any, name: str, own: Any, passed: Any, injected: Any) -> None:
     """Remove the injected part from an argument, but keep changes that the job's code has made.
 
+    :param name: the name of the argument, which is an attribute of the operator
     :param own: the argument before injection: a mapping, or a text of entries with commas between
     :param passed: the argument with the injected part, as it was passed to the job
     :param injected: a copy of ``passed`` from before the job

@@ -16,7 +16,10 @@ def masked(text: str) -> str:
 
 
 def masked_message(text: str) -> str:
-    """Hide secrets, and the credentials of URLs, in a message; never raises."""
+    """Hide secrets, and the credentials of URLs, in a message; never raises.
+
+    If that fails, the result is a fixed sentence that has nothing of the message.
+    """
     try:
         return masked(scrub(text))
     except Exception:

@@ -101,6 +101,8 @@ def follow_up(
 ) -> list[AirflowFailException]:
     """Act on the partitions that a successful job read and wrote; never raises.
 
+    :param operator: the operator, with its arguments on partitions, and its outlets
+    :param lineage: the lineage of the try
     :param locator: gives outlet assets the names that the try's datasets have
     :return: the exception that fails the task, if ``on_partition_mismatch`` is ``fail`` and a
         mismatch is certain (:attr:`PartitionCheck.is_exact`), else []
@@ -129,7 +131,7 @@ def checks(lineage: TaskLineage, of: str | Collection[str] | None = None) -> lis
     """List the checks of a task's datasets, one for each input and one for each output.
 
     :param of: the datasets to check: ``reads``, ``writes``, a glob of datasets, or several of
-        these; None checks all datasets
+        these; None checks all datasets. ``["reads", "*/sales"]`` are the inputs that match the glob
     """
     sides, globs = _chosen(of)
     return [
@@ -168,7 +170,10 @@ def _is_only_planned(dataset: LineageDataset) -> bool:
 
 
 def unmatched_globs(lineage: TaskLineage, of: str | Collection[str] | None) -> list[str]:
-    """List the globs that match no dataset of the task, perhaps because they are misspelt."""
+    """List the globs that match no dataset of the task, perhaps because they are misspelt.
+
+    :param of: the argument ``check_partitions_of``, from which the globs are taken
+    """
     names = {str(d.name) for d in (*lineage.inputs, *lineage.outputs)}
     _, globs = _chosen(of)
     return [glob for glob in globs if not any(map(compiled(glob).fullmatch, names))]
@@ -177,6 +182,7 @@ def unmatched_globs(lineage: TaskLineage, of: str | Collection[str] | None) -> l
 def failures(checked: Iterable[PartitionCheck], policy: str) -> list[AirflowFailException]:
     """Give the exception that fails the task, if the policy is ``fail`` and a mismatch is certain.
 
+    :param policy: the argument ``on_partition_mismatch``
     :return: one exception with all certain mismatches (:attr:`PartitionCheck.is_exact`), or []
     """
     failing = [entry for entry in checked if entry.check.status.is_mismatch and entry.is_exact]
@@ -197,8 +203,9 @@ def report(
 ) -> None:
     """Count the checks by status in Airflow's metrics, and warn of mismatches.
 
-    :param policy: under ``ignore`` there is no warning and no callback; under ``fail`` there is no
-        warning if a mismatch is certain, because the exception that fails the task names it
+    :param policy: the argument ``on_partition_mismatch``: under ``ignore`` there is no warning and
+        no callback; under ``fail`` there is no warning if a mismatch is certain
+        (:attr:`PartitionCheck.is_exact`), because the exception that fails the task names it
     :param callback: called with the mismatches; if the callback raises, the task does not fail
     """
     checked = list(checked)
@@ -254,6 +261,8 @@ def record_asset_partitions(
 
     If partitions cannot be recorded, a warning is logged, and the task does not fail.
 
+    :param outlets: the task's outlets; those that are no assets are left out
+    :param lineage: the lineage of the try
     :param key_format: format of the keys, e.g. ``"{dt}|{region}"``; True joins the values of a
         partition with ``|``
     :param locator: gives outlet assets the names that the try's datasets have

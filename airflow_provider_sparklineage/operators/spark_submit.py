@@ -58,6 +58,8 @@ class SparkLineageMixin(LineageMixin):
         """Give the state of the job that an earlier try submitted, and note the job's id.
 
         Airflow resumes the job if it still runs.
+
+        :param external_id: the id by which Airflow knows the job
         """
         self.lineage_try.note(resumed_id=str(external_id))
         status: str = super().get_job_status(external_id, context)  # type: ignore[misc]
@@ -190,6 +192,8 @@ def corrected_transport(properties: Mapping[str, Any]) -> dict[str, str]:
     The listener puts ``Bearer`` before a key itself, so that prefix is removed. The provider
     truncates a timeout below a second to 0, which the listener takes as no time at all, so a
     timeout of 0 is left out.
+
+    :return: all properties as texts, except those without a value
     """
     corrected = {}
     for key, value in properties.items():

@@ -173,7 +173,7 @@ class UnavailableError(SparkLineageError):
 
 
 def _history() -> Iterator[OpenedHistory | UnavailableError]:
-    """Open the history for a request, and close it after that."""
+    """Open the history for a request, and close it after that; yield it, or why there is none."""
     if find_spec("duckdb") is None:
         problem = (
             "The history is read by DuckDB, which is not installed where Airflow's API server is."

@@ -63,6 +63,7 @@ def submit_args(
     command: Spark takes each argument only once. The exceptions are master and deploy mode, which
     the answer does not include.
 
+    :param context: Jinja passes it; a template does not
     :param jars: ``--jars`` of the job
     :param packages: ``--packages`` of the job
     :param py_files: ``--py-files`` of the job

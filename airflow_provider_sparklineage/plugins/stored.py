@@ -60,11 +60,14 @@ INSTANCE = ("dag_id", "run_id", "task_id", "map_index")
 
 
 def xcom_value(wanted: TaskIdentity, key: str, session: Session) -> Any:
-    """Read an XCom in JSON's types; None if there is none.
+    """Read an XCom of a task instance, in JSON's types; None if there is none.
 
     For a custom XCom backend the value is that backend's own text. The XCom is sure to be of the
     latest try only once that try has ended: the try's process deletes the older XCom some time
     after Airflow has set the try to running.
+
+    :param wanted: the task instance; the number of its try is not used
+    :param key: the XCom's key
     """
     query = XComModel.get_many(
         run_id=wanted.run_id,
@@ -84,7 +87,10 @@ def xcom_value(wanted: TaskIdentity, key: str, session: Session) -> Any:
 
 
 def pushed(wanted: TaskIdentity, session: Session) -> StoredEvent:
-    """Give the event that a task instance pushed last, from its XCom."""
+    """Give the event that a task instance pushed last, from its XCom.
+
+    :param wanted: the task instance; the number of its try is not used
+    """
     value = xcom_value(wanted, xcom.KEY, session)
     if value is None:
         return StoredEvent()
@@ -121,7 +127,10 @@ class BoundedArchive:
         return time.monotonic() >= self._end
 
     def tries(self, wanted: TaskIdentity) -> list[int]:
-        """List the tries for which the archive has an event; [] if the archive does not answer."""
+        """List the tries for which the archive has an event; [] if the archive does not answer.
+
+        :param wanted: the task instance; the number of its try is not used
+        """
         if (archive := self._in_time()) is None:
             return []
         try:
@@ -131,7 +140,10 @@ class BoundedArchive:
             return []
 
     def read(self, wanted: TaskIdentity) -> StoredEvent:
-        """Give the event of a try, or a message with the reason why it cannot be read."""
+        """Give the event of the try ``wanted``, or a message with the reason why it cannot be read.
+
+        The answer has neither if there is no archive, or if the archive is asked no more.
+        """
         if (archive := self._in_time()) is None:
             return StoredEvent()
         try:
@@ -162,6 +174,7 @@ def instances_around(
     of the same run, the nearest first. Runs are ordered by logical date, or by the time when they
     were due if they have no logical date.
 
+    :param wanted: the task instance around which the list is; it is not in the list
     :param limit: the most instances in the list; at most half are siblings if there are enough runs
     :return: each instance with its last try, and the logical date of its run
     """

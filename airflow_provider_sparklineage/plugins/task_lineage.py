@@ -80,7 +80,8 @@ class Answer(NamedTuple):
     :param state: see :class:`Progress`, also for ``has_ended`` and ``expected_at``
     :param expected: without an event, the expectations of the try
     :param last: without an event, the lineage that the try will probably have: ``event`` and
-        ``links`` of another try, with its ``run_id``, ``try_number``, ``map_index`` and ``date``
+        ``links`` of another try, with its ``run_id``, ``try_number`` and ``map_index``, and
+        ``date``: the logical date of its run in ISO 8601, or None
     """
 
     event: dict[str, Any] | None
@@ -108,7 +109,10 @@ def progress(wanted: TaskIdentity, session: Session) -> Progress | None:
 
 
 def _instance(wanted: TaskIdentity, session: Session) -> tuple[int, str | None] | None:
-    """Give a task instance's latest try and its state; None if there is no such instance."""
+    """Give the number of a task instance's latest try, and the instance's state.
+
+    :return: None if there is no such instance
+    """
     row = session.execute(
         select(TaskInstance.try_number, TaskInstance.state).where(stored.is_of(wanted))
     ).one_or_none()
@@ -168,6 +172,8 @@ def _awaiting(
     """Add a try's expectations and the last run's lineage to the answer on the try.
 
     :param answer: the answer on a try that has no event
+    :param wanted: that try
+    :param resolved: settings that give the URLs of the backend's pages
     """
     expected = pushed_expectations(wanted, session)
     last = last_lineage(wanted, answer.tries[:-1], archive, resolved, session)
@@ -199,6 +205,9 @@ def _pages(
     The task may have a connection of its own, which only the worker knows. But the worker has left
     the link to the task's job in Airflow, and this link begins with the URL.
 
+    :param wanted: the try
+    :param event: the event of the try as JSON
+    :param resolved: used if there is no such link
     :return: the URL, empty if it is not known, and the backend
     """
     value = stored.xcom_value(wanted, LineageJobLink().xcom_key, session)
@@ -223,6 +232,9 @@ def _links(
 ) -> dict[str, Any]:
     """Give the URLs of the lineage backend's pages on the job and the datasets of an event.
 
+    :param wanted: the try of the event
+    :param event: the event as JSON
+    :param resolved: used if the try's own link to the backend is not known
     :return: as ``links`` of :class:`Answer`, and the name of the ``backend``. Only pages that can
         be opened have a URL. {} if the URL with which the backend's pages begin is not known
     """
@@ -248,7 +260,10 @@ MAX_ARCHIVED = 3
 
 
 def pushed_expectations(wanted: TaskIdentity, session: Session) -> dict[str, Any] | None:
-    """Give the expectations that a try pushed when it began; None if it has not pushed any."""
+    """Give the expectations that a try pushed when it began; None if it has not pushed any.
+
+    :return: the content of the XCom, as :func:`xcom.expected_document` made it
+    """
     value = stored.xcom_value(wanted, xcom.EXPECTED_KEY, session)
     is_of_try = isinstance(value, dict) and value.get("try_number") == wanted.try_number
     return value if is_of_try else None
@@ -273,12 +288,15 @@ def last_lineage(
 ) -> dict[str, Any] | None:
     """Find the lineage that a try will probably have; None if no other try has lineage.
 
-    It is the lineage of an earlier try of this task instance, if that has succeeded and was cleared
-    after that. Else it is that of another run, of earlier runs the latest first, then of later
-    ones; else that of another map index in the same run.
+    It is the lineage of an earlier try of this task instance, if that try succeeded and was cleared
+    later. Else it is the lineage of another run: of the latest run before this one, or if no run
+    before it has lineage, of the next run after it. Else it is the lineage of another map index in
+    the same run.
 
+    :param wanted: the try that has no lineage
     :param tries: tries of this task instance that have an event in the archive
-    :return: as in :class:`Answer`; no ``date`` if it is of the same run
+    :param resolved: settings that give the URLs of the backend's pages
+    :return: as ``last`` of :class:`Answer`; ``date`` is None for a try of this task instance
     """
     for event, identity, date in _last_candidates(wanted, tries, archive, session):
         if event is not None and event.get("eventType") == "COMPLETE":
@@ -325,8 +343,9 @@ class PartitionHistory(NamedTuple):
     """The tab's answer on the partitions of other runs.
 
     :param runs: number of the task's other instances that were read and have succeeded
-    :param datasets: for each dataset ``side``, ``namespace`` and ``name``, and ``partitions``: the
-        values that may be parts of dates, by dimension
+    :param datasets: for each dataset ``side`` (``read`` or ``written``), ``namespace`` and
+        ``name``, and ``partitions``: for each partition its values by dimension, of which only
+        those are listed that may be parts of dates
     :param note: reason why some runs were not read; empty if all were
     """
 
@@ -336,7 +355,7 @@ class PartitionHistory(NamedTuple):
 
 
 class _DateValues:
-    """Partition values that may be parts of dates, by side and dataset."""
+    """Partition values that may be parts of dates, for each input and each output."""
 
     def __init__(self) -> None:
         self.runs = 0
@@ -367,7 +386,10 @@ class _DateValues:
 
 
 def _conditions(event: model.Event) -> Iterator[tuple[str, model.Dataset, model.Condition]]:
-    """Yield the conditions on the accessed parts in an event, with side and dataset."""
+    """Yield the datasets of an event that have a facet ``subset``, which is a condition.
+
+    :return: ``read`` or ``written``, the dataset, and the condition
+    """
     for side, datasets in (("read", event.inputs), ("written", event.outputs)):
         for dataset in datasets or ():
             subset = dataset.of_side.subset or model.Subset()
@@ -384,7 +406,10 @@ def _date_values(dimensions: dict[str, model.Value]) -> Values:
 
 
 def history(wanted: TaskIdentity, session: Session) -> PartitionHistory | None:
-    """Find the partitions that other runs accessed; None if there is no such task instance."""
+    """Find the partitions that other runs accessed; None if there is no such task instance.
+
+    :param wanted: the task instance; its own partitions are not in the answer
+    """
     if _instance(wanted, session) is None:
         return None
     archive = stored.BoundedArchive(_settings()[0], HISTORY_TIMEOUT_S)

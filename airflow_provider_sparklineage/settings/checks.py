@@ -49,17 +49,17 @@ class Check(Frozen, frozen=True):
 
 
 def passed(name: str, message: str) -> Check:
-    """Make a check whose status is ok."""
+    """Make a :class:`Check` whose status is ok."""
     return Check(name, Status.OK, message)
 
 
 def warning(name: str, message: str, fix: str) -> Check:
-    """Make a check whose status is a warning."""
+    """Make a :class:`Check` whose status is a warning."""
     return Check(name, Status.WARNING, message, fix)
 
 
 def failed(name: str, problem: Exception | str, fix: str = "") -> Check:
-    """Make a failed check from a text or an error.
+    """Make a failed :class:`Check` from a text or an error.
 
     :param fix: not used for an error of this package, because it has a fix of its own
     """

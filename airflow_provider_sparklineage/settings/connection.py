@@ -87,6 +87,9 @@ def read(
 ) -> LineageConnection:
     """Read the fields of a connection.
 
+    :param host: the URL of the backend's API, in full, or without scheme and port
+    :param schema: the scheme of the URL, if ``host`` has none: ``http`` or ``https``
+    :param password: the key for the API
     :param extra: a JSON object as text
     :raise ConnectionFieldsError: if a field is impossible; the error names the connection
     """
@@ -125,6 +128,7 @@ def _extra(conn_id: str, extra: str | None) -> dict[str, Any]:
 
     The form of a connection also stores the fields that were not filled in.
 
+    :param conn_id: the connection, which the error names
     :raise ConnectionFieldsError: if the extra is not a JSON object
     """
     if not extra or not extra.strip():

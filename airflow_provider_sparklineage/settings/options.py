@@ -62,7 +62,9 @@ def _option(
 
     The name is that of the field, and :data:`OPTIONS` has it.
 
-    :param flags: ``in_connection`` and ``in_operator``, as in :class:`Option`
+    The parameters are those of :class:`Option`.
+
+    :param flags: ``in_connection`` and ``in_operator``
     """
     return Option("", kind, default, example, description, **flags)
 
@@ -70,7 +72,7 @@ def _option(
 def _flag(description: str, *, default: bool = False, **flags: bool) -> Any:
     """Describe an option that is on or off; the example is the value that is not the default.
 
-    :param flags: as for :func:`_option`
+    The parameters are those of :func:`_option`, but ``default`` is the value and not its text.
     """
     return _option(kinds.BOOLEAN, str(not default), description, default=str(default), **flags)
 

@@ -74,7 +74,7 @@ class OptionValue(Frozen, frozen=True):
         return "@" in text and "://" not in text
 
     def read(self) -> Any:
-        """Read the value by the kind of the option.
+        """Convert the value by the reader of the option's kind (:attr:`Option.kind`).
 
         :raise SettingsError: if the value is impossible; the error names its place and the possible
             values

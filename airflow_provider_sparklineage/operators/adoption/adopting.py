@@ -44,6 +44,8 @@ _COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__g
 def unreached(classes: Sequence[type], methods: Collection[str]) -> str:
     """Find a method of the classes that does not call the same method of ``super()``.
 
+    A method that is asynchronous, or that is not a plain function, counts as such a method.
+
     :param classes: the classes that come before the class whose methods have to be called
     :param methods: names of the methods that have to be called
     :return: a sentence on the first such method, e.g. "its execute() does not call
@@ -65,13 +67,13 @@ def unreached(classes: Sequence[type], methods: Collection[str]) -> str:
 
 
 def own_names(classes: Sequence[type], names: Collection[str]) -> str:
-    """Give one of ``names`` that a class defines or assigns on ``self``; empty if there is none."""
+    """Give one of ``names`` that one of the classes defines or assigns on ``self``; else empty."""
     of_classes = (name for cls in classes for name in names if name in vars(cls))
     return next(of_classes, "") or assigned(classes, names)
 
 
 def assigned(classes: Sequence[type], names: Collection[str]) -> str:
-    """Give one of ``names`` that a class assigns on ``self``; empty if there is none."""
+    """Give one of ``names`` that one of the classes assigns on ``self``; else empty."""
     return next(filter(None, (_assigned(code, names) for code in _codes_of(classes))), "")
 
 
@@ -84,7 +86,7 @@ def defers(classes: Sequence[type]) -> bool:
 
 
 def compares_class(classes: Sequence[type]) -> bool:
-    """Whether a class compares the exact class of ``self``; adoption would change that class."""
+    """Whether one of the classes compares the exact class of ``self``, which adoption changes."""
     return any(map(_compares_class, _codes_of(classes)))
 
 
@@ -132,7 +134,8 @@ def _calls_super(code: CodeType, method: str) -> bool:
 def _compares_class(code: CodeType) -> bool:
     """Whether code compares the class of ``self``, as in ``type(self) is …``.
 
-    A comparison of an attribute of the class, such as its name, does not count.
+    A comparison of an attribute of the class, such as its name, does not count, and neither does a
+    comparison in a method such as ``__eq__``.
     """
     if not {"type", "__class__"} & {*code.co_names} or not code.co_varnames:
         return False
@@ -164,7 +167,10 @@ def _is_equality(name: str, value: object) -> bool:
 
 
 def _assigned(code: CodeType, names: Collection[str]) -> str:
-    """Give one of ``names`` that a method assigns on its first argument, ``self``; else empty."""
+    """Give one of ``names`` that a method assigns on its first argument, ``self``; else empty.
+
+    :param code: the code of the method
+    """
     if not code.co_varnames or not {*names} & {*code.co_names}:
         return ""
     target: object = None
@@ -259,6 +265,8 @@ def _metaclass(original_metaclass: type) -> type:
 
     The DAG of a virtualenv task may be pickled, and this package may not be installed in the
     virtualenv.
+
+    :param original_metaclass: the metaclass of the class that the DAG used; base of the new one
     """
     metaclass = type(original_metaclass.__name__, (original_metaclass,), {})
     # copy() of a class gives the class itself.
@@ -279,7 +287,8 @@ A user's class that defines one of them may refuse the attributes that lineage a
 class Decision(Frozen, frozen=True):
     """The decision about a task.
 
-    :param reason: "adopted", or "left alone: …", with the rule or the obstacle
+    :param reason: "adopted", or "left alone: …", for people: with the obstacle, or with the number
+        of the rule, counted from 1
     :param rule: number of the rule that decides, counted from 0; None if no rule decides
     """
 
@@ -312,6 +321,8 @@ def decide(task: Any, rules: AdoptionRules) -> Decision:
     """Decide whether a task is adopted.
 
     For a task that is adopted already, decide by the class that the DAG used.
+
+    :param rules: the rules of ``[sparklineage] adopt``
     """
     cls, kind = kinds.kind_of(task)
     if kind is None:
@@ -437,7 +448,7 @@ def _of_task(task: Any, known: _Class) -> str:
 
 
 def _made_with(task: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Give a task's attributes and its arguments, each by name.
+    """Give a task's attributes, and the arguments of its constructor, each by name.
 
     The attributes of a mapped task are not known, so its arguments are given in their place, too.
     """

@@ -15,7 +15,8 @@ class Kind(NamedTuple):
     :param stock: path of the stock class that starts Spark
     :param ours: path of the operator that has lineage
     :param methods: methods of the stock class that the operator with lineage overrides
-    :param replaced: attributes that injection resets, so that the stock class makes them anew
+    :param replaced: attributes that are reset when the listener is injected, so that the stock
+        class makes them anew
     """
 
     stock: str
@@ -48,7 +49,7 @@ _MAPPED = "airflow.sdk.definitions.mappedoperator.MappedOperator"
 class Facts(NamedTuple):
     """The facts about a class of tasks.
 
-    :param kind: None for operators that run no Spark
+    :param kind: the kind of the stock operator; None for operators that run no Spark
     :param is_mapped: whether the tasks are mapped: the class that such a task will run is in its
         attribute ``operator_class``
     """

@@ -59,6 +59,10 @@ def _templates(
     """Give the templates of fields, by field name, and a sentence on the unknown templates.
 
     The sentence is empty if all templates are known.
+
+    :param task: the task that is about to run, with its fields rendered
+    :param fields: names of the fields
+    :param tracer: traces the task's values back to templates
     """
     original = task.dag.task_dict[task.task_id]
     if not original.is_mapped:
@@ -82,6 +86,8 @@ def _gives(tracer: Tracer, template: object, rendered: object) -> bool:
     """Whether a rendered value can be the result of a template.
 
     The value is not the result if the task's class has made the field from other arguments.
+
+    :param tracer: traces the task's values back to templates
     """
     texts = tracer.trace_all("", template, rendered)
     if any(text.template != text.value and not text.spans for text in texts):

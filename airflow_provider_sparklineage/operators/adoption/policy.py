@@ -24,7 +24,7 @@ _OFF = "off"
 
 
 class _Latest:
-    """The rules for the latest DAG, kept because Airflow calls the policy task by task."""
+    """The rules for the latest DAG and the latest warning, as Airflow asks task by task."""
 
     dag: Callable[[], object] = staticmethod(lambda: None)
     rules: AdoptionRules | None = None
@@ -98,7 +98,7 @@ def _given() -> str:
 
 
 def warn(problem: str) -> None:
-    """Log a warning, unless it equals the last one: the same rules are read for each DAG."""
+    """Log ``problem`` as a warning, unless it was the last one: rules are read for each DAG."""
     from airflow_provider_sparklineage.model.credentials import logger
 
     if problem != _Latest.problem:

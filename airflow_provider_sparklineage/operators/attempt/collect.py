@@ -61,6 +61,7 @@ def collect(
 ) -> Collected:
     """Collect the driver's reports, and merge them into the lineage of the try.
 
+    :param capture: the capture of the try, whose job has ended or is no longer waited for
     :param outcome: outcome of the job
     :param has_failed: called with the collected lineage; gives whether the task fails because of
         that lineage. If so, the bundle is merged again as the bundle of a failed task, so that the
@@ -141,6 +142,9 @@ def given_up(
     It has the declared datasets and those of the last successful run; if they cannot be read, it
     has only the degradations.
 
+    :param capture: the capture of the try
+    :param outcome: outcome of the job
+    :param last_known: the last successful run
     :param error: the reason, which becomes a degradation
     """
     log.debug("Collecting lineage failed.", exc_info=error)
@@ -165,7 +169,10 @@ def _collected(capture: Capture, merged: Completed) -> Collected:
 
 
 def _reason(error: BaseException, capture: Capture) -> tuple[DegradationCode, str]:
-    """Give the degradation of an error in collecting: its code, and a message with the fix."""
+    """Give the degradation of an error in collecting: its code, and a message with the fix.
+
+    :param capture: the capture of the try, for which the fix may give a command
+    """
     if isinstance(error, AirflowTaskTimeout):
         return (
             DegradationCode.COLLECTION_CUT,
@@ -210,16 +217,23 @@ def _serious(lineage: TaskLineage, event: Event) -> list[str]:
 
 
 def is_kept(settings: Settings, lineage: TaskLineage, event: Event) -> bool:
-    """Whether the bundle of a try is kept after its lineage was collected."""
+    """Whether the option ``keep_captures`` keeps the bundle of a try with a collected lineage.
+
+    :param lineage: the collected lineage
+    :param event: the event that was made of it, in the form for XCom and archive
+    """
     if settings.keep_captures is not KeepCaptures.DEGRADED:
         return settings.keep_captures is KeepCaptures.ALL
     return lineage.outcome is Outcome.FAIL or bool(_serious(lineage, event))
 
 
 def clean_up(collected: Collected, event: Event, deadline: Deadline) -> None:
-    """Keep or remove the capture bundle, and log the serious degradations as one warning.
+    """Keep or remove the capture bundle, and log degradations that need attention as one warning.
+
+    The try's other files are removed. Old bundles of other tries are removed from time to time.
 
     :param event: the event of the try, in the form for XCom and archive
+    :param deadline: tells whether Airflow is ending the process: then no old bundle is removed
     """
     capture, lineage = collected.capture, collected.merged.lineage
     capture.own_files.remove()

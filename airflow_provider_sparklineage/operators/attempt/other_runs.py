@@ -143,6 +143,8 @@ class _Questions:
         """Yield successful runs: those before this run, the nearest first, then the latest of all.
 
         The latest of all may be after this run, for example in a backfill.
+
+        :return: the task instance of each run, as Airflow's ``get_previous_ti()`` gives it
         """
         asked = {self._ti.run_id}
         before = None  # this run
@@ -169,6 +171,8 @@ class _Questions:
 
         The XCom may lack schemas to stay small. A START without schemas would give the backend
         another version of an output.
+
+        :param run: a result of :meth:`_runs`
         """
         pulled = list(self._pulled(run.map_index, run_id=run.run_id))
         if not pulled or stored.is_preliminary(pulled[0]):

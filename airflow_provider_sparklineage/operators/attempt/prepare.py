@@ -97,8 +97,8 @@ class Prepared(NamedTuple):
 
         They have two forms: as XCom and archive kept them, and as they were sent to the backend.
 
-        :param backend: the backend of the try, which :attr:`settings` has only if Airflow could
-            give the settings while the fields were rendered
+        :param backend: the name of the try's backend; :attr:`settings` may have another one,
+            because they are the defaults if Airflow could not give the settings at that time
         """
         versions_by_schema = backend_of(backend).versions_by_schema
         return BothForms(self.known.last, self.sent.last, versions_by_schema)
@@ -142,7 +142,10 @@ def prepared(
 
 
 def _adapted(event: Event | None, how: Adaptation) -> Event | None:
-    """Adapt the event of another run to the backend; None if there is none, or if that fails."""
+    """Adapt the event of another run to the backend; None if there is none, or if that fails.
+
+    :param how: the settings by which events are adapted to the backend
+    """
     try:
         return event and pipeline.adapted(event, how)
     except Exception:
@@ -170,6 +173,8 @@ def expected_event(
 ) -> pipeline.Events:
     """Make the event of the datasets that a try is expected to read and write.
 
+    :param declared: the datasets that the task's fields name, and the expectations on them
+    :param prepared: the settings, and the events of other runs
     :param ended: for a try that is over, the degradation that says why its event has no collected
         lineage; None for START
     """
@@ -259,6 +264,7 @@ def ended_as(ti: Any) -> str | None:
     the worker is stopped, which looks like a failure of the job. A real failure has no such state
     yet: Airflow's task runner reports it only after ``execute()``.
 
+    :param ti: the task instance of the try
     :return: the state; None if Airflow has not ended the try, or does not answer
     """
     map_index = None if ti.map_index in (None, -1) else ti.map_index
@@ -317,6 +323,8 @@ def _without_secrets(declared: Declared) -> Declared:
 
     An expectation with a masked value would never match, because observed values are not masked
     when they are compared. In the sources of the other expectations, secrets are hidden.
+
+    :return: a copy, in which ``problems`` has a sentence on each expectation that is left out
     """
     kept, problems = [], list(declared.problems)
     for expectation in declared.expectations:
@@ -385,6 +393,8 @@ def push_expected(manifest: Manifest, context: Context) -> None:
     """Push an XCom with the try's expected datasets and partitions; never raises.
 
     The tab of this package on the task instance's page shows them while the job runs.
+
+    :param manifest: the manifest of the try, in which they were noted
     """
     try:
         if manifest.task is None:
@@ -412,6 +422,7 @@ def traces(
     """
     Trace the texts of fields that were just rendered, to find dates in them; never raises.
 
+    :param operator: the operator, with its fields rendered
     :param templates: by field name, the values before rendering of the fields that can name data
     :param environment: the Jinja environment that Airflow rendered with
     :param context: the context that Airflow rendered with
@@ -441,7 +452,9 @@ def hide_secrets(operator: Any) -> None:
 def _with_files(template: object, extensions: tuple[str, ...], environment: Environment) -> object:
     """Replace the names of template files by the files' content, as rendering does.
 
+    :param template: the value of a field before rendering: a text, or texts in lists and dicts
     :param extensions: endings of the names of template files, such as ``.sql``
+    :param environment: the Jinja environment, which loads the files
     """
     if not extensions:
         return template
@@ -479,6 +492,8 @@ def declared_arguments(declared: task_rules.TaskDeclarations, operator: Any) -> 
     """Give, by name, all arguments of an operator that declarations can set.
 
     An argument that the declarations do not set has its default.
+
+    :param declared: the declarations for all tasks
     """
     rule = declared.for_task(task_rules.TaskNames(operator.dag_id, operator.task_id))
     arguments = rule.arguments if rule else {}

@@ -73,14 +73,17 @@ log = logger(__name__)
 def with_events(
     collected: Collected, last_known: BothForms, task: Any, deadline: Deadline
 ) -> tuple[Collected, Events]:
-    """Make the event of a collected lineage, in the form for XCom and archive and that to send.
+    """Make the event of a collected lineage in two forms: for XCom and archive, and to send.
 
-    If the event cannot be made, it has the declared datasets and those of the last successful run.
-    If it cannot be made with these, it has only the degradations; if that fails too, it has only
-    the header.
+    Before that, Spark's own events are sent if ``relay_spark_events`` is on. If the event cannot be
+    made of the collected lineage, it is made of the declared datasets and those of the last
+    successful run; if that fails, it has only the degradations; if that fails too, only the header.
 
+    :param collected: the outcome of collecting
+    :param last_known: the last successful run
     :param task: the operator, for which Airflow's emission policy is asked
-    :return: the lineage of which the event was made, and the event
+    :param deadline: the time limit; this function starts its clock anew
+    :return: the lineage of which the event was made, and the event in both forms
     """
     capture, outcome = collected.capture, collected.merged.lineage.outcome
     try:
@@ -184,7 +187,12 @@ _DOC_FIELDS = ("doc_md", "doc_json", "doc_yaml", "doc_rst")
 
 
 def _doc_texts(operator: Any, own: str | None) -> Iterator[str | None]:
-    """Yield the texts that Airflow's OpenLineage provider tries as a description, in its order."""
+    """Yield the texts that Airflow's OpenLineage provider tries as a description, in its order.
+
+    Texts that operator and DAG do not have are None or empty.
+
+    :param own: the operator's ``doc``
+    """
     yield own
     for name in _DOC_FIELDS:
         yield getattr(operator, name, None)
@@ -257,6 +265,7 @@ def _run_facets(dag_id: str, run_id: str, context: Context) -> dict[str, Any]:
 def _airflow_facet(run_id: str, context: Context) -> dict[str, Any]:
     """Make Airflow's own run facet ``airflow``, which describes the DAG run and the try.
 
+    :param run_id: the OpenLineage run id of the try, which is not the id of Airflow's DAG run
     :return: the facet by its key; ``{}`` if it cannot be made
     """
     from airflow.providers.openlineage.utils.utils import get_airflow_run_facet
@@ -350,6 +359,8 @@ def publish(
 ) -> None:
     """Push the XCom and write the archive; log one warning for each that fails; never raise.
 
+    :param deadline: tells whether Airflow is ending the process: then the archive gets less time
+    :param event: the event in the form for XCom and archive
     :param is_for_sending: whether Airflow's OpenLineage provider is going to ask for the event
     """
     written = Written(event)
@@ -383,7 +394,10 @@ def _warning(what: str) -> Iterator[None]:
 
 
 def xcom_of(written: Written) -> dict[str, Any] | None:
-    """Make the XCom of an event, with as much detail as fits; None if not even the names fit."""
+    """Make the XCom of an event, with as much detail as fits; None if not even the names fit.
+
+    :param written: the event, with its JSON
+    """
     return xcom.encode(written, xcom.MAX_BYTES, ever_smaller(written.event, xcom.BOUND))
 
 
@@ -463,6 +477,8 @@ def relayed(
 
     If some events were not sent, the returned lineage has one more degradation.
 
+    :param lineage: the collected lineage of the try
+    :param bundle: the bundle of the try, which has the file of Spark's events
     :param task: the operator, whose events Airflow's emission policy may hold back
     :param deadline: the time by which sending has to end
     """

@@ -120,6 +120,7 @@ def listen(endpoint: str, path: Path) -> Receiver:
     """Listen for the events of a driver without Python, and append them to a file.
 
     :param endpoint: ``[sparklineage] capture_endpoint``
+    :param path: the existing file, in which each event gets a line
     :raise SettingsError: if the endpoint cannot be understood
     :raise RemoteDriverError: if the worker cannot listen there
     """
@@ -153,6 +154,8 @@ class OwnFiles:
 
     def listen(self, endpoint: str, path: Path) -> Mapping[str, str]:
         """Listen for the events of a driver that can neither write nor deliver files of events.
+
+        The parameters are those of the function :func:`listen`.
 
         :return: the properties by which the listener sends its events to this worker
         """
@@ -353,6 +356,8 @@ def identity(capture: Capture, submission: Submission, context: Context) -> dict
     """Give the listener's properties that name the application's job, and the task as its parent.
 
     Parent properties that the submission already has are left out.
+
+    :return: values of Spark properties by key
     """
     task = capture.bundle.manifest.task
     namespace = lineage_job_namespace()  # type: ignore[no-untyped-call]
@@ -380,6 +385,8 @@ def submittable(
     capture: Capture, submission: Submission, target: SubmitTarget, context: Context
 ) -> Submittable:
     """Put the listener into a submission; if that fails, note a degradation instead.
+
+    In that case only secrets are moved out of the submission's arguments (:func:`protected`).
 
     :raise SparkLineageError: if the listener cannot be injected and ``settings.strict`` is true
     """

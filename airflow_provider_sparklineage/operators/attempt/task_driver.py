@@ -105,6 +105,7 @@ def chosen_jars(
 def _file(name: str) -> str:
     """Give the absolute path of a jar.
 
+    :param name: the path or URL of the jar
     :raise ListenerError: if the jar is not a file of this machine
     """
     path = submitted_files.local_path(name)
@@ -122,8 +123,9 @@ def with_listener(
     The tag is in the metadata of each commit to a Delta table, so that the observer can recognise
     the commits of this application.
 
+    :param submission: all properties of the SparkContext
     :param capture: a capture whose bundle has a folder
-    :param identity: defaults of the listener's properties
+    :param identity: the listener's properties for job and parent; those of ``submission`` win
     :param is_late: whether the properties are for a second listener, in a SparkContext that exists
     :raise SparkLineageError: if the listener's properties cannot be set; the error names the fix
     """
@@ -157,6 +159,8 @@ def noted(
     spark: SparkDistribution,
 ) -> Capture:
     """Note in the manifest the injected parts, and the extensions that could not be added.
+
+    The versions of Spark and Scala are noted, too.
 
     :param before: the properties of the SparkContext without the listener
     :param after: the properties with the listener
@@ -292,6 +296,7 @@ class TaskDriver:
     def _listen(self, jvm: Jvm, conf: Any, *, is_late: bool) -> Submission:
         """Add the jars to a JVM, and the listener's properties to a SparkConf of Java.
 
+        :param is_late: whether the SparkContext exists already, and gets a second listener
         :return: the SparkConf's properties with those of the listener
         """
         with suppress(Exception):  # fails, for example, if Spark does not log by Log4j 2
@@ -350,7 +355,10 @@ class TaskDriver:
                 in_process.observer_module("in_process").end()
 
     def _await_last_records(self) -> bool:
-        """Wait for the last records, at most ``collect_timeout``; return True if all have come."""
+        """Wait at most ``collect_timeout`` until listener and observer have written all they have.
+
+        :return: whether they have ended in time
+        """
         thread = threading.Thread(target=self._last_records, daemon=True)
         thread.start()  # raises if there may be no more threads
         left = self._try.deadline.part(self._capture.settings.collect_timeout.total_seconds())

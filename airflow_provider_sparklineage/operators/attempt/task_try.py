@@ -225,8 +225,9 @@ class Try:
     def prepare_start(self, operator: Any) -> None:
         """Make the event for START in advance, if Airflow sends events.
 
-        The provider forks a process for START and waits for it. New objects in that process would
-        cost copies of memory, and modules that it imports would be imported here once more.
+        The provider forks a process for START and waits for it. If that process made the event, its
+        new objects would cost copies of memory, and this process would later have to import the
+        same modules again.
 
         :param operator: the operator, with its fields rendered
         """
@@ -245,7 +246,10 @@ class Try:
         self.rendered = replace(self.rendered, **changes)
 
     def at_start(self, operator: Any) -> Events:
-        """Give the event for START: it has the datasets that the try is expected to access."""
+        """Give the event for START: it has the datasets that the try is expected to access.
+
+        :param operator: the operator, with its fields rendered
+        """
         return self.rendered.start or self.expected(operator)
 
     def is_sent(self) -> bool:
@@ -306,6 +310,7 @@ class Try:
     def expected(self, operator: Any, *, has_ended: bool = False) -> Events:
         """Make the event of the datasets that the try is expected to read and write.
 
+        :param operator: the operator, with its fields rendered
         :param has_ended: whether the try is over, and its job has not run
         """
         from airflow_provider_sparklineage.operators.attempt import prepare
@@ -325,6 +330,7 @@ class Try:
     ) -> Capture | None:
         """Begin the try's capture before the job is submitted; raises only if the try is strict.
 
+        :param operator: the operator, with its fields rendered
         :param inject: puts the listener into the operator's submission; without a bundle it only
             moves secrets out of the arguments
         :param of_command: whether spark-submit is in a command of the user's own
@@ -389,7 +395,10 @@ class Try:
             self.capture = replace(self.capture, **changes)
 
     def _without_lineage(self, reason: str) -> None:
-        """Warn, and note for the event, that the job runs and its lineage is not captured."""
+        """Warn, and note for the event, that the job runs and its lineage is not captured.
+
+        :param reason: a sentence with the reason
+        """
         problem = masked_message(f"The job runs without lineage. {reason}")
         log.warning("%s", problem)
         self.uncaptured = Degradation(DegradationCode.INJECTION_FAILED, problem)

@@ -89,7 +89,10 @@ def self_contained(events: Sequence[dict[str, Any]]) -> str:
 
 
 def _packed(value: object) -> str:
-    """Write JSON, compressed to about a tenth, in characters that end no script element."""
+    """Write a value as JSON in gzip and Base64, which is about a tenth of the JSON alone.
+
+    Base64 has no character that could end a script element.
+    """
     # Without a time, so that the same event always gives the same file.
     return base64.b64encode(
         gzip.compress(json.dumps(value).encode(), compresslevel=6, mtime=0)
